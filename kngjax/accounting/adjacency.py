@@ -29,6 +29,10 @@ class Adjacency(enum.StrEnum):
         except ValueError:
             raise ValueError(f"adjacency must be 'replace' or 'add_remove', got {adjacency!r}") from None
 
+    def public_count(self, num_records: int | None) -> int | None:
+        """Gives n where neighbours share it, under replace; None under add_remove, where n is private."""
+        return num_records if self is Adjacency.REPLACE else None
+
     @property
     def pairs(self) -> str:
         """The pairs of neighbours in words."""

@@ -41,7 +41,7 @@ def replayed_covariance(
     """
     pairs = first, second
     counts = [len(y) for _, y in pairs]
-    making = plan.making(counts[0])
+    making = plan.making(plan.adjacency.public_count(counts[0]))
     if not isinstance(making, SumsMaking):
         raise TypeError("groups have no sums to replay: audit them by kngjax.audit.plans.black_box_of_plan")
     generator = np.random.default_rng(seed)
@@ -102,11 +102,12 @@ def _draws(plan: WithIntervals, pair: Pair, number: int, bits: Bits) -> Any:
     if isinstance(plan.covariance, Groups):
         yield from _draws_of_groups(plan, pair, number, bits)
         return
-    making = plan.making(len(pair[1]))
+    count = plan.adjacency.public_count(len(pair[1]))
+    making = plan.making(count)
     assert isinstance(making, SumsMaking)
     estimate, records, summing = _way(making.mechanism, pair), _records(making, pair), making.summing
     curvature, adjacency = making.curvature, making.mechanism.adjacency
-    way = summing.on_grid(Facts(summing.dimension, len(pair[1]), None))
+    way = summing.on_grid(Facts(summing.dimension, count, None))
     for _ in range(number):
         theta = estimate(bits)
         columns = making.covariance.columns(records, theta, curvature, adjacency)

@@ -306,6 +306,8 @@ def _check_together(config: Config) -> None:
             raise ValueError(f"the table [{name}] is missing")
     if config.intervals is not None and config.sampler is not None:
         raise ValueError("[sampler] and [intervals] do not go together: leave [sampler] out")
+    if config.adjacency == "replace" and config.intervals is not None and config.intervals.num_records is not None:
+        raise ValueError("[intervals] num_records: under replace n is public and that of the data: leave it out")
     if (config.privacy.epsilon is None) == registry.takes(kind, "epsilon"):
         raise ValueError(
             "[privacy] needs the key 'epsilon': the total, in nats, of all regressions together"

@@ -24,12 +24,14 @@ class Intervals:
 
     **Arguments:** `asked`: a covariance, or True for the narrowest. `written`: what the file says of it, JSON-ready.
     `level`: of what is printed and drawn; every other can be had of what was released. `file`: that of public rows.
+    `num_records`: a public guess of n under add_remove, where n is private; None under replace, and without one.
     """
 
     asked: Any
     written: dict[str, Any]
     level: float = 0.95
     file: pathlib.Path | None = None
+    num_records: int | None = None
 
 
 def read_intervals(table: Any, where: str, path: pathlib.Path, data: Source | None = None) -> Intervals:
@@ -43,7 +45,7 @@ def read_intervals(table: Any, where: str, path: pathlib.Path, data: Source | No
     if not isinstance(table, dict):
         raise ValueError(f'{where} must be a table, like {{ covariance = "sandwich", share = 0.3 }}')
     kind, level = table.get("covariance"), table.get("level", 0.95)
-    others = {name: value for name, value in table.items() if name not in ("covariance", "level")}
+    others = {name: value for name, value in table.items() if name not in ("covariance", "level", "num_records")}
     if kind is not None and (not isinstance(kind, str) or kind not in COVARIANCES):
         raise ValueError(f"{where} covariance: must be one of {', '.join(COVARIANCES)}; not {shown(kind)}")
     if kind is None and others:
@@ -56,17 +58,30 @@ def read_intervals(table: Any, where: str, path: pathlib.Path, data: Source | No
         raise ValueError(f"{where} level: {error}") from None
     if not 0.0 < share < 1.0:
         raise ValueError(f"{where} level: must lie between 0 and 1, like 0.95, not {shown(level)}")
+    guess = _guess(table.get("num_records"), where)
+    counted = {} if guess is None else {"num_records": guess}
     if kind is None:
-        return Intervals(True, {"covariance": "narrowest"}, share)
+        return Intervals(True, {"covariance": "narrowest"} | counted, share, None, guess)
     made = registry.public(COVARIANCES[kind])
     try:
         rows, known, file = {}, {}, None
         if kind == "public_design":
             rows, known, file = _public_rows(others.pop("rows", None), path, data)
         given = registry.settings(made, others)
-        return Intervals(made(**rows, **given), {"covariance": kind} | known | given, share, file)
+        return Intervals(made(**rows, **given), {"covariance": kind} | known | given | counted, share, file, guess)
     except (OSError, TypeError, ValueError) as error:
         raise ValueError(f"{where} {error}") from None
+
+
+def _guess(written: Any, where: str) -> int | None:
+    """The public guess of n that a table has, or None."""
+    try:
+        guess = None if written is None else convert(written, int)
+    except ValueError as error:
+        raise ValueError(f"{where} num_records: {error}") from None
+    if guess is not None and guess < 1:
+        raise ValueError(f"{where} num_records: must be at least 1, a public guess of how many records there are")
+    return guess
 
 
 def _public_rows(

@@ -11,6 +11,7 @@ import pathlib
 from typing import Any
 
 import kngjax as kng
+from kngjax.accounting.adjacency import Adjacency
 from kngjax.command import planning, registry, resuming
 from kngjax.command.config import Config
 from kngjax.command.declared import Declared, beside
@@ -60,7 +61,7 @@ def planned_for(config: Declared, frame: Any) -> AbstractPlanned:
     `TypeError` for what is no frame and for columns of dates or lists.
     """
     try:
-        count = len(table_of(frame))
+        count = count_of(config, frame)
         made = planned(config, count)
         for analysis in {id(step.analysis): step.analysis for step in made.steps}.values():
             analysis.check(frame)
@@ -74,6 +75,15 @@ def planned_for(config: Declared, frame: Any) -> AbstractPlanned:
 def _of_sampler(config: Declared, make: Any) -> Any:
     tables = {StudyConfig: "analyses", SynthesisConfig: "synthesis", Config: "sampler"}
     return planning.translate_errors(config, tables[type(config)], make)
+
+
+def count_of(config: Declared, frame: Any) -> int | None:
+    """Counts the records of a frame where their number is public, under replace; None under add_remove.
+
+    Raises `UnfitType` for what is no frame.
+    """
+    count = len(table_of(frame))
+    return Adjacency.parse(config.adjacency).public_count(count)
 
 
 def public_count(config: Declared, file: str | pathlib.Path | None = None, given: int | None = None) -> int | None:
@@ -92,7 +102,7 @@ def public_count(config: Declared, file: str | pathlib.Path | None = None, given
             f"{config.path}: under replace the number of records is public, and decides how releases are drawn: give "
             "it, --records N, or a file of data"
         )
-    return len(table_of(load(config, file)))
+    return count_of(config, load(config, file))
 
 
 def foreseen(config: Declared, num_records: int | None, ledger: kng.Ledger | None) -> tuple[str, bool]:

@@ -47,7 +47,7 @@ def release(options: argparse.Namespace) -> int:
             print("kngjax: what was released is kept: --resume pays for the rest only", file=sys.stderr)
         raise
     written = [directory / job.RELEASES]
-    print(job.planned(config, len(frame)).text(results), end="\n\n", flush=True)
+    print(job.planned(config, job.count_of(config, frame)).text(results), end="\n\n", flush=True)
     if with_figure:
         assert isinstance(config, Config)
         written.append(directory / job.FIGURE)

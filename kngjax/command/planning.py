@@ -102,18 +102,18 @@ def analysis(config: Config, num_records: int | None = None) -> Analysis:
     """
     parts, basis = tuple(regressions(config)), design(config)
     if config.intervals is not None:
-        asked = None if config.intervals.asked is True else config.intervals.asked
+        asked, guess = None if config.intervals.asked is True else config.intervals.asked, config.intervals.num_records
         if isinstance(asked, kng.PublicDesign) and basis is not None:
             asked = translate_errors(config, "intervals", functools.partial(asked.by_terms, basis))
         parts = tuple(
-            translate_errors(config, "intervals", functools.partial(_with_intervals, one, asked, num_records))
+            translate_errors(config, "intervals", functools.partial(_with_intervals, one, asked, guess, num_records))
             for one in parts
         )
     return Analysis(config.name, config.response.public, basis, parts, sampler=sampler(config))
 
 
-def _with_intervals(part: Part, covariance: Any, num_records: int | None) -> Part:
-    plan = kng.WithIntervals(part.mechanism, covariance).settled(num_records)
+def _with_intervals(part: Part, covariance: Any, guess: int | None, num_records: int | None) -> Part:
+    plan = kng.WithIntervals(part.mechanism, covariance, guess).settled(num_records)
     return dataclasses.replace(part, mechanism=plan.making().mechanism, plan=plan)
 
 

@@ -48,7 +48,7 @@ WORDS = (
     (r"\bBudget\.zcdp\(rho, distance=\.\.\.\)", "kngjax ledger create --rho R --distance H"),
     (r"\b(bounds|levels)=\{'([^']*)': \(([^()]*)\)\}", r"[study.\1] \2 = [\3]"),
     (r"\b(missing|dither)=\{'([^']*)': ([^{}]*)\}", r"[study.\1] \2 = \3"),
-    (r", or a public guess of n to make one of, WithIntervals\(\.\.\., num_records=10_000\)", ""),
+    (r"\bWithIntervals\(\.\.\., num_records=([\d_]+)\)", r"[intervals] num_records = \1"),
     (r"\b(?:kngjax\.)?Sandwich\(\)", 'covariance = "sandwich"'),
     (r"\b(?:kngjax\.)?Sandwich\((\w+)=([\d.]+)\)", r'covariance = "sandwich" and \1 = \2'),
     (r"\b(?:kngjax\.)?Groups\(\)", 'covariance = "groups"'),

@@ -100,7 +100,8 @@ def read_study(path: Any, tables: dict[str, Any]) -> StudyConfig:
     others = {name: value for name, value in study.items() if name != "ledger"}
     intervals = None
     if "intervals" in tables:
-        intervals = read_intervals(tables["intervals"], f"{path}: [intervals]", path, data)
+        where = f"{path}: [intervals]"
+        intervals = _without_guess(read_intervals(tables["intervals"], where, path, data), where)
         if not any("intervals" in methods()[one.method].parameters for one in asked):
             raise ValueError(f"{path}: [intervals] are of regressions, and none is asked for: leave that table out")
     given = {"path": path, "data": data, "ledger": study.get("ledger"), "study": others}
@@ -140,7 +141,14 @@ def _own_intervals(arguments: dict[str, Any], where: str, path: pathlib.Path, da
     asked = arguments.get("intervals", False)
     if isinstance(asked, dict) and "level" in asked:
         raise ValueError(f"{where} the level is said once for all analyses, in the table [intervals]")
-    return None if asked is False else read_intervals(asked, where, path, data)
+    return None if asked is False else _without_guess(read_intervals(asked, where, path, data), where)
+
+
+def _without_guess(read: Intervals, where: str) -> Intervals:
+    """Raises ValueError for a guess of n there: that of a study is of all of its analyses."""
+    if read.num_records is not None:
+        raise ValueError(f"{where} num_records: a guess of the number of records is said once, in the table [study]")
+    return read
 
 
 def plain(value: Any) -> Any:

@@ -62,8 +62,7 @@ class SynthesisStep:
 
     def certificates(self, num_records: int) -> list[kng.Certificate]:
         """Of each part, in order. **Arguments:** `num_records`: used where it is public."""
-        count = num_records if self.plan.adjacency is kng.Adjacency.REPLACE else None
-        return list(self.plan.certificates(count).values())
+        return list(self.plan.certificates(self.plan.adjacency.public_count(num_records)).values())
 
     def owed(self, num_records: int) -> tuple[kng.Guarantee, bool]:
         """What a ledger debits, and whether it is proved to cost no more."""
@@ -96,7 +95,7 @@ class PlannedSynthesis(AbstractPlanned):
             raise type(error)(f"{config.path}: [synthesis] {registry.in_toml(str(error))}") from None
         if config.draws is not None and (rows := config.draws.num_rows or 0) > MOST_ROWS:
             raise ValueError(f"{config.path}: [synthesis.draws] num_rows: must be at most {MOST_ROWS:,}, not {rows:,}")
-        count = num_records if config.adjacency == "replace" else None
+        count = self.plan.adjacency.public_count(num_records)
         self.steps = (SynthesisStep(AnalysisOfColumns(self.plan), count),)
         self.columns = [
             (one.name, None, one.levels) if isinstance(one, kng.Category) else (one.name, one.facts[0], None)

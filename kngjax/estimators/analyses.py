@@ -89,8 +89,7 @@ class Part:
         if sampler is not None:
             what = "estimates with intervals" if self.has_intervals else "quantile processes"
             raise ValueError(f"{what} take no sampler: leave it out")
-        is_public = self.mechanism.adjacency is kng.Adjacency.REPLACE
-        facts = Facts(self.mechanism.dimension or 1, num_records if is_public else None)
+        facts = Facts(self.mechanism.dimension or 1, self.mechanism.adjacency.public_count(num_records))
         made = self.plan.drawing(facts) if isinstance(self.plan, kng.QuantileProcess) else self.making
         return made.certify(facts)
 

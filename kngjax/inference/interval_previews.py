@@ -44,7 +44,7 @@ class IntervalPreview:
             if isinstance(covariance, Groups) is isinstance(self.making, GroupsMaking):
                 continue
             try:
-                making = dataclasses.replace(self.plan, covariance=covariance).making(self.num_records)
+                making = dataclasses.replace(self.plan.guessed(self.num_records), covariance=covariance).making()
             except ValueError:
                 continue
             width = self._of(making)

@@ -206,8 +206,14 @@ def making_of(
     **Arguments:** `covariance`: None for the one whose previewed width is least. `guess`: of n. `num_records`: n, where
     it is public and known.
 
-    Raises ValueError or TypeError for what is not served.
+    Raises ValueError or TypeError for what is not served, and under add_remove for any n: covariances, numbers of
+    groups, bandwidths and refusals follow from it, and would tell neighbours apart.
     """
+    if num_records != mechanism.adjacency.public_count(num_records):
+        raise ValueError(
+            "under add_remove the number of records is private, and what is chosen by it tells it: give a public guess "
+            "of it, WithIntervals(..., num_records=10_000)"
+        )
     _require_served(mechanism)
     count = num_records if guess is None else guess
     if covariance is None:

@@ -98,7 +98,7 @@ def _of(given: AbstractMechanism, num_records: int, assumed: tuple[Any, ...]) ->
 
 def _of_plan(plan: WithIntervals, num_records: int, assumed: tuple[Any, ...]) -> Preview:
     """Of the estimate, which has a part of ε or is the mean of several, and of its intervals."""
-    making = plan.making(num_records)
+    making = plan.guessed(num_records).making()
     groups = making.number if isinstance(making, GroupsMaking) else 1
     found = _of(making.mechanism, num_records // groups, assumed)
     kept = float(making.mechanism.epsilon) / float(plan.mechanism.epsilon)

@@ -6,7 +6,6 @@ import numpy as np
 import scipy.stats
 from jaxtyping import Float
 
-from kngjax.accounting.adjacency import Adjacency
 from kngjax.inference import groups_of_records as groups
 from kngjax.inference.covariances import Sandwich
 from kngjax.inference.errors_of_release import interval_of_sums
@@ -46,7 +45,7 @@ def width_of_sums(
     each = (np.full(len(setting.rows), one) for one in means)
     parts = num_records * covariance.mean_sums(setting.rows, *each, mechanism.bounds, mechanism.adjacency)
     # Of no number that is public under add_remove the noise knows nothing.
-    count = num_records if mechanism.adjacency is Adjacency.REPLACE else None
+    count = mechanism.adjacency.public_count(num_records)
     given = mechanism, making.noise(), making.summing, covariance, making.curvature
     noises = covariance.noise_draws(making.summing, np.random.default_rng(1), _TABLES)
     found = [interval_of_sums(theta, parts + noise, *given, count, LEVEL, combinations) for noise in noises]

@@ -75,11 +75,21 @@ class WithIntervals(AbstractReleasePlan):
         return self.mechanism.adjacency
 
     def making(self, num_records: int | None = None) -> AbstractMaking:
-        """What is released of records, with every setting. **Arguments:** `num_records`: n, where it is public."""
+        """Makes what is released of records, with every setting.
+
+        **Arguments:** `num_records`: n, where it is public. Raises ValueError for one under add_remove.
+        """
         return making_of(self.mechanism, self.covariance, self.num_records, num_records)
 
+    def guessed(self, num_records: int) -> "WithIntervals":
+        """Gives the plan with this number of records, public or guessed, where it has no guess of its own."""
+        return self if self.num_records is not None else dataclasses.replace(self, num_records=num_records)
+
     def settled(self, num_records: int | None = None) -> "WithIntervals":
-        """The same with all that follows from n settled: the covariance that None stands for, a number of groups."""
+        """Settles all that follows from n: the covariance that None stands for, a number of groups.
+
+        **Arguments:** as of `making`, which raises for the same.
+        """
         making, count = self.making(num_records), self.num_records
         covariance = Groups(making.number) if isinstance(making, GroupsMaking) else self.covariance or Sandwich()
         return dataclasses.replace(self, covariance=covariance, num_records=num_records if count is None else count)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from kngjax.accounting.guarantees import Adjacency, Guarantee
+from kngjax.accounting.guarantees import Guarantee
 from kngjax.data.admission import Facts
 from kngjax.mechanisms.base import AbstractMechanism
 from kngjax.releases.certificate import Certificate
@@ -20,8 +20,8 @@ def certify(
     `num_records`: used where it is public, under replace; None where nobody knows it yet. Raises ValueError for a
     sampler that cannot serve.
     """
-    count = num_records if mechanism.adjacency is Adjacency.REPLACE else None
-    return route_for(mechanism, sampler, Facts(mechanism.dimension or 1, count)).certify()
+    facts = Facts(mechanism.dimension or 1, mechanism.adjacency.public_count(num_records))
+    return route_for(mechanism, sampler, facts).certify()
 
 
 def total_cost(certificates: Iterable[Certificate]) -> Guarantee | None:

@@ -285,3 +285,12 @@ def test_a_sampler_beside_them_is_refused(tmp_path):
     sampler = ("[privacy]", '[sampler]\ntype = "Exact"\n\n[privacy]')
     with pytest.raises(ValueError, match=r"\[sampler\] and \[intervals\] do not go together"):
         configuration.read(write_job(tmp_path, *PLAIN, sampler))
+
+
+def test_a_guess_of_n_is_no_part_of_a_job_whose_n_is_public(tmp_path):
+    guess = ("number = 4", "number = 4\nnum_records = 1500")
+    with pytest.raises(ValueError, match=r"\[intervals\] num_records: under replace n is public"):
+        configuration.read(write_job(tmp_path, *PLAIN, guess))
+    private = ('adjacency = "replace"', 'adjacency = "add_remove"')
+    config = configuration.read(write_job(tmp_path, *PLAIN, guess, private))
+    assert job.identity(config) != job.identity(configuration.read(write_job(tmp_path, *PLAIN, private)))

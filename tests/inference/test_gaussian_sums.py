@@ -34,7 +34,7 @@ CORNERS = np.array(list(itertools.product(*zip(LOWER, UPPER, strict=True), RESPO
 @pytest.mark.parametrize("kind", [kng.KNG, kng.ObjectivePerturbation])
 def test_everything_together_has_the_rho_of_the_mechanism_and_no_more(kind, adjacency):
     """KNG's (ε²/8)-zCDP is of bounded range; of objective perturbation (ε²/2)-zCDP is what follows of pure ε."""
-    made = kng.WithIntervals(mechanism(adjacency, 0.8, kind), kng.Sandwich(share=0.19, noise="zcdp")).making(500)
+    made = kng.WithIntervals(mechanism(adjacency, 0.8, kind), kng.Sandwich(share=0.19, noise="zcdp"), 500).making()
     factor = 8 if kind is kng.KNG else 2
     point, budget = exactly(float(made.mechanism.epsilon)), exactly(made.budget)
     whole = Fraction(64, 100) / factor
