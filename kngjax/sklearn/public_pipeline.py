@@ -13,7 +13,7 @@ from kngjax.data.columns import Columns
 from kngjax.estimators.analyses import Analysis
 from kngjax.sklearn.base import AbstractPrivateEstimator, refuse_arguments
 from kngjax.sklearn.made_up_rows import dense, made_up_rows, with_public_types
-from kngjax.sklearn.public_steps import require_no_memory, require_public
+from kngjax.sklearn.public_steps import in_this_process, require_no_memory, require_public
 
 
 class PublicPipeline(Pipeline):
@@ -25,7 +25,8 @@ class PublicPipeline(Pipeline):
     a record: they are fitted to two made-up rows of the same types, which shows their columns. Records pass through
     them after the fit was paid, since whether they pass depends on their values.
 
-    **Arguments:** as of scikit-learn's `Pipeline`; `memory` is refused, as it would keep records in files.
+    **Arguments:** as of scikit-learn's `Pipeline`; `memory` is refused, as it would keep records in files, and so is
+    `n_jobs` of a step, as other processes are handed records in files.
     """
 
     @holding_no_records(failed=FAILED_OF_FIT)
@@ -61,7 +62,7 @@ class PublicPipeline(Pipeline):
         for place, (name, step) in enumerate(self.steps[:-1]):
             if step is not None and step != "passthrough":
                 # One that was fitted to records elsewhere is forgotten.
-                fitted = clone(step)
+                fitted = in_this_process(clone(step), name)
                 self.steps[place] = name, fitted
                 with warnings.catch_warnings():
                     # Of the made-up rows, whose text is no category.

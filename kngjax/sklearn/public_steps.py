@@ -66,6 +66,22 @@ def require_no_memory(pipeline: Any) -> None:
         raise ValueError("memory keeps what steps make of private records in files: leave it out")
 
 
+def in_this_process(step: Any, name: str) -> Any:
+    """Sets `n_jobs` of a step and of all within it to 1; raises ValueError where one asks for more.
+
+    Other processes are handed records in files of shared memory, which stay there if they are killed. None would take
+    the number that somebody set for all of joblib.
+    """
+    asked = {key: value for key, value in step.get_params().items() if f"__{key}".endswith("__n_jobs")}
+    for key, value in asked.items():
+        if value not in (None, 1):
+            raise ValueError(
+                f"step {name!r}: {key}={value!r} hands private records to other processes, through files of shared "
+                f"memory that may stay behind: leave {key} out"
+            )
+    return step.set_params(**dict.fromkeys(asked, 1))
+
+
 def _reason(step: Any) -> str | None:
     """Why a step is refused; None where it is public."""
     kind = type(step)

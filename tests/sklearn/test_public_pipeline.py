@@ -5,6 +5,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from joblib import parallel_config
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import PCA
@@ -23,7 +24,7 @@ from sklearn.preprocessing import (
 
 import kngjax as kng
 from kngjax.core.errors import FAILED_OF_FIT
-from kngjax.sklearn import PublicDesign, PublicPipeline, UncountedFits
+from kngjax.sklearn import PrivateSearch, PublicDesign, PublicPipeline, UncountedFits
 from kngjax.sklearn.made_up_rows import made_up_rows, with_public_types
 from tests.sklearn.people import SECRET, X, Y, linear
 
@@ -82,6 +83,34 @@ def test_a_pipeline_keeps_no_records_in_files_and_ends_privately(tmp_path):
         PublicPipeline([("fit", LinearRegression())]).fit(X, Y)
     with pytest.raises(TypeError, match="sample_weight"):
         pipeline().fit(X, Y, sample_weight=[1.0])
+
+
+SQUARES = ("squares", PolynomialFeatures(2, include_bias=False), ["age"])
+JOBS = {
+    "n_jobs": ColumnTransformer([SQUARES], n_jobs=2),
+    "no__n_jobs": ColumnTransformer([("no", FeatureUnion([SQUARES[:2]], n_jobs=-1), ["age"])]),
+    "two__all__n_jobs": Pipeline(
+        [("one", "passthrough"), ("two", FeatureUnion([("all", ColumnTransformer([SQUARES], n_jobs=3))]))]
+    ),
+}
+
+
+@pytest.mark.parametrize("key", JOBS)
+@pytest.mark.parametrize("in_search", [False, True])
+def test_no_step_hands_records_to_other_processes(key, in_search, ledger, spent):
+    whole = pipeline(JOBS[key], **({} if in_search else {"ledger": ledger}))
+    one = PrivateSearch(whole, {"fit__epsilon": [1.0]}, epsilon=1.0, ledger=ledger) if in_search else whole
+    with pytest.raises(ValueError, match=f"step 'step0': {key}=.* hands private records .* leave {key} out"):
+        one.fit(X, Y)
+    assert spent() == 0
+
+
+def test_nobody_elses_setting_hands_records_to_other_processes():
+    columns = ColumnTransformer([SQUARES, ("rest", "passthrough", ["skill"])])
+    with parallel_config(backend="loky", n_jobs=2):
+        fit = pipeline(columns, bounds=[(20, 70), (400, 4900), (0, 10)]).fit(X, Y)
+    assert fit.steps[0][1].n_jobs == 1
+    assert columns.n_jobs is None
 
 
 def test_public_steps_make_what_is_regressed_on():
