@@ -1,6 +1,7 @@
 """What an analysis would be worth: the previews of its releases, with names."""
 
 import dataclasses
+import math
 from typing import TYPE_CHECKING, Any
 
 import kngjax as kng
@@ -17,14 +18,14 @@ class AnalysisPreview:
 
     **Arguments:** `title`: what it is. `labels`: one a release, or of several levels that are drawn together one a
     level. `previews`: of each, None where nothing is known. `number`: of releases, which have equal parts of ε.
-    `of_counts`: of a table the standard deviation of the noise of each count, which is exact; None of what is no table.
+    `of_counts`: of a table what is known of each count; None of what is no table.
     """
 
     title: str
     labels: tuple[str, ...]
     previews: tuple[kng.Preview | None, ...]
     number: int
-    of_counts: float | None = None
+    of_counts: "CountsPreview | None" = None
 
     @classmethod
     def of(cls, analysis: Analysis, count: int | None, design: Any = None, residual: Any = None) -> "AnalysisPreview":
@@ -32,7 +33,9 @@ class AnalysisPreview:
         parts, assumed = analysis.previewed, (design, residual, False)
         title = analysis.title if analysis.formula is None else f"{analysis.title} {analysis.formula}"
         previews = tuple(preview_of(analysis, part, count, *assumed) for part in parts)
-        return cls(title, tuple(part.label for part in parts), previews, len(analysis.parts), _of_counts(analysis))
+        return cls(
+            title, tuple(part.label for part in parts), previews, len(analysis.parts), CountsPreview.of(analysis, count)
+        )
 
     @property
     def noise(self) -> "pd.DataFrame":
@@ -41,20 +44,23 @@ class AnalysisPreview:
         Of counts there is one row, for each of them.
         """
         if self.of_counts is not None:
-            import pandas as pd
-
-            return pd.DataFrame(dict.fromkeys(self.labels, self.of_counts), index=["each count"])
+            return self._of_counts(self.of_counts.noise)
         return self._table("noise")
 
     @property
     def standard_error(self) -> "pd.DataFrame":
-        """The standard error of the estimate without privacy, a column a release."""
+        """The standard error of the estimate without privacy, a column a release.
+
+        Of counts that of records which are spread evenly over the cells; raises ValueError without a number of records.
+        """
+        if self.of_counts is not None:
+            return self._of_counts(self.of_counts.standard_error)
         return self._table("standard_error")
 
     @property
     def ratio(self) -> "pd.DataFrame":
         """Noise over standard error, a column a release."""
-        return self._table("ratio")
+        return self.noise / self.standard_error if self.of_counts is not None else self._table("ratio")
 
     @property
     def width(self) -> "pd.DataFrame":
@@ -78,10 +84,14 @@ class AnalysisPreview:
 
     def epsilon_for(self, ratio: float = 0.5) -> float:
         """ε of all releases together, in equal parts, with noise of at most `ratio` standard errors everywhere."""
+        if self.of_counts is not None:
+            return self.of_counts.epsilon_for(ratio)
         return self.number * max(one.epsilon_for(ratio) for one in self._known())
 
     def num_records_for(self, ratio: float = 0.5) -> float | int:
         """The least n with noise of at most `ratio` standard errors in every coefficient."""
+        if self.of_counts is not None:
+            return self.of_counts.num_records_for(ratio)
         return max(one.num_records_for(ratio) for one in self._known())
 
     def explain(self) -> str:
@@ -91,7 +101,7 @@ class AnalysisPreview:
             "public guess, num_records=10_000; of counts and sums the noise is exact, and stands beside each number."
         )
         if self.of_counts is not None:
-            unknown = f"noise of standard deviation {self.of_counts:.3g} on each count, exactly."
+            unknown = self.of_counts.explain()
         lines = [
             f"{label}: {unknown if one is None else one.explain()}"
             for label, one in zip(self.labels, self.previews, strict=True)
@@ -99,6 +109,11 @@ class AnalysisPreview:
         return "\n\n".join([f"Preview of {self.title}", *lines])
 
     __repr__ = explain
+
+    def _of_counts(self, number: float) -> "pd.DataFrame":
+        import pandas as pd
+
+        return pd.DataFrame(dict.fromkeys(self.labels, number), index=["each count"])
 
     def _known(self) -> list[kng.Preview]:
         known = [one for one in self.previews if one is not None]
@@ -112,9 +127,72 @@ class AnalysisPreview:
         return pd.DataFrame({label: getattr(one, name) for label, one in zip(self.labels, self._known(), strict=True)})
 
 
-def _of_counts(analysis: Analysis) -> float | None:
-    """The deviation of the noise of each count, where all that is released are counts."""
-    mechanisms = [part.mechanism for part in analysis.parts]
-    if not all(isinstance(one, kng.GeometricMechanism) for one in mechanisms):
-        return None
-    return max(float(one.noise_deviations(one.dimension, None)[0]) for one in mechanisms)
+@dataclasses.dataclass(frozen=True)
+class CountsPreview:
+    """What is known of each count of a table. Public.
+
+    **Arguments:** `mechanism`: that counts. `cells`: how many kinds of records there are, also those of none of the
+    counts. `num_records`: n, or a guess of it, or None.
+    """
+
+    mechanism: kng.GeometricMechanism
+    cells: int
+    num_records: int | None
+
+    @classmethod
+    def of(cls, analysis: Analysis, count: int | None) -> "CountsPreview | None":
+        """That of an analysis of which all that is released are counts; None of another."""
+        mechanisms = [part.mechanism for part in analysis.parts]
+        if len(mechanisms) != 1 or not isinstance(mechanisms[0], kng.GeometricMechanism):
+            return None
+        return cls(mechanisms[0], max(mechanisms[0].dimension or 1, 2), count)
+
+    @property
+    def noise(self) -> float:
+        """The standard deviation of the noise of each count, exactly."""
+        return self._noise_at(float(self.mechanism.epsilon))
+
+    @property
+    def standard_error(self) -> float:
+        """√(np(1 - p)) of a cell that has its share p = 1/k of the records."""
+        return self._error_of(self._known_number())
+
+    def epsilon_for(self, ratio: float) -> float:
+        """The least ε with noise of at most `ratio` standard errors."""
+        wanted, low, high = ratio * self.standard_error, 1e-9, 100.0
+        if self._noise_at(high) > wanted:
+            return math.inf
+        while high / low > 1.001:
+            middle = math.sqrt(low * high)
+            low, high = (low, middle) if self._noise_at(middle) <= wanted else (middle, high)
+        return high
+
+    def num_records_for(self, ratio: float) -> int:
+        """The least n with noise of at most `ratio` standard errors."""
+        return math.ceil((self.noise / (ratio * self._error_of(1))) ** 2)
+
+    def explain(self) -> str:
+        """What is expected, in words."""
+        said = f"noise of standard deviation {self.noise:.3g} on each count, exactly."
+        if not self.num_records:
+            return said
+        return (
+            f"{said} That is {self.noise / self.standard_error:.2g} standard errors of a count that has one in "
+            f"{self.cells} of {self.num_records:,} records."
+        )
+
+    def _known_number(self) -> int:
+        if not self.num_records:
+            raise ValueError(
+                "of counts the noise is known, and their standard error is not: it goes by the number of records, "
+                "which is private here. Give the study a public guess of it, num_records=10_000"
+            )
+        return self.num_records
+
+    def _error_of(self, number: int) -> float:
+        return math.sqrt(number * (self.cells - 1.0)) / self.cells
+
+    def _noise_at(self, epsilon: float) -> float:
+        made = self.mechanism.at_epsilon(epsilon)
+        assert isinstance(made, kng.GeometricMechanism)
+        return max(map(float, made.noise_deviations(made.dimension, None)))

@@ -51,7 +51,10 @@ class EstimateResults(AbstractResults):
 
     @property
     def noise(self) -> "pd.Series | None":
-        """The standard deviation of the noise for privacy of each number; None where it is not known."""
+        """The standard deviation of the noise for privacy of each number; None where it depends on the records.
+
+        `noise_in_words` says what it depends on.
+        """
         import pandas as pd
 
         if self.expected is None or any(one is None for one in self.expected.noise):

@@ -8,15 +8,20 @@ import numpy as np
 
 import kngjax as kng
 from kngjax.estimators.analyses import Analysis, Part
+from kngjax.estimators.moments import CentredSquares, least_noise_of_variance
 from kngjax.estimators.responses import Response
-from kngjax.inference.previews import LITTLE
-from kngjax.inference.settings import Setting
+from kngjax.inference.previews import LITTLE, MOST_NOISE, rounded_up
+from kngjax.inference.settings import EVEN, Setting
 from kngjax.mechanisms.base import AbstractMechanism
 
 _UNKNOWN_COUNT = (
     "not checked: under add_remove the number of records is private, and without a public guess, num_records=10_000, "
     "nothing is known of the noise"
 )
+
+_WHAT = "the standard deviation of what is added for privacy"
+
+_LEAVE = "Nothing was spent; force=True releases it all the same"
 
 _WEIGHTED = "checked as if every record had the largest weight: with smaller ones noise is larger, and they are private"
 
@@ -25,8 +30,9 @@ _WEIGHTED = "checked as if every record had the largest weight: with smaller one
 class Expectations:
     """What was expected of the releases of one analysis, in words and numbers. Public.
 
-    **Arguments:** `noise`: of each release the standard deviation of the noise of each number in own units, None where
-    it is not known. `words`: how it is known. `warning`: why the releases are little but noise, or that nobody knows.
+    **Arguments:** `noise`: of each release the standard deviation of the noise of each number in own units, where that
+    does not depend on the records, but for their number; else None. `words`: how it is known, or why it is not.
+    `warning`: why the releases are little but noise, or that nobody knows.
     """
 
     noise: tuple[tuple[float, ...] | None, ...]
@@ -86,12 +92,15 @@ def preview_of(
     return found.shown_in(names, units)
 
 
-def expect(analysis: Analysis, count: int | None) -> Expectations:
+def expect(analysis: Analysis, count: int | None, is_said: bool = True) -> Expectations:
     """What is expected of an analysis; raises ValueError for one that would be little but noise, unless it is forced.
 
-    **Arguments:** `count`: n, or a guess of it.
+    **Arguments:** `count`: n, or a guess of it. `is_said`: whether somebody said so; False for an equal share of groups
+    whose sizes nobody knows.
     """
     parts = analysis.previewed
+    if isinstance(analysis.response, CentredSquares):
+        return Expectations((None,) * len(parts), warning=_of_variance(analysis, count))
     if not isinstance(analysis.response, Response):
         # Of counts and sums the noise is known exactly, and stands beside each number.
         return Expectations((None,) * len(parts))
@@ -99,9 +108,9 @@ def expect(analysis: Analysis, count: int | None) -> Expectations:
         # What is little but noise if every record has the largest weight is so with smaller ones.
         of_weights = [preview_of(analysis, part, count) for part in parts]
         if any(one is None or one.expected is None for one in of_weights):
-            at_best = expect(analysis.unweighted, count)
+            at_best = expect(analysis.unweighted, count, is_said)
         else:
-            at_best = expect(dataclasses.replace(analysis, unweighted=None), count)
+            at_best = expect(dataclasses.replace(analysis, unweighted=None), count, is_said)
         return Expectations((None,) * len(parts), warning=at_best.warning or _WEIGHTED)
     if not count:
         return Expectations((None,) * len(parts), warning=_UNKNOWN_COUNT)
@@ -113,13 +122,9 @@ def expect(analysis: Analysis, count: int | None) -> Expectations:
         of_part = f"{analysis.title}, {part.label}" if len(previews) > 1 else analysis.title
         warning = f"{of_part} would be little but noise: of {count:,} records at epsilon = {preview.epsilon:g} {why}"
         if not analysis.force:
-            raise ValueError(
-                f"{warning}. {preview.enough()[0].upper()}{preview.enough()[1:]}. Nothing was spent; force=True "
-                "releases it all the same"
-            )
-        warning = warning.replace(
-            "would be little but noise", "is little but noise, and was asked for by force=True", 1
-        )
+            enough, assumed = preview.enough(), _assumed(preview)
+            raise ValueError(f"{warning}. {enough[0].upper()}{enough[1:]}{assumed}. {_LEAVE}")
+        warning = _as_forced(warning)
     for part, preview in zip(parts, previews, strict=True):
         if preview is None or warning is not None or _has_width(preview):
             continue
@@ -132,11 +137,8 @@ def expect(analysis: Analysis, count: int | None) -> Expectations:
                 "alone. Nothing was spent; force=True releases it all the same, but not KNG whose estimate may come "
                 "from far off"
             )
-    known = [preview for preview in previews if preview is not None and preview.noise is not None]
-    noise = tuple(
-        None if preview is None or preview.noise is None else tuple(map(float, preview.noise)) for preview in previews
-    )
-    return Expectations(noise, _in_words(known), warning)
+    noise = tuple(_stated(preview, is_said) for preview in previews)
+    return Expectations(noise, _in_words(analysis, previews, None not in noise, is_said), warning)
 
 
 def _unclear(analysis: Analysis, count: int) -> str | None:
@@ -150,28 +152,94 @@ def _unclear(analysis: Analysis, count: int) -> str | None:
     return None
 
 
+def _of_variance(analysis: Analysis, count: int | None) -> str | None:
+    """Why a variance is little but noise, at best; raises ValueError unless it is forced. **Arguments:** of `expect`.
+
+    Its noise is least where the mean lies in the middle of the bounds, and a variance is known to lie within [0, h²].
+    """
+    columns, (part,) = analysis.response, analysis.parts
+    assert isinstance(columns, CentredSquares)
+    if not count:
+        return None
+    noise, room = least_noise_of_variance(part.mechanism, columns, count), EVEN * columns.half_width**2
+    epsilon, times = float(part.mechanism.epsilon), noise / (MOST_NOISE * room)
+    if times < 1.0:
+        return None
+    warning = (
+        f"{analysis.title} would be little but noise: of {count:,} records at epsilon = {epsilon:g} noise of standard "
+        f"deviation {noise:.2g} or more is expected in a variance that is known to {room:.2g} by the public bounds "
+        "alone"
+    )
+    if analysis.force:
+        return _as_forced(warning)
+    enough = f"{rounded_up(times * count)} records or epsilon = {rounded_up(times * epsilon)} would do"
+    raise ValueError(f"{warning}. {enough}. {_LEAVE}")
+
+
+def _as_forced(warning: str) -> str:
+    return warning.replace("would be little but noise", "is little but noise, and was asked for by force=True", 1)
+
+
+def _assumed(preview: kng.Preview) -> str:
+    """What the refusal rests on, in words; empty where the noise is exact."""
+    assert preview.expected is not None
+    assert preview.setting is not None
+    return "" if preview.expected.noise.is_exact else f", with {'; '.join(preview.setting.words)}"
+
+
 def _has_width(preview: kng.Preview) -> bool:
     """Whether intervals are expected, or none were asked for, or nobody knows."""
     return preview.width is None or bool(np.all(np.isfinite(preview.width)))
 
 
-def expecting(analysis: Analysis, count: int | None) -> Analysis:
+def expecting(analysis: Analysis, count: int | None, is_said: bool = True) -> Analysis:
     """The analysis with what is expected of it; raises as `expect`."""
-    return dataclasses.replace(analysis, expected=expect(analysis, count))
+    return dataclasses.replace(analysis, expected=expect(analysis, count, is_said))
 
 
-def _in_words(previews: list[kng.Preview]) -> str | None:
-    """How the noise is known."""
-    if not previews:
+def _stated(preview: kng.Preview | None, is_said: bool) -> tuple[float, ...] | None:
+    """The noise of a release where public facts alone tell it, not what was assumed of the records; else None.
+
+    It is exact, or that of a mean, which goes by n alone.
+    """
+    if preview is None or preview.noise is None or preview.expected is None:
         return None
-    expected, setting = previews[0].expected, previews[0].setting
-    assert expected is not None
-    assert setting is not None
-    what = "the standard deviation of what is added for privacy"
-    if expected.noise.is_exact:
-        return f"{what}: exact, whatever the records are"
-    pulls = [float(np.max(np.diag(one.expected.noise.pull))) for one in previews if one.expected is not None]
-    bias = f"; beside it a ridge takes up to {max(pulls):.0%} of a coefficient" if max(pulls) > 0.01 else ""
-    far = max(one.expected.far or 0.0 for one in previews if one.expected is not None)
-    left_out = f"; with probability {far:.0%} a draw comes from anywhere in the domain instead" if far > LITTLE else ""
-    return f"{what}, previewed from public facts: {'; '.join(setting.words)}{bias}{left_out}"
+    is_of_count = _is_of_mean(preview) and is_said and preview.trusted
+    return tuple(map(float, preview.noise)) if preview.expected.noise.is_exact or is_of_count else None
+
+
+def _is_of_mean(preview: kng.Preview) -> bool:
+    setting = preview.setting
+    return setting is not None and setting.responses is None and setting.rows is None
+
+
+def _in_words(analysis: Analysis, previews: list[Any], is_stated: bool, is_said: bool) -> str | None:
+    """How the noise is known, or why it is not. **Arguments:** `is_stated`: which of the two."""
+    known = [one for one in previews if one is not None and one.expected is not None and one.setting is not None]
+    if not known:
+        return None
+    if all(one.expected.noise.is_exact for one in known):
+        return f"{_WHAT}: exact, whatever the records are"
+    if is_stated:
+        return f"{_WHAT}: of as many records as num_records says, whatever they are"
+    pulls = [float(np.max(np.diag(one.expected.noise.pull))) for one in known]
+    bias = f"; a ridge is expected to take up to {max(pulls):.0%} of a coefficient" if max(pulls) > 0.01 else ""
+    far = max(one.expected.far or 0.0 for one in known)
+    left_out = f"; with probability {far:.0%} a draw comes from anywhere in the domain" if far > LITTLE else ""
+    return f"not stated: {_why_not(analysis, known, is_said)}{bias}{left_out}"
+
+
+def _why_not(analysis: Analysis, known: list[kng.Preview], is_said: bool) -> str:
+    """What the noise depends on that nobody said."""
+    if all(map(_is_of_mean, known)):
+        if not is_said:
+            return "sizes of the groups are not known: give num_records=..., one for all or one for each"
+        return "of so few records it depends on where in the bounds the mean lies"
+    instead = "preview(residual=...) says what it is of values that lie as you assume"
+    if analysis.design is None:
+        if any(isinstance(part.mechanism, kng.QuantileInterval) for part in analysis.parts):
+            return "the interval holds with it"
+        return f"it depends on how near to each other values lie there, and is large beside ties; {instead}"
+    if any(part.has_intervals for part in analysis.parts):
+        return "the intervals hold with it"
+    return f"it depends on how columns and responses lie, which is private; {instead.replace('(', '(design=..., ')}"

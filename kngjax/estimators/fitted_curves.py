@@ -33,7 +33,10 @@ class AbstractFittedCurves(AbstractResults):
 
     @property
     def noise(self) -> "pd.Series | pd.DataFrame | None":
-        """The standard deviation of the noise for privacy of each of `params`; None where it is not known."""
+        """The standard deviation of the noise for privacy of each of `params`; None where it depends on the records.
+
+        `noise_in_words` says what it depends on.
+        """
         if self.expected is None or any(one is None for one in self.expected.noise):
             return None
         return self._by_curve(list(self.expected.noise), "noise")

@@ -222,6 +222,7 @@ def variance(
     *,
     epsilon: Any,
     ddof: Any = None,
+    force: bool = False,
     bounds: Mapping[str, Any] | None = None,
     levels: Mapping[str, Any] | None = None,
     adjacency: str | None = None,

@@ -121,9 +121,16 @@ class GroupedResults(AbstractResults):
 
     @property
     def noise(self) -> "pd.Series | pd.DataFrame | None":
-        """As `params`, of the standard deviations of the noise; None where that of one group is not known."""
+        """As `params`, of the standard deviations of the noise; NaN of groups where it is not known, None of none."""
         found = [one.noise for one in self.each]
-        return None if any(one is None for one in found) else self._by_group(found)
+        if all(one is None for one in found):
+            return None
+        each = zip(self.each, found, strict=True)
+        return self._by_group([one.params * float("nan") if own is None else own for one, own in each])
+
+    @property
+    def noise_in_words(self) -> str:
+        return "; ".join(dict.fromkeys(one.noise_in_words for one in self.each if one.noise_in_words))
 
     @property
     def expected(self) -> Expectations | None:

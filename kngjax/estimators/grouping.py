@@ -74,13 +74,14 @@ class GroupedAnalysis:
 
     **Arguments:** `grouping`: by which columns. `adjacency`: of the whole table. `analyses`: one a group, in order,
     with mechanisms for 'add_remove'; they may differ in what follows from a guess of the number of records. `counts`:
-    these guesses, None where nobody made one.
+    these guesses, None where nobody made one. `are_said`: whether somebody made them, and they are no equal shares.
     """
 
     grouping: Grouping
     adjacency: kng.Adjacency
     analyses: tuple[Analysis, ...]
     counts: tuple[int | None, ...]
+    are_said: bool = True
 
     def __post_init__(self) -> None:
         first = self.analyses[0]

@@ -36,6 +36,7 @@ class Groups(Generic[Outcome]):
         self, owner: Any, grouping: Grouping, num_records: int | Mapping[Any, int] | None, asked: Callable[[Any], Any]
     ):
         self._owner, self._grouping = owner, grouping
+        self._are_said = num_records is not None
         self._counts = _counts(grouping, owner.facts.count, num_records)
         # Sizes of groups are private whatever the adjacency of the table.
         private = kng.Adjacency.ADD_REMOVE
@@ -71,7 +72,7 @@ class Groups(Generic[Outcome]):
         # Groups of which the same is known have the same mechanisms.
         made = {count: method(one, *positional, **named) for count, one in self._asked.items()}
         each = tuple(made[count][0] for count in self._counts)
-        analysis = GroupedAnalysis(self._grouping, adjacency, each, tuple(self._counts))
+        analysis = GroupedAnalysis(self._grouping, adjacency, each, tuple(self._counts), self._are_said)
         return self._owner._carry_out(analysis, functools.partial(GroupedResults.of, made[self._counts[0]][1]))
 
 

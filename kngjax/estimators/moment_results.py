@@ -10,7 +10,7 @@ import numpy as np
 import kngjax as kng
 from kngjax.estimators.analyses import Analysis
 from kngjax.estimators.expectations import Expectations
-from kngjax.estimators.moments import CentredSquares, variance_of
+from kngjax.estimators.moments import CentredSquares, noise_of_variance, variance_of
 from kngjax.estimators.responses import Response
 from kngjax.estimators.results import AbstractResults, releases_from, response_from
 
@@ -84,10 +84,31 @@ class MomentResults(AbstractResults):
 
     @property
     def noise(self) -> "pd.Series | None":
-        """The standard deviation of the noise, public and exact; None of a variance, which is no linear function."""
-        if self.ddof is not None or self.deviations is None:
-            return None
-        return self._series([self.title], list(self.deviations), "estimate")
+        """The standard deviation of the noise: of a sum exact, of a variance by the sums that were released.
+
+        None where it is not known: `noise_in_words` says why.
+        """
+        found = self._noise
+        return None if isinstance(found, str) else self._series([self.title], [found], "estimate")
+
+    @property
+    def noise_in_words(self) -> str:
+        found, what = self._noise, "the standard deviation of what is added for privacy"
+        if isinstance(found, str):
+            is_cut = self.ddof is not None and self.value == 0.0
+            return f"not stated: {'the released sums make less than 0, and it is cut there' if is_cut else found}"
+        if self.ddof is None:
+            return f"{what}: exact, whatever the records are"
+        return f"{what}: to first order, by the sums that were released"
+
+    @property
+    def _noise(self) -> float | str:
+        if self.deviations is None:
+            return "the norm has no closed form"
+        if self.ddof is None:
+            return self.deviations[0]
+        given = np.asarray(self.deviations), self._columns.half_width, self.count, self.ddof
+        return noise_of_variance(self.releases[0].value, *given)
 
     def _series(self, names: list[str], values: Any, what: str) -> "pd.Series":
         import pandas as pd

@@ -1,5 +1,6 @@
 """Sums and variances of a column, as sums of powers of it with K-norm noise, by public facts alone."""
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -119,6 +120,45 @@ def variance_of(sums: np.ndarray, half_width: float, count: int | None, ddof: fl
     square = half_width**2
     biased = float(np.clip(0.5 * square + second / number - (first / number) ** 2, 0.0, square))
     return biased * number / (number - ddof)
+
+
+def least_noise_of_variance(mechanism: Any, columns: CentredSquares, count: int) -> float:
+    """The standard deviation of the noise of a variance of n records, where it is least: that of S/n alone. Public.
+
+    **Arguments:** `count`: n; with weights every record is taken to have the largest, W, and n is nW.
+    """
+    deviations = mechanism.noise_deviations(len(columns.bounds.x_lower), count)
+    weight = mechanism.bounds.weight
+    return float(deviations[-1]) / (count * (1.0 if weight is None else float(weight)))
+
+
+def noise_of_variance(
+    sums: Float[np.ndarray, " sums"],
+    deviations: Float[np.ndarray, " sums"],
+    half_width: float,
+    count: int | None,
+    ddof: float,
+) -> float | str:
+    """The standard deviation of the noise of a released variance, by the sums that were released; or why none is known.
+
+    To first order V = ½h² + S/n - (T/n)² moves by δS/n - 2(T/n)·δT/n, and where n has noise by (2(T/n)² - S/n)·δn/n
+    besides; (δT/n)² has the deviation √2·Var(T/n) of a normal number.
+
+    **Arguments:** all public or released. As of `variance_of`; `deviations`: of the noise of each sum.
+    """
+    number = float(count) if count is not None else float(sums[0])
+    noises = deviations if count is None else np.append(0.0, deviations)
+    if number <= 10.0 * noises[0] or number <= ddof:
+        return "the number of records has so much noise itself"
+    (mean, square), own = sums[-2:] / number, noises / number
+    least, most = -0.5 * half_width**2 + mean**2, 0.5 * half_width**2 + mean**2
+    first = np.hypot(np.hypot(own[2], 2.0 * mean * own[1]), (2.0 * mean**2 - square) * own[0])
+    second = math.sqrt(2.0) * own[1] ** 2
+    if second > 0.5 * first:
+        return "the noise of the sums is so large that it does not go by them"
+    if not least + 2.0 * first < square < most - 2.0 * first:
+        return "it is cut to what numbers in the bounds can have, or next to that"
+    return float(np.hypot(first, second)) * number / (number - ddof)
 
 
 def ends_of(response: Response) -> tuple[float, float]:

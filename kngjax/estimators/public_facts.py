@@ -117,7 +117,7 @@ class PublicFacts:
         # Groups of which the same is known share an analysis.
         known = {id(one): one for one in analysis.analyses}
         counts = dict(zip(map(id, analysis.analyses), analysis.counts, strict=True))
-        made = {key: expecting(one, counts[key]) for key, one in known.items()}
+        made = {key: expecting(one, counts[key], analysis.are_said) for key, one in known.items()}
         return dataclasses.replace(analysis, analyses=tuple(made[id(one)] for one in analysis.analyses))
 
     def read(self, formula: str) -> tuple[formulas.Formula, Response]:

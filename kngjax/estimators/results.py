@@ -60,8 +60,13 @@ class AbstractResults(abc.ABC):
 
     @property
     def noise(self) -> "pd.Series | pd.DataFrame | None":
-        """The standard deviation of the noise of each of `params`, labelled alike; None where it is not known."""
+        """The standard deviation of the noise of each of `params`, labelled alike; None as `noise_in_words` says."""
         return None
+
+    @property
+    def noise_in_words(self) -> str:
+        """How `noise` is known, or why there is none; empty where nothing is said of it."""
+        return ("" if self.expected is None else self.expected.words) or ""
 
     @property
     def budget_in_words(self) -> str:
@@ -161,7 +166,7 @@ class Summary:
             ("dither", _dither(releases)),
             ("made consistent with", ", ".join(getattr(results, "adjustments", ()))),
             ("interval", results.interval_in_words(self.level)),
-            ("noise", ("" if results.expected is None else results.expected.words) or ""),
+            ("noise", results.noise_in_words),
             ("warning", ("" if results.expected is None else results.expected.warning) or ""),
         ]
         return [row for row in rows if row[1]]

@@ -79,11 +79,11 @@ class AbstractTabulations(abc.ABC, Generic[Tabled, Summed]):
         made = moments.total(self.facts.declared(column), epsilon, self.facts.adjacency.value)
         return self._carry_out(made.forced(force), MomentResults.of)
 
-    def variance(self, column: str, *, epsilon: Any, ddof: Any = None) -> Summed:
+    def variance(self, column: str, *, epsilon: Any, ddof: Any = None, force: bool = False) -> Summed:
         """The variance of a column of numbers, which are clipped to their bounds; its root is `std` of the result.
 
         **Arguments:** `ddof`: what is taken off n in the divisor: 1 if left out, as of pandas, or 0. With weights the
-        divisor is their sum, and nothing is taken off.
+        divisor is their sum, and nothing is taken off. `force`: as of `sum`.
         """
         facts = self.facts
         if facts.weights is not None and ddof not in (None, 0):
@@ -99,4 +99,4 @@ class AbstractTabulations(abc.ABC, Generic[Tabled, Summed]):
             raise ValueError(f"a variance with the divisor n - {ddof:g} needs more records than {ddof:g}")
         made = moments.variance(facts.declared(column), epsilon, facts.adjacency.value)
         count = facts.count if is_public else None
-        return self._carry_out(made, functools.partial(MomentResults.of, ddof=float(ddof), count=count))
+        return self._carry_out(made.forced(force), functools.partial(MomentResults.of, ddof=float(ddof), count=count))

@@ -170,8 +170,8 @@ class Preview:
 
         count = self._least(lambda number: serves(number, self.epsilon), self.num_records, 1e12, 1.05)
         epsilon = self._least(lambda one: serves(self.num_records, one), self.epsilon, 100.0, 1.05)
-        ways = [f"{_rounded_up(count)} records"] if math.isfinite(count) else []
-        ways += [f"epsilon = {_rounded_up(epsilon)}"] if math.isfinite(epsilon) else []
+        ways = [f"{rounded_up(count)} records"] if math.isfinite(count) else []
+        ways += [f"epsilon = {rounded_up(epsilon)}"] if math.isfinite(epsilon) else []
         return " or ".join(ways) + " would do" if ways else "no n or epsilon alone would do"
 
     def explain(self) -> str:
@@ -343,7 +343,7 @@ def _why_hopeless(setting: Setting, expected: Expected, own_units: np.ndarray | 
     return None
 
 
-def _rounded_up(number: float) -> str:
+def rounded_up(number: float) -> str:
     """To two digits, not less."""
     step = 10.0 ** (math.floor(math.log10(number)) - 1)
     return f"{math.ceil(number / step) * step:,.6g}"

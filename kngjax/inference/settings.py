@@ -22,7 +22,7 @@ from kngjax.mechanisms.expected_noise import ExpectedNoise
 from kngjax.sensitivity import weighted
 
 # Of a number of which nothing is known but that it lies in an interval of this width.
-_EVEN = 1.0 / np.sqrt(12.0)
+EVEN = 1.0 / np.sqrt(12.0)
 # Logarithms of odds and of rates are taken to lie within ±3: a factor of twenty.
 _LARGEST_LOGARITHM = 3.0
 # Of variances of 200 draws, in the worst of several coefficients.
@@ -125,7 +125,7 @@ class Setting:
         words = _features_in_words(design), responses.words
         half = np.where(sides[0] == sides[1], largest, (sides[1] - sides[0]) / 2)
         size = _size(loss, bounds, reach)
-        room = 2.0 * _EVEN * (size / half if size is not None else np.full(dimension, np.inf))
+        room = 2.0 * EVEN * (size / half if size is not None else np.full(dimension, np.inf))
         hessian, squares, theta = law.curvature * gram, law.score_square * gram, None
         if responses.by_row is not None:
             theta, hessian, squares = estimand_of(loss, rows, responses.law)
@@ -141,7 +141,7 @@ class Setting:
             lower, upper = (np.asarray(side) for side in bounds.features(dimension))
         covariance = np.cov(rows.T, bias=True).reshape(dimension, dimension)
         words = (_features_in_words(design),)
-        room = _EVEN * (upper - lower)
+        room = EVEN * (upper - lower)
         return cls(mechanism, slope * np.eye(dimension), slope**2 * covariance, None, None, None, room, words)
 
     @classmethod
@@ -152,7 +152,7 @@ class Setting:
         densities = np.array([responses.density(responses.quantile(level)) for level in levels])
         covariance = np.minimum(levels[:, None], levels) - levels[:, None] * levels
         width = float(mechanism.bounds.y_upper) - float(mechanism.bounds.y_lower)
-        room, words = np.full(len(levels), _EVEN * width), (responses.words.replace("residuals", "values"),)
+        room, words = np.full(len(levels), EVEN * width), (responses.words.replace("residuals", "values"),)
         return cls(mechanism, np.diag(densities), covariance, None, None, responses, room, words)
 
     @property

@@ -136,7 +136,7 @@ METHODS = {
     ),
     "variance": of_column(
         "variance", "education", "variance", lambda frame: [frame["education"].var()], 0.2, results=MomentResults,
-        hopeless=None, mechanism="KNormMechanism",
+        mechanism="KNormMechanism",
     ),
     "histogram": Method(
         "histogram", "region", "regio", TableResults, LEVELS["region"], counts, 5.0, hopeless=None,

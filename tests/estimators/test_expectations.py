@@ -181,17 +181,124 @@ def test_results_have_a_column_for_noise():
     np.testing.assert_allclose(found.noise["mean of age"], math.sqrt(2) * 100 / (4000 * 0.5), rtol=1e-12)
     assert "exact, whatever the records are" in str(found.summary())
     fit = many.quantile_regression(FORMULA, tau=[0.4, 0.5], epsilon=4)
-    assert list(fit.noise.columns) == list(fit.params.columns)
-    assert list(fit.noise.index) == list(fit.params.index)
-    previewed = many.preview().quantile_regression(FORMULA, tau=[0.4, 0.5], epsilon=4)
-    np.testing.assert_allclose(fit.noise, previewed.noise)
-    for words in ("noise of tau = 0.5", "each level but the first with a tenth", "previewed from public facts"):
-        assert words in str(fit.summary())
-        assert words in fit._repr_html_()
+    assert fit.noise is None
+    assert "how columns and responses lie, which is private" in fit.noise_in_words
+    assert fit.noise_in_words in str(fit.summary())
     for one in (found, fit):
         again = type(one).from_json(one.to_json())
-        assert np.array_equal(again.noise, one.noise)
+        assert (again.noise is one.noise is None) or np.array_equal(again.noise, one.noise)
+        assert again.noise_in_words == one.noise_in_words
         assert str(again.summary()) == str(one.summary())
+
+
+SPREAD = pd.DataFrame({"v": np.random.default_rng(4).normal(40.0, 10.0, 2000)})
+STATED = {
+    "mean": lambda one: one.mean("v", epsilon=1),
+    "sum": lambda one: one.sum("v", epsilon=1),
+    "variance": lambda one: one.variance("v", epsilon=1),
+    "drowned variance": lambda one: one.variance("v", epsilon=0.1),
+    "count": lambda one: one.count("v > 40", epsilon=1),
+}
+
+
+@pytest.mark.default_cases("mean-replace", "mean-add_remove", "variance-add_remove", "drowned variance-replace")
+@pytest.mark.parametrize("adjacency", ["replace", "add_remove"])
+@pytest.mark.parametrize("name", STATED)
+def test_noise_that_is_stated_is_that_of_many_releases_within_a_factor(name, adjacency):
+    said = {"num_records": 2000} if adjacency == "add_remove" else {}
+    one = kng.Study(SPREAD, bounds={"v": (0, 100)}, adjacency=adjacency, **said)
+    made = [STATED[name](one) for _ in range(40)]
+    measured = np.std([float(np.ravel(found.params)[0]) for found in made])
+    stated = [float(np.ravel(found.noise)[0]) for found in made if found.noise is not None]
+    assert len(stated) >= 30
+    assert max(stated) < 1.3 * measured < 1.3**2 * min(stated)
+
+
+def interactions():
+    """As of a trial: the columns fill their bounds, and half of the patients have each treatment."""
+    generator, count = np.random.default_rng(5), 4000
+    frame = pd.DataFrame({"arm": generator.choice(["a", "b"], count), "visit": generator.integers(1, 6, count)})
+    frame["sbp"] = 120 - 8.0 * (frame["arm"] == "b") + generator.normal(0, 15, count)
+    one = kng.Study(frame, bounds={"visit": (1, 5), "sbp": (80, 220)}, levels={"arm": ("a", "b")}, adjacency="replace")
+    return one.linear_regression("sbp ~ arm * visit", epsilon=5)
+
+
+def top_coded():
+    income = np.minimum(np.exp(np.random.default_rng(1).normal(10, 1, 20_000)), 50_000)
+    one = kng.Study(pd.DataFrame({"v": income}), bounds={"v": (0, 200_000)}, adjacency="replace")
+    return one.quantile("v", tau=0.9, epsilon=1)
+
+
+def of_groups(method):
+    """Three records of 20,000 in one group, none in another."""
+    frame = pd.DataFrame({"v": np.random.default_rng(2).normal(50, 10, 20_000)})
+    frame["g"] = ["big"] * 19_997 + ["tiny"] * 3
+    levels = {"g": ("big", "tiny", "empty")}
+    one = kng.Study(frame, bounds={"v": (0, 100)}, levels=levels, adjacency="replace")
+    return getattr(one.by("g"), method)("v", epsilon=1)
+
+
+@pytest.mark.parametrize(
+    ("made", "why"),
+    [
+        (interactions, "it depends on how columns and responses lie"),
+        (top_coded, "is large beside ties"),
+        (lambda: of_groups("mean"), "sizes of the groups are not known: give num_records="),
+        (lambda: of_groups("median"), "is large beside ties"),
+    ],
+    ids=["interactions", "top-coded", "mean of groups", "median of groups"],
+)
+def test_noise_that_goes_by_what_nobody_said_is_not_stated(made, why):
+    found = made()
+    assert found.noise is None
+    assert found.noise_in_words.startswith("not stated: ")
+    assert why in found.noise_in_words
+    assert why in " ".join(str(found.summary()).split())
+
+
+def test_variances_of_groups_have_noise_by_the_sizes_that_were_released():
+    found = of_groups("variance")
+    assert np.isfinite(found.noise["big"])
+    assert found.noise[["tiny", "empty"]].isna().all()
+    assert "by the sums that were released" in found.noise_in_words
+    assert "not stated: the" in found.noise_in_words
+
+
+def test_a_variance_of_few_records_is_refused_as_a_mean_is(ledger):
+    frame = pd.DataFrame({"age": [90.0, 0.3, 50.0, 0.0, 4.0]})
+    few = kng.Study(frame, bounds=BOUNDS, adjacency="replace", ledger=ledger)
+    rows = ledger.read().num_rows
+    with pytest.raises(ValueError, match=r"little but noise.* (\d+) records or epsilon = ([\d.]+) would do") as told:
+        few.variance("age", epsilon=0.1)
+    assert ledger.read().num_rows == rows
+    count, epsilon = re.search(r"alone. (\d+) records or epsilon = ([\d.]+) would", str(told.value)).groups()
+    assert few.plan().variance("age", epsilon=float(epsilon)).force is False
+    few.variance("age", epsilon=float(epsilon))
+    study(int(count)).variance("age", epsilon=0.1)
+    with pytest.raises(ValueError, match="little but noise"):
+        few.variance("age", epsilon=0.9 * float(epsilon))
+    found = few.variance("age", epsilon=0.1, force=True)
+    assert "is little but noise, and was asked for by force=True" in str(found.summary())
+    assert found.noise is None
+    cut = [one for one in (few.variance("age", epsilon=0.1, force=True) for _ in range(9)) if one.value == 0.0]
+    assert "the released sums make less than 0, and it is cut there" in cut[0].noise_in_words
+
+
+def test_previews_of_counts_say_how_large_noise_is_beside_the_error_of_sampling():
+    asked = study(400).preview()
+    for found, share in ((asked.count("age > 50", epsilon=1), 0.5), (asked.crosstab("region", "ill", epsilon=1), 0.25)):
+        error = math.sqrt(400 * share * (1 - share))
+        np.testing.assert_allclose(found.standard_error, error)
+        np.testing.assert_allclose(found.ratio, found.noise / error)
+    found = asked.count("age > 50", epsilon=1)
+    wanted = float(found.ratio.iloc[0, 0]) / 3
+    np.testing.assert_allclose(asked.count("age > 50", epsilon=found.epsilon_for(wanted)).ratio, wanted, rtol=2e-3)
+    many = study(found.num_records_for(wanted)).preview()
+    np.testing.assert_allclose(many.count("age > 50", epsilon=1).ratio, wanted, rtol=1e-2)
+    unknown = study(50, adjacency="add_remove").preview().count(epsilon=1)
+    assert unknown.noise.shape == (1, 1)
+    with pytest.raises(ValueError, match="num_records=10_000"):
+        _ = unknown.ratio
 
 
 def test_draws_from_anywhere_are_spoken_of_beside_the_noise_that_leaves_them_out(fine_previews):

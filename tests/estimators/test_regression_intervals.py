@@ -131,7 +131,8 @@ def test_results_show_their_intervals_and_survive_json(by_sums, by_groups):
     text = str(by_sums)
     assert "interval: each 0.95, by H and J at the released value" in text
     assert "those of intercept, experience are of sums of several released coefficients" in text
-    assert text.splitlines()[-5].split() == ["robust", "noise", "lower", "upper"]
+    assert text.splitlines()[-5].split() == ["robust", "lower", "upper"]
+    assert "not stated: the intervals hold with it" in text
     assert "each 0.9, by H and J" in str(by_sums.summary(level=0.9))
     assert by_sums.to_frame().columns.tolist() == ["release", "coefficient", "value", "lower", "upper"]
     found = by_sums.intervals(0.9)
