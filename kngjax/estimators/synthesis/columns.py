@@ -7,11 +7,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from jaxtyping import Int
+from jaxtyping import Bool, Int
 
 from kngjax.data import cells
 from kngjax.data.terms.base import is_number
 
+# The type of a synthetic column by those of its levels.
+_TYPES = ((np.bool_, {bool}), (np.int64, {int}), (np.float64, {int, float}))
 # Of more whole numbers a count is meant, or a number.
 MOST_OF_ORDINAL = 1000
 
@@ -33,6 +35,11 @@ class AbstractColumn(abc.ABC):
     @abc.abstractmethod
     def labels(self) -> tuple[Any, ...]:
         """What the cells of its table are of; empty where it has no table."""
+
+    @property
+    def drawn(self) -> Bool[np.ndarray, " labels"]:
+        """Which of `labels` a synthetic table may have."""
+        return np.ones(len(self.labels), bool)
 
     @property
     def is_parent(self) -> bool:
@@ -74,7 +81,9 @@ class Category(AbstractColumn):
     """A column of levels, of which a table of counts is released, for each combination of levels of its parents.
 
     Each cell by itself is the declared level that `kngjax.data.cells` finds in it; `other` where it has a number or
-    text that is none of them; and `missing` where it has neither number nor text.
+    text that is none of them; and `missing` where it has neither number nor text. A synthetic column has the type of
+    its levels, int64, float64 or bool. Where these are no text and `other` is, as by default, such cells are counted by
+    themselves and never drawn: two levels or more are drawn by their shares among one another.
 
     **Arguments:** all public. `name`: of the column. `levels`: all text or all numbers, those that the data have or may
     have; read off the data they tell who is in them. `parents`: names of earlier columns, `Category` or `Ordinal`.
@@ -99,7 +108,7 @@ class Category(AbstractColumn):
         for word, label in (("other", self.other), ("missing", self.missing)):
             if label is not None and not isinstance(label, str | int | float | bool):
                 raise TypeError(f"{word} of {self.name!r} must be a level, like {word!r}, not {label!r}")
-        is_level = any(cells.same_level(self.missing, level) for level in self.levels)
+        is_level = cells.place_of(self.missing, self.levels) >= 0
         if self.missing == "drop" and not is_level:
             raise ValueError(f"missing of {self.name!r} may not be 'drop': every record is kept, and counts as a level")
         if self.other is None:
@@ -114,9 +123,19 @@ class Category(AbstractColumn):
         """The declared levels, then `other` and `missing` where these are none of them."""
         every = list(self.levels)
         for label in (self.other, self.missing):
-            if label is not None and not any(cells.same_level(label, known) for known in every):
+            if label is not None and cells.place_of(label, every) < 0:
                 every.append(label)
         return tuple(every)
+
+    @property
+    def drawn(self) -> Bool[np.ndarray, " labels"]:
+        made = super().drawn
+        beside = [self.other] if self.missing is None else [self.other, self.missing]
+        texts = [isinstance(label, str) for label in beside]
+        has_text = any(texts[1:]) or any(isinstance(level, str) for level in self.levels)
+        if texts[0] and not has_text and len(self.levels) > 1:
+            made[self._place(self.other)] = False
+        return made
 
     @property
     def is_parent(self) -> bool:
@@ -136,7 +155,7 @@ class Category(AbstractColumn):
         return places
 
     def _place(self, label: Any) -> int:
-        return next(place for place, known in enumerate(self.labels) if cells.same_level(label, known))
+        return cells.place_of(label, self.labels)
 
     def places(self, values: np.ndarray) -> Int[np.ndarray, " records"]:
         return values
@@ -148,8 +167,17 @@ class Category(AbstractColumn):
         return np.array([str(label) for label in self.labels], object)[values]
 
     def shown(self, values: np.ndarray) -> np.ndarray:
-        kinds = {type(label) for label in self.labels}
-        return np.array(self.labels, kinds.pop() if kinds in ({int}, {float}) else object)[values]
+        drawn = self.drawn
+        if not drawn[values].all():
+            # Of private cells, for the owner's eyes.
+            return np.array(self.labels, object)[values]
+        kept = [label for label, is_drawn in zip(self.labels, drawn, strict=True) if is_drawn]
+        kind = next((kind for kind, of in _TYPES if {*map(type, kept)} <= of), object)
+        if kind is np.int64 and max(map(abs, kept)) >= 2**63:
+            kind = object
+        made = np.empty(len(self.labels), kind)
+        made[drawn] = np.array(self.labels, object)[drawn]
+        return made[values]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -57,8 +57,9 @@ def drawn_values(
         for part, release in parts[column.name]:
             if isinstance(part, TablePart):
                 parents = [parent.places(values[parent.name]) for parent in part.columns[:-1]]
-                places = drawn_places(release.value.reshape(part.shape), parents, keys[0], rows)
-                found = column.of_places(places)
+                kept = np.flatnonzero(column.drawn)
+                places = drawn_places(release.value.reshape(part.shape)[..., kept], parents, keys[0], rows)
+                found = column.of_places(kept[places])
             elif isinstance(part, CurvesPart) and isinstance(column, AbstractCurvedColumn):
                 x = part.matrix(values)
                 drawn = kng.QuantileCurves(release).draw(np.zeros((rows, 0)) if x is None else x, keys[1])

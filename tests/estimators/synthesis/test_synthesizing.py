@@ -46,6 +46,38 @@ def plan(adjacency="replace", epsilon=SHARP, columns=(REGION, EDUCATION), **chan
     return kng.synthesis(list(columns), epsilon=epsilon, adjacency=adjacency, **changed)
 
 
+TYPED = {
+    "whole": ([0, 1], {}, np.int64, [0, 1]),
+    "named": ([0, 1], {"other": 9, "missing": -1}, np.int64, [0, 1, 9, -1]),
+    "bools": ([True, False], {}, np.bool_, [True, False]),
+    "mixed": ([0, 1.5], {}, np.float64, [0.0, 1.5]),
+    "large": ([0, 2**70], {}, object, [0, 2**70]),
+    "unknown": ([0, 1], {"missing": "unknown"}, object, [0, 1, "other", "unknown"]),
+    "one": ([7], {}, object, [7, "other"]),
+    "text": (["a", "b"], {}, object, ["a", "b", "other"]),
+    "child": ([0, 1], {"parents": ["whole"]}, np.int64, [0, 1]),
+}
+
+
+def test_drawn_columns_have_the_type_of_their_levels():
+    # Of every level, of what is none, and of what is missing some cells, which a table of the right type has or not.
+    cells = {name: [*levels, 77, "77.5", *levels] for name, (levels, *_) in TYPED.items()}
+    for name, (_, settings, *_) in TYPED.items():
+        cells[name] += [None] * ("missing" in settings)
+    frame = pd.DataFrame({name: pd.Series(np.resize(np.array(one, object), 210)) for name, one in cells.items()})
+    columns = [kng.Category(name, levels, **settings) for name, (levels, settings, *_) in TYPED.items()]
+    table = kng.synthesize(plan(columns=columns), frame)
+    drawn = table.draw(500, key=kng.research_key(0))
+    arrays = table.columns_of(500, kng.research_key(0))
+    for name, (_, _, kind, values) in TYPED.items():
+        assert arrays[name].dtype == kind, name
+        assert {*arrays[name].tolist()} == {*values}, name
+        assert {*map(type, arrays[name].tolist())} == {*map(type, values)}, name
+    numbers = [name for name, (_, _, kind, _) in TYPED.items() if kind in (np.int64, np.float64)]
+    assert drawn.select_dtypes("number").columns.tolist() == numbers
+    assert pl.Series(arrays["bools"]).dtype == pl.Boolean
+
+
 def ledger(tmp_path, budget, adjacency="replace"):
     return kng.Ledger.create(tmp_path / f"people {adjacency}", budget, adjacency=adjacency, dataset="people")
 
