@@ -12,6 +12,9 @@ from kngjax.core.arrays import record_sums_on_host
 
 # Up to so many rows one linear programme takes milliseconds.
 MOST_WHOLE_ROWS = 3000
+# Of a linear programme whose columns are at most 2^7: smaller entries count as 0, and responses that are farther off
+# than so many times their middle size are put there.
+_LARGEST, _SMALLEST, _FARTHEST = 7, 2.0**-29, 2.0**45
 
 
 def trust_region(
@@ -100,9 +103,17 @@ def quantile_regression(x: np.ndarray, y: np.ndarray, tau: float) -> np.ndarray:
 
 
 def linear_programme(x: np.ndarray, y: np.ndarray, weights: np.ndarray, tau: float) -> np.ndarray:
-    """argmin Σ w_i ρ_τ(y_i - x_i'θ) by its dual: max y'a with X'a = (1-τ)X'w, 0 ≤ a ≤ w; θ̂ are the multipliers."""
+    """argmin Σ w_i ρ_τ(y_i - x_i'θ) by its dual: max y'a with X'a = (1-τ)X'w, 0 ≤ a ≤ w; θ̂ are the multipliers.
+
+    Its thresholds are absolute: an entry of 1e15 is refused, and one below 1e-9 counts as 0. So columns and responses
+    are divided by powers of two first, which changes no digit, and what counts as 0 does so on both sides.
+    """
+    widths = np.frexp(np.max(np.abs(x), axis=0, initial=0.0))[1] - _LARGEST
+    height = np.frexp(np.median(np.abs(y[y != 0.0])))[1] if np.any(y) else 0
+    x = np.ldexp(x, -widths)
+    x = np.where(np.abs(x) < _SMALLEST, 0.0, x)
     result = scipy.optimize.linprog(
-        -y,
+        -np.clip(np.ldexp(y, -height), -_FARTHEST, _FARTHEST),
         A_eq=scipy.sparse.csr_array(x.T),
         b_eq=(1.0 - tau) * (weights @ x),
         bounds=np.stack([np.zeros_like(weights), weights], axis=1),
@@ -110,4 +121,4 @@ def linear_programme(x: np.ndarray, y: np.ndarray, weights: np.ndarray, tau: flo
     )
     if not result.success:
         raise RuntimeError(f"the linear programme of the quantile regression failed: {result.message}")
-    return -np.asarray(result.eqlin.marginals)
+    return np.ldexp(-np.asarray(result.eqlin.marginals), height - widths)

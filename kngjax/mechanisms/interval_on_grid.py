@@ -20,7 +20,7 @@ from kngjax.sensitivity import in_fractions
 
 # Binary digits of the grid, relative to the width of the bounds and to their largest number.
 _DIGITS, _MOST_DIGITS = 40, 50
-# Products of two such numbers are whole numbers of 62 bits.
+# Products of two such numbers and of what is added to them, four times as much, are whole numbers of 63 bits.
 MOST_RECORDS = 2**30
 
 
@@ -76,7 +76,8 @@ class ExactInterval(AbstractGridDraw):
     def assumptions(self) -> tuple[str, ...]:
         if self.mechanism.adjacency is Adjacency.REPLACE:
             return ()
-        return ("there are fewer than 2^31 records: a release of more fails, and that it failed is not covered",)
+        most = f"there are at most {MOST_RECORDS:,} records"
+        return (f"{most}: a release of more fails, and that it failed is not covered",)
 
     def prepare(self, X: Any, y: Any) -> RankPairs:
         """From which an interval is drawn, of the values in increasing order, in whole units of the grid. Private."""

@@ -1,6 +1,8 @@
 """Quantiles of numbers by KNG, drawn exactly: one (PrivateQuantile), or several by parts of ε or jointly."""
 
 import itertools
+import math
+from fractions import Fraction
 from typing import Any, ClassVar
 
 import equinox as eqx
@@ -128,8 +130,19 @@ class PrivateQuantile(AbstractDirectMechanism):
 
     @property
     def _part(self) -> Any:
-        """ε of one of the quantiles that are drawn by themselves, rounded down so that m of them never exceed ε."""
-        return self.epsilon if self.dimension == 1 else self.epsilon / self.dimension * (1.0 - 2.0**-52)
+        """ε of one of the quantiles that are drawn by themselves, rounded down so that m of them never exceed ε.
+
+        It is what is stated, and what the lattice draws at. While a program is traced digits are not known, and it is
+        less than that.
+        """
+        if self.dimension == 1:
+            return self.epsilon
+        if is_traced(self.epsilon):
+            return self.epsilon / self.dimension * (1.0 - 2.0**-50)
+        whole = float(self.epsilon)
+        part = inward(exactly(whole) / self.dimension)
+        # As the decimal number that it prints as, and as the binary one that it is.
+        return part if self.dimension * Fraction(part) <= Fraction(whole) else math.nextafter(part, 0.0)
 
     @property
     def guarantee(self) -> Guarantee:
@@ -144,7 +157,7 @@ class PrivateQuantile(AbstractDirectMechanism):
         if self._is_joint:
             raise ValueError("Lattice draws one quantile, or several with budget='split': leave the sampler out")
         with float64():
-            epsilon = inward(exactly(float(self.epsilon)) / self.dimension)
+            epsilon = float(self._part)
             domain = Box(self.bounds.y_lower, self.bounds.y_upper)
             return tuple(
                 KNG(QuantileLoss(float(tau)), self.bounds, domain, epsilon, self.adjacency, allow_large_epsilon=True)

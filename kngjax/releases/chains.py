@@ -14,6 +14,7 @@ from tqdm import tqdm
 
 from kngjax.core.arrays import Vector, is_traced
 from kngjax.core.compiling import Compiled
+from kngjax.core.errors import raise_from_outside
 from kngjax.data.processes import are_on_one_host
 from kngjax.data.records import Data
 from kngjax.mechanisms.base import AbstractMechanism
@@ -103,10 +104,17 @@ def require_success(succeeded: bool, advice: str = SEARCH_GIVEN_UP) -> None:
 
 
 def estimate(mechanism: AbstractDensityMechanism, data: Data) -> Float[np.ndarray, " dimension"]:
-    """θ̂ without privacy, about which chains start and searches look. Private."""
-    return nonprivate.centre(
-        mechanism.loss, data, _reach(mechanism.domain, mechanism.bounds_of_rows(data.dimension), data.dimension)
-    )
+    """θ̂ without privacy, about which chains start and searches look; Θ's interior point where none is found. Private.
+
+    It decides how long a draw takes, and may not decide whether there is one: what finds it has limits of its own.
+    """
+    reach = _reach(mechanism.domain, mechanism.bounds_of_rows(data.dimension), data.dimension)
+    try:
+        found = nonprivate.centre(mechanism.loss, data, reach)
+    except Exception as error:
+        raise_from_outside(error)
+        found = np.full(data.dimension, np.nan)
+    return found if np.all(np.isfinite(found)) else np.asarray(mechanism.domain.interior_point(data.dimension))
 
 
 @functools.partial(Compiled, static_argnames="dimension")

@@ -12,6 +12,8 @@ import numpy as np
 import pytest
 
 import kngjax as kng
+from kngjax.accounting.exact import exactly
+from kngjax.core.arrays import float64
 from kngjax.mechanisms import output_perturbation
 
 BOUNDS = kng.Bounds(x=([-0.3], [0.7]), y=(-0.9, 0.7))
@@ -129,3 +131,52 @@ def test_an_exchange_moves_a_ridge_regression_twice():
         for adjacency in ("add_remove", "replace")
     )
     assert two.value == 2.0 * one.value
+
+
+def quantiles(epsilon, adjacency, size):
+    mechanism = kng.PrivateQuantile(levels(size), NUMBERS, epsilon, adjacency, budget="split")
+    return mechanism.guarantee, [(one.guarantee, one.epsilon) for one in mechanism.densities()]
+
+
+def halving(epsilon, adjacency, size):
+    made = kng.QuantileProcess(levels(size), BOUNDS, kng.Box(-2.0, 2.0), epsilon, adjacency).making(100).made
+    firsts = [made.mechanisms[nodes[0].index] for nodes in made.depths]
+    each = [1 if place == 0 or adjacency == "add_remove" else 2 for place in range(len(firsts))]
+    return made.guarantee, [
+        (one.guarantee, one.epsilon) for one, twice in zip(firsts, each, strict=True) for _ in range(twice)
+    ]
+
+
+def location_scale(epsilon, adjacency, size):
+    plan = kng.QuantileProcess(levels(size), BOUNDS, kng.Box(-2.0, 2.0), epsilon, adjacency, order="location_scale")
+    made = plan.making(100).made
+    nodes = [made.quantiles.mechanisms[nodes[0].index] for nodes in made.quantiles.depths]
+    each = [1 if place == 0 or adjacency == "add_remove" else 2 for place in range(len(nodes))]
+    drawn = [made.location, made.scale, *(one for one, twice in zip(nodes, each, strict=True) for _ in range(twice))]
+    return made.guarantee, [(one.guarantee, one.epsilon) for one in drawn]
+
+
+PARTS = {"quantiles": quantiles, "halving": halving, "location and scale": location_scale}
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+@pytest.mark.parametrize("name", PARTS)
+def test_what_is_stated_is_the_sum_of_what_parts_are_drawn_at(name, adjacency):
+    """To the last digit of fractions, and within what was asked for."""
+    for epsilon in (*EPSILONS, 1.0):
+        for size in (2, 3, 5, 7) if name == "quantiles" else (3,):
+            stated, parts = PARTS[name](epsilon, adjacency, size)
+            assert all(cost.exact_epsilon == exactly(float(drawn)) for cost, drawn in parts)
+            assert stated.exact_epsilon == sum(cost.exact_epsilon for cost, _ in parts) <= exactly(epsilon)
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+def test_what_a_program_draws_quantiles_at_is_no_more_than_is_stated(adjacency):
+    """Digits of a part are not known while it is traced."""
+    for epsilon in (*EPSILONS, 1.0):
+        for size in (2, 3, 5, 7):
+            mechanism = kng.PrivateQuantile(levels(size), NUMBERS, epsilon, adjacency, budget="split")
+            with float64():
+                drawn = float(jax.jit(lambda one: one._part)(mechanism))
+            assert Fraction(drawn) <= Fraction(float(mechanism._part))
+            assert drawn == pytest.approx(float(mechanism._part), rel=1e-14)

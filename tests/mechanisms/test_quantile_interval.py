@@ -10,6 +10,7 @@ import pytest
 
 import kngjax as kng
 from kngjax.data.admission import Facts
+from kngjax.mechanisms import interval_on_grid
 from tests.draws.neighbours import log_pairs
 from tests.oracles import goodness_of_fit as fit
 
@@ -222,11 +223,10 @@ def test_sensitivities_by_hand():
 
 
 def test_more_records_than_whole_numbers_hold_make_a_release_fail(monkeypatch):
-    from kngjax.mechanisms import interval_on_grid
 
-    monkeypatch.setattr(interval_on_grid, "MOST_RECORDS", 100)
     private = kng.QuantileInterval(0.5, LINE, 3.0, "add_remove", num_records=100)
-    assert "2^31" in " ".join(kng.certify(private, np.full(101, 0.5)).assumptions)
+    monkeypatch.setattr(interval_on_grid, "MOST_RECORDS", 100)
+    assert "at most 100 records" in " ".join(kng.certify(private, np.full(101, 0.5)).assumptions)
     with pytest.raises(kng.ReleaseFailed):
         kng.release(private, np.full(101, 0.5))
 
@@ -257,3 +257,17 @@ def test_a_preview_is_that_of_the_two_order_statistics():
         kng.preview(mechanism, num_records=20, residual=0.1)
     levels = mechanism.for_count(1000).tau
     np.testing.assert_allclose(levels, np.array(mechanism.ranks(1000)) / 1000)
+
+
+@pytest.mark.parametrize("epsilon", [1e-100, 1e-25, 1.5178678626542285e-14])
+@pytest.mark.parametrize("adjacency", ["replace", "add_remove"])
+def test_no_draw_fails_however_small_epsilon_is(epsilon, adjacency):
+    """A block's end was beyond 64 binary digits: at the last of these 300 records were served, and 301 were not."""
+    public = 100_000 if adjacency == "add_remove" else None
+    mechanism = kng.QuantileInterval(0.5, kng.Bounds(y=(-5.0, 5.0)), epsilon, adjacency, num_records=public, force=True)
+    facts = mechanism.admit(np.zeros(301))
+    way, bits = mechanism.on_grid(facts), random.Random(0).getrandbits
+    for count in (300, 301) if public else (301,):
+        pairs = way.prepare(np.random.default_rng(0).uniform(-5.0, 5.0, count), None)
+        low, high = way.draw_alone(pairs, bits)
+        assert -5.0 <= low <= high <= 5.0

@@ -98,6 +98,30 @@ def test_quantile_regression_of_many_records_bears_responses_of_any_size():
     np.testing.assert_allclose(constant, [1.0, 0.0, 0.0, 0.0], atol=1e-9)
 
 
+SIZES = {"ones": 1.0, "the least of HiGHS": 9e-10, "the largest of HiGHS": 1e15, "least": 1e-300, "largest": 1e290}
+
+
+@pytest.mark.parametrize("of", ["columns", "responses"])
+def test_quantile_regression_goes_with_the_size_of_columns_and_responses(of):
+    """By powers of two to the last digit: a limit of the library that solves it would be a limit of the data."""
+    generator = np.random.default_rng(0)
+    x, y = np.column_stack([np.ones(300), generator.uniform(size=300)]), generator.normal(size=300)
+    expected = estimates.linear_programme(x, y, np.ones(300), 0.3)
+    for size in SIZES.values():
+        scale = 2.0 ** np.frexp(size)[1]
+        wide = np.array([1.0, scale]) if of == "columns" else np.ones(2)
+        high = scale if of == "responses" else 1.0
+        found = estimates.linear_programme(x * wide, y * high, np.ones(300), 0.3)
+        np.testing.assert_array_equal(found * (wide / high), expected)
+
+
+def test_a_linear_programme_takes_columns_of_every_range():
+    """Entries that count as 0 do so on both sides, however many there are."""
+    for small in (1e-12, 1e-9, 1e-3):
+        x = np.column_stack([np.ones(3000), np.where(np.arange(3000) == 0, 1.0, small)])
+        assert np.all(np.isfinite(estimates.linear_programme(x, np.arange(3000.0), np.ones(3000), 0.5)))
+
+
 def test_quantile_regression_of_many_records_solves_small_programmes(monkeypatch):
     sizes, solve = [], estimates.linear_programme
     monkeypatch.setattr(estimates, "linear_programme", lambda x, *rest: (sizes.append(len(x)), solve(x, *rest))[1])

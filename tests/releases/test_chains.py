@@ -142,3 +142,42 @@ def test_blocks_cover_the_promised_number_of_sweeps():
         for dimension in (1, 2, 7):
             number, block = chains.blocks(sampler, dimension)
             assert number * block >= sampler.release_sweeps(dimension) > (number - 1) * block
+
+
+FAILURES = {
+    "an error": lambda *_: 1 / 0,
+    "no number": lambda *_: np.full(2, np.nan),
+    "infinity": lambda *_: np.full(2, np.inf),
+}
+
+
+@pytest.mark.parametrize("failure", FAILURES)
+def test_what_gives_a_start_alone_never_makes_a_draw_fail(failure, monkeypatch):
+    """Exact draws in real numbers, of a curve and of several, and chains, begin at the interior point then."""
+    monkeypatch.setattr(chains.nonprivate, "centre", FAILURES[failure])
+    one = build("quantile")
+    np.testing.assert_array_equal(chains.estimate(one, one.prepare(*records(0))), np.zeros(2))
+    several = kng.QuantileProcess([0.3, 0.7], BOUNDS, kng.Box(-2.0, 2.0), 1.0, "replace", order="joint", bandwidth=0.5)
+    made = several.making(24).made
+    np.testing.assert_array_equal(made.centres(made.prepare(*records(0))), np.zeros((2, 2)))
+
+
+# Limits of the library that finds a start, in x: an entry that it refuses, and as many as it would take for 0.
+LIMITS = {
+    "1e15": (1e15, lambda x: np.where(np.arange(x.size) == 0, 1e15, x)),
+    "9e-10": (9e-10, lambda x: np.where(np.arange(x.size) < 223, 9e-10, x)),
+}
+
+
+@pytest.mark.parametrize("limit", LIMITS)
+def test_no_limit_of_what_finds_a_start_tells_neighbours_apart(limit):
+    """At 222 records and below 1e15 a release was made, and at 223 and at 1e15 none."""
+    size, change = LIMITS[limit]
+    x = change(0.9 * size * np.random.default_rng(0).uniform(size=1000))[:, None]
+    bounds = kng.Bounds(x=([0.0], [size]), y=(0.0, 1.0))
+    mechanism = kng.KNG(LOSSES["quantile"], bounds, kng.Box(-2.0, 2.0), 1.0, "replace")
+    data, reach = mechanism.prepare(x, np.linspace(0, 1, len(x))), (-1e20, 1e20)
+    # The library itself finds one, so that none has to stand for it.
+    found = chains.nonprivate.centre(mechanism.loss, data, reach)
+    np.testing.assert_array_equal(found, chains.estimate(mechanism, data))
+    assert np.all(np.isfinite(found))

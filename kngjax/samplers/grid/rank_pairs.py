@@ -30,7 +30,7 @@ from kngjax.samplers.grid.finite import LevelLaw, below, happens
 from kngjax.samplers.grid.uniforms import Bits
 
 # Blocks are so wide that a point of one is kept with probability 1/2 or more.
-_WIDTH = 0.7
+_WIDTH = Fraction(7, 10)
 # Beyond the first blocks all is one: it is proposed with probability e^-8 or less of what they have, and costs little.
 _SPARE = 8.0
 
@@ -50,7 +50,7 @@ class RankPairs:
     """P(k1, k2) as above, for given values. Private.
 
     **Arguments:** `values`: sorted whole numbers from `low` to `high`, shape (n,). `low`, `high`: of k. `unit`: D.
-    `centres`: C1 < C2. `rate`: c > 0.
+    `centres`: C1 < C2. `rate`: c > 0. Products of D and n are at most 2^60, and so are `centres`.
     """
 
     def __init__(
@@ -65,10 +65,12 @@ class RankPairs:
         self._values, self._unit, self._centres, self._rate = values, unit, centres, rate
         # The first k with at least i values up to it, i = 0, ..., n + 1.
         self._first = np.concatenate([[low], values, [high + 1]]).astype(np.int64)
-        ends = [unit * index - centre for centre in centres for index in (0, len(values))]
-        blocks, counts, left = self._first_blocks(max(int(_WIDTH / float(rate)), 1), (high - low + 1) ** 2)
+        # No pair has a larger s, and below are no larger numbers, however small c is.
+        self._most = 2 * max(abs(unit * index - centre) for centre in centres for index in (0, len(values)))
+        width = min(max(int(_WIDTH / rate), 1), self._most + 1)
+        blocks, counts, left = self._first_blocks(width, (high - low + 1) ** 2)
         # All that is left is one block.
-        blocks.append((blocks[-1][1], max(2 * max(map(abs, ends)), blocks[-1][1])))
+        blocks.append((blocks[-1][1], max(self._most, blocks[-1][1])))
         counts.append(left)
         counted = [(block, count) for block, count in zip(blocks, counts, strict=True) if count > 0]
         self._blocks = [block for block, _ in counted]
@@ -145,7 +147,7 @@ class RankPairs:
 
     def _rectangles(self, inner: int, outer: int) -> Rectangles:
         """Of the pairs with inner < s ≤ outer."""
-        parts = []
+        parts, (inner, outer) = [], (min(inner, self._most), min(outer, self._most))
         for place, of_least in enumerate(self._centres):
             of_other = self._centres[1 - place]
             low, high = self._indices(of_least, -outer, -1)

@@ -71,3 +71,13 @@ def test_what_lies_beyond_the_first_blocks_is_drawn_too():
     pairs._rate = Fraction(0)
     drawn = {pairs.draw(random.Random(seed).getrandbits) for seed in range(400)}
     assert drawn == {pair for pair in PAIRS if pair[0] <= pair[1] and pairs.score(*pair) > last[0]}
+
+
+def test_products_of_62_binary_digits_are_counted():
+    """The largest that are allowed: all pairs are in one block, whose points are counted once."""
+    most = 2**30
+    pairs = RankPairs(np.array([1, 1, 2]), 0, 3, most, (most * 2**29, most * (2**30 - 1)), Fraction(1, 10**400))
+    assert [pairs._count(*block) for block in pairs._blocks] == [4 * 4]
+    assert pairs.score(0, 3) == max(0, pairs.score(0, 3))
+    draws = {pairs.draw(random.Random(seed).getrandbits) for seed in range(60)}
+    assert draws == {(low, high) for low in range(4) for high in range(low, 4)}
