@@ -20,6 +20,7 @@ from kngjax.command.config import Config, Term
 from kngjax.data import terms
 from kngjax.estimators.analyses import Analysis, Part, bounds_of, bounds_of_values, names_of_values
 from kngjax.estimators.carrying_out import Released
+from kngjax.mechanisms.parameters import whole_epsilon
 from kngjax.releases import totals
 from kngjax.releases.certificate import describe
 from kngjax.releases.debits import in_json, settings
@@ -92,6 +93,9 @@ def regressions(config: Config) -> list[Part]:
         }
         mechanism = translate_errors(config, "mechanism", lambda numbers=numbers: kind(**given, **numbers))
         planned.append(Part(label, mechanism, epsilon))
+    if config.privacy.epsilon is not None and not config.mechanism.settings.get("allow_large_epsilon"):
+        # Whatever each has of it.
+        translate_errors(config, "privacy", functools.partial(whole_epsilon, config.privacy.epsilon))
     return planned
 
 

@@ -14,6 +14,7 @@ from kngjax.estimators.asked import AbstractAnalyses
 from kngjax.estimators.grouped_results import GroupedResults
 from kngjax.estimators.grouping import GroupedAnalysis, Grouping
 from kngjax.estimators.public_facts import PublicFacts
+from kngjax.mechanisms.parameters import check_delta, whole_epsilon
 
 Outcome = TypeVar("Outcome")
 
@@ -83,13 +84,14 @@ def _shares(named: Mapping[str, Any], adjacency: kng.Adjacency) -> dict[str, Any
     """ε and δ of each group such that those of all together are what was asked for.
 
     Under replace (ε/2, δ/(1 + e^{ε/2})), of which (ε, δ) follows for an exchanged record, rounded so that no more does.
+    Raises as `kngjax.mechanisms.parameters.check_epsilon` of the whole ε, before it is halved.
     """
     if adjacency is kng.Adjacency.ADD_REMOVE or "epsilon" not in named:
         return {}
-    half = inward(exactly(named["epsilon"], "epsilon") / 2)
+    half = inward(whole_epsilon(named["epsilon"]) / 2)
     if named.get("delta") is None:
         return {"epsilon": half}
-    delta = exactly(named["delta"], "delta") / with_both_orders(exactly(half), Fraction(1))
+    delta = exactly(float(check_delta(named["delta"])), "delta") / with_both_orders(exactly(half), Fraction(1))
     return {"epsilon": half, "delta": inward(delta)}
 
 

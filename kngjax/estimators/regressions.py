@@ -3,13 +3,12 @@
 import functools
 import math
 from collections.abc import Callable, Sequence
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
 import kngjax as kng
-from kngjax.accounting.exact import exactly, inward
+from kngjax.accounting.exact import inward
 from kngjax.data.formulas import Formula
 from kngjax.data.terms import Polynomial
 from kngjax.estimators.analyses import Analysis, Part, bounds_of, of_level
@@ -17,6 +16,7 @@ from kngjax.estimators.centres import middle_of, public_centre
 from kngjax.estimators.responses import Response
 from kngjax.inference.score_laws import SCATTER
 from kngjax.losses.smoothed_quantile import DRAWN_EXACTLY
+from kngjax.mechanisms.parameters import whole_epsilon
 from kngjax.mechanisms.shell_draws import UNITS_A_WIDTH
 from kngjax.samplers.advice import GRADIENTS_UNASKED, MOST_BOXED
 
@@ -271,4 +271,4 @@ def _count(count: int | None) -> int:
 
 def equal_parts(total: Any, number: int) -> Sequence[float]:
     """Equal parts that do not add up to more than the whole."""
-    return [inward(Fraction(exactly(total), number))] * number
+    return [inward(whole_epsilon(total) / number)] * number

@@ -2,11 +2,13 @@
 
 import math
 import numbers
+from fractions import Fraction
 from typing import Any
 
 import jax
 import numpy as np
 
+from kngjax.accounting.exact import exactly
 from kngjax.core.arrays import is_traced, parameter, require_moderate
 from kngjax.data.bounds import Bounds
 from kngjax.geometry.domains import AbstractDomain
@@ -44,6 +46,15 @@ def check_epsilon(epsilon: Any, allow_large_epsilon: bool) -> Any:
             "if this is an experiment, say allow_large_epsilon=True"
         )
     return np.asarray(number)
+
+
+def whole_epsilon(epsilon: Any) -> Fraction:
+    """Gives the exact ε of several releases together, to be divided among them.
+
+    Raises as `check_epsilon` of all of it: a part of what is too large may not be.
+    """
+    _ = check_epsilon(epsilon, allow_large_epsilon=False)
+    return exactly(epsilon if isinstance(epsilon, Fraction) else float(epsilon), "epsilon")
 
 
 def check_delta(delta: Any) -> Any:

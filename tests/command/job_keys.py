@@ -81,6 +81,7 @@ _MADE_REGRESSIONS = [
         "epsilon = 3000.0",
         r"\[privacy\] epsilon = 1500 .* say allow_large_epsilon = true in \[mechanism\]",
     ),
+    ("epsilon = 0.3", "epsilon = 150", r"\[privacy\] epsilon = 150 .* say allow_large_epsilon = true in \[mechanism\]"),
     ("{ box = [-20.0, 20.0] }", "{ cube = 3.0 }", r"\[mechanism\] domain: must be one of .*l1_ball"),
     ("num_sweeps", "sweeps", r"\[sampler\] LineGibbs has an unknown setting 'sweeps'"),
 ]

@@ -389,7 +389,7 @@ def test_what_public_facts_refuse_costs_nothing(tmp_path):
     refused("'drop' or None", lambda own: own.by("region"), missing={"region": "east"})
     refused("a number for each group", lambda own: own.by("region", num_records={"north": 5}))
     refused("groups have no", lambda own: own.by("region").resid, AttributeError)
-    refused("must be a finite number", lambda own: own.by("region").mean("wage", epsilon="one"))
+    refused("one positive real number", lambda own: own.by("region").mean("wage", epsilon="one"), TypeError)
     refused("which the data do not have", lambda own: own.by("region").mean("wage", epsilon=1), frame=PEOPLE[["wage"]])
     dates = PEOPLE.assign(region=pd.Timestamp("2026-01-01"))
     refused("no levels", lambda own: own.by("region").mean("wage", epsilon=1), TypeError, frame=dates)

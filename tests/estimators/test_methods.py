@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+from fractions import Fraction
 
 import numpy as np
 import pandas as pd
@@ -151,6 +152,23 @@ def test_groups_cost_together_what_was_asked_by_either_adjacency(name):
             # Gaussian noise of groups is stated at the δ of all, which leaves a part of ε.
             assert (17.0 if method.delta else 20.0 - 1e-12) < plan.cost.epsilon <= 20.0
             assert (plan.cost.delta <= method.delta, plan.cost.adjacency) == (True, adjacency)
+
+
+# No number, or more than anybody would call privacy: whatever it is divided by.
+WRONG_EPSILONS = (101, 150.0, 199, Fraction(301, 2), "2", b"2", True, np.True_, 0, -1.0, np.nan)
+
+
+@of_each_method
+def test_epsilon_is_a_number_and_has_a_cap_before_it_is_divided(name, tmp_path):
+    method, guess = METHODS[name], {"adjacency": "add_remove", "num_records": 4000}
+    ledger = ledger_of(tmp_path / "book", method, 1000)
+    for facts in ({"ledger": ledger}, guess):
+        made = study(levels=LEVELS | {"half": ("a", "b")}, **facts)
+        for asked in (made, *([made.by("half", num_records=2000)] if method.groups else [])):
+            for wrong in WRONG_EPSILONS:
+                with pytest.raises((TypeError, ValueError), match=r"^epsilon"):
+                    method.ask(asked, wrong, force=True) if method.hopeless else method.ask(asked, wrong)
+    assert ledger.verify().num_rows == 1
 
 
 @of_each_method
