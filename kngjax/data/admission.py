@@ -18,6 +18,7 @@ from kngjax.core.errors import UnfitShape, UnfitType
 from kngjax.core.owner_only import OwnerOnly
 from kngjax.data import cells, weights
 from kngjax.data.bounds import Bounds
+from kngjax.data.column_types import Holds, holds
 from kngjax.data.missing import policy_of_each_column
 from kngjax.data.streams import RECORDS_NEEDED, Stream, is_from
 
@@ -351,10 +352,7 @@ def _fits(column: nw.Series, reads_text: bool) -> bool:
 
 def is_of_numbers(column: nw.Series) -> bool:
     """Whether a column's type is one of numbers."""
-    # Narwhals would infer the type of a pandas column of objects from the values.
-    if getattr(getattr(column.to_native(), "dtype", None), "kind", "") == "O":
-        return False
-    return column.dtype.is_numeric() or column.dtype == nw.Boolean
+    return holds(column) is Holds.NUMBERS
 
 
 def _require_one_index(X: Any, y: Any, names: str = "X and y") -> None:

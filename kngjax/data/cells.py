@@ -1,21 +1,25 @@
 """From a cell of a table to a number or to a level: one public rule, for every kind of table.
 
-    text, without ASCII white space at its ends:
-        [+-]?(digits[.digits] | digits. | .digits)([eE][+-]?digits)?    its nearest float64, ties to even
-        true, false in any case                                         1, 0
+Text is read in Unicode's normal form NFC, without Unicode's white space at its ends; so are declared levels. Then
+
+    text [+-]?(digits[.digits] | digits. | .digits)([eE][+-]?digits)?   its nearest float64, ties to even
+    text true, false in any case                                        1, 0
     an integer, a float, a decimal, a bool                              the same: the nearest float64
     all else: other text, nothing, NaN, infinities (1e999 is one), dates, complex numbers, lists    no number
 
-A cell has a level if both are numbers with the same float64, or both are the same text. What a cell becomes depends on
-that cell and on the public levels alone, never on what else its column holds: integers, floats, text and categories of
-the same numbers agree bit for bit, so nobody's record can change another's by the type that a reader gives a column.
-Nothing here raises for a value.
+A cell has a declared level that is a number if it has that number: 1 is the level of 1, 1.0, "1" and "01". It has one
+that is text if it is that text, letter by letter: "01882" and "1882" are two. A number's text is the shortest that
+Python writes, without a point where it is whole, and a bool's is also "true" or "false" in any case: so integers,
+floats and categories of the same numbers agree bit for bit. What a cell becomes depends on that cell and on the public
+levels alone, never on what else its column holds, so that nobody's record can change another's by the type that a
+reader gives a column. Nothing here raises for a value.
 """
 
 import importlib
 import itertools
 import math
 import re
+import unicodedata
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import Any
@@ -25,26 +29,22 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from kngjax.core.errors import UnfitType
+from kngjax.data.column_types import Holds, holds
 
 # Digits of ASCII alone: Python's own float() would also take those of other scripts, "1_000", "inf" and "nan".
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _SHORT_NUMBER = r"^-?[0-9]{1,20}(\.[0-9]{1,30})?([eE][+-]?[0-9]{1,2})?\z"
-_WHITE_SPACE = " \t\n\r\v\f"
+# All that Unicode calls white space.
+_WHITE_SPACE = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
 _REAL = (bool, int, float, Decimal, np.bool_, np.integer, np.floating)
-_TRUTH = {"true": 1.0, "false": 0.0}
-# Types whose cells are read one by one in Python. Cells of other types, like dates and lists, are never numbers or
-# levels, and may have no counterpart in Python.
-_READ_IN_PYTHON = (
-    nw.String,
-    nw.Categorical,
-    nw.Enum,
-    nw.Decimal,
-    nw.Int128,
-    nw.UInt128,
-    nw.Binary,
-    nw.Object,
-    nw.Unknown,
+# What certificates say of it.
+READING = (
+    "text was read in Unicode's form NFC, without white space at its ends; a cell has a level that is text if it has "
+    "the same letters, and one that is a number if it has that number"
 )
+_TRUTH = {"true": 1.0, "false": 0.0}
+# Types of numbers whose cells are read one by one in Python.
+_READ_IN_PYTHON = (nw.Decimal, nw.Int128, nw.UInt128)
 
 
 def numbers(column: Any) -> Float[np.ndarray, "..."]:
@@ -71,15 +71,58 @@ def levels(column: Any, declared: Sequence[str | float | int | bool]) -> Int[np.
 
     **Raises:** `TypeError` for what is no column.
     """
-    indices = {key: index for index, key in reversed(list(enumerate(map(_key, declared))))}
+    known = _Levels(declared)
     values = _values(column)
     if isinstance(values, np.ndarray) and values.dtype == np.float64:
         result = np.full(values.shape, -1)
-        for key, index in indices.items():
-            if isinstance(key, float):
-                result[values == key] = index
+        for value, index in (known.of_bools if _is_of_bools(column) else known.of_numbers).items():
+            result[values == value] = index
         return result
-    return _each(values, lambda cell: indices.get(_key(cell), -1), np.int64)
+    return _each(values, known.place, np.int64)
+
+
+class _Levels:
+    """Declared levels, by what has them. **Arguments:** `declared`: public; of two that are one the first counts."""
+
+    def __init__(self, declared: Sequence[Any]):
+        self.of_texts: dict[str, int] = {}
+        self.of_numbers: dict[float, int] = {}
+        self.of_bools: dict[float, int] = {}
+        # Of text by its number: what text alone has none.
+        self.of_written: dict[float, int] = {}
+        for index, level in enumerate(declared):
+            value = number(level)
+            if not isinstance(level, str):
+                for places in (self.of_numbers, self.of_bools, self.of_written):
+                    places.setdefault(value, index)
+                continue
+            written = normal(level)
+            self.of_texts.setdefault(written, index)
+            if written == text(value):
+                self.of_numbers.setdefault(value, index)
+            if written.lower() in (*_TRUTH, "0", "1"):
+                self.of_bools.setdefault(value, index)
+
+    def place(self, cell: Any) -> int:
+        """The index of one cell's level, -1 where it has none."""
+        if isinstance(cell, str | bytes):
+            found = (self.of_texts.get(text(cell) or "", -1), self.of_written.get(number(cell), -1))
+            return min((place for place in found if place >= 0), default=-1)
+        places = self.of_bools if isinstance(cell, bool | np.bool_) else self.of_numbers
+        return places.get(number(cell), -1)
+
+
+def place_of(cell: Any, declared: Sequence[Any]) -> int:
+    """The index of the declared level that one cell has, -1 where it has none; of a public value, as a policy names."""
+    return _Levels(declared).place(cell)
+
+
+def texts(column: Any) -> list[str | None]:
+    """The text of each cell, n of them, None where it has none: `text` of each by itself, for the steps of pipelines.
+
+    **Arguments:** `column`, private, as for `numbers`, of one axis. **Raises:** `TypeError` for what is no column.
+    """
+    return _each(_values(column), text, object).tolist()
 
 
 def require_levels(of: str, declared: Sequence[Any]) -> None:
@@ -89,7 +132,7 @@ def require_levels(of: str, declared: Sequence[Any]) -> None:
     the message calls them.
     """
     kinds = {isinstance(level, str) if isinstance(level, (str, *_REAL)) else None for level in declared}
-    if len(kinds) > 1 or None in kinds or any(_key(level) is None for level in declared):
+    if len(kinds) > 1 or None in kinds or any(text(level) is None for level in declared):
         raise TypeError(f"{of} must be all text or all finite numbers.")
     for one, other in itertools.combinations(declared, 2):
         if same_level(one, other):
@@ -97,8 +140,10 @@ def require_levels(of: str, declared: Sequence[Any]) -> None:
 
 
 def same_level(one: Any, other: Any) -> bool:
-    """Whether two declared levels are one by the rule, like 1, True, 1.0 and "01"."""
-    return _key(one) == _key(other)
+    """Whether two declared levels are one by the rule: of two texts the same letters, else the same number."""
+    if isinstance(one, str) and isinstance(other, str):
+        return normal(one) == normal(other)
+    return number(one) == number(other)
 
 
 def are_empty(column: Any) -> Bool[np.ndarray, "..."]:
@@ -109,22 +154,12 @@ def are_empty(column: Any) -> Bool[np.ndarray, "..."]:
     values = _values(column)
     if isinstance(values, np.ndarray) and values.dtype == np.float64:
         return ~np.isfinite(values)
-    return _each(values, lambda cell: _key(cell) in (None, ""), np.bool_)
+    return _each(values, lambda cell: text(cell) in (None, ""), np.bool_)
 
 
 def is_readable(column: Any) -> bool:
-    """Whether the column's type, which is public, can hold a number or a level at all.
-
-    Dates, lists and complex numbers cannot: where pandas makes a column complex for one cell, no other is a number.
-    """
-    series = nw.from_native(as_chunked_array(column), series_only=True, pass_through=True)
-    if isinstance(series, nw.Series):
-        dtype = getattr(series.to_native(), "dtype", None)
-        # Of a category of pandas the type of its levels counts.
-        if getattr(getattr(getattr(dtype, "categories", None), "dtype", dtype), "kind", "") == "c":
-            return False
-        return isinstance(series.dtype, _READ_IN_PYTHON) or series.dtype.is_numeric() or series.dtype == nw.Boolean
-    return not hasattr(column, "dtype") or np.dtype(column.dtype).kind in "biufOUST"
+    """Whether the column's type, which is public, can hold a number or a level at all (`kngjax.data.column_types`)."""
+    return holds(column) is not Holds.NOTHING
 
 
 def number(cell: Any) -> float:
@@ -132,10 +167,9 @@ def number(cell: Any) -> float:
     if isinstance(cell, bytes):
         cell = cell.decode("utf-8", "replace")
     if isinstance(cell, str):
-        text = cell.strip(_WHITE_SPACE)
-        if _NUMBER.fullmatch(text) is None:
-            return _TRUTH.get(text.lower(), math.nan) if text.isascii() else math.nan
-        cell = text
+        cell = normal(cell)
+        if _NUMBER.fullmatch(cell) is None:
+            return _TRUTH.get(cell.lower(), math.nan) if cell.isascii() else math.nan
     elif isinstance(cell, np.timedelta64) or not isinstance(cell, _REAL):  # NumPy has durations among its integers
         return math.nan
     try:
@@ -145,14 +179,25 @@ def number(cell: Any) -> float:
     return nearest if math.isfinite(nearest) else math.nan
 
 
-def _key(cell: Any) -> float | str | None:
-    """What identifies a cell's level: its number, or else its text; None without either."""
-    value = number(cell)
-    if not math.isnan(value):
-        return value
+def text(cell: Any) -> str | None:
+    """The text of one cell, `normal`, or a number's own: "1" of 1 and of 1.0, "0.5", a bool's "True"; else None.
+
+    No library is asked, which would write 1.0 for the sake of another cell.
+    """
     if isinstance(cell, bytes):
         cell = cell.decode("utf-8", "replace")
-    return str(cell).strip(_WHITE_SPACE) if isinstance(cell, str) else None
+    if isinstance(cell, str):
+        return normal(cell)
+    if math.isnan(value := number(cell)):
+        return None
+    if isinstance(cell, bool | np.bool_):
+        return str(bool(cell))
+    return str(int(value)) if value.is_integer() and abs(value) < 2.0**53 else repr(value)
+
+
+def normal(written: str) -> str:
+    """Text in Unicode's normal form NFC, without Unicode's white space at its ends."""
+    return (written if written.isascii() else unicodedata.normalize("NFC", written)).strip(_WHITE_SPACE)
 
 
 def _each(values: np.ndarray | list[Any], rule: Callable[[Any], Any], dtype: Any) -> np.ndarray:
@@ -183,6 +228,14 @@ def _values(column: Any) -> np.ndarray | list[Any]:
     return _of_array(column if isinstance(column, np.ndarray) else np.asarray(column))
 
 
+def _is_of_bools(column: Any) -> bool:
+    """Whether a column's type, which is public, is that of bools alone."""
+    series = nw.from_native(as_chunked_array(column), series_only=True, pass_through=True)
+    if isinstance(series, nw.Series):
+        return series.dtype == nw.Boolean
+    return getattr(getattr(column, "dtype", None), "kind", "") == "b"
+
+
 def _of_array(array: np.ndarray) -> np.ndarray:
     if array.dtype.kind in "biuf":
         with np.errstate(over="ignore"):
@@ -198,10 +251,11 @@ def _of_array(array: np.ndarray) -> np.ndarray:
 
 def _of_series(series: nw.Series) -> np.ndarray | list[Any]:
     dtype = series.dtype
-    if isinstance(dtype, _READ_IN_PYTHON):
-        return _objects(series)
-    if not (dtype.is_numeric() or dtype == nw.Boolean):
+    if not is_readable(series):
+        # Such cells may have no counterpart in Python.
         return np.full(len(series), np.nan)
+    if isinstance(dtype, _READ_IN_PYTHON) or not (dtype.is_numeric() or dtype == nw.Boolean):
+        return _objects(series)
     # Nulls are filled before the conversion, since one null may change how a library converts the whole column.
     missing = series.is_null().to_numpy().astype(bool)
     filled = series.fill_null(False if dtype == nw.Boolean else 0).to_numpy()

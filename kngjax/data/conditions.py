@@ -133,12 +133,12 @@ def _condition(
 def _of_level(
     text: str, column: str, comparison: str | None, value: Any, levels: tuple[Any, ...], policy: Any
 ) -> HasLevel:
-    meant = [level for level in levels if cells.same_level(level, value)]
-    if comparison not in ("==", "!=") or not meant:
+    place = cells.place_of(value, levels)
+    if comparison not in ("==", "!=") or place < 0:
         shown = ", ".join(map(repr, levels))
         raise ValueError(f"in {text!r}: {column!r} is a category, compared by == or != with one of its levels {shown}")
-    others = tuple(level for level in levels if level is not meant[0])
-    return HasLevel(Categorical(column, (meant[0], *others), missing=policy), comparison == "!=")
+    ordered = (levels[place], *levels[:place], *levels[place + 1 :])
+    return HasLevel(Categorical(column, ordered, missing=policy), comparison == "!=")
 
 
 def _refusal(text: str) -> ValueError:

@@ -262,11 +262,11 @@ class _Facts:
                 f"levels={{{column!r}: (...)}}: those that the data have tell who is in them."
             )
         levels = tuple(self.levels[column])
-        meant = [level for level in levels if reference and cells.same_level(level, reference[0])]
-        if reference and not meant:
+        place = cells.place_of(reference[0], levels) if reference else 0
+        if place < 0:
             shown = ", ".join(map(repr, levels))
             raise ValueError(f"in {self.text!r}: the reference {reference[0]!r} of {column!r} is none of {shown}.")
-        ordered = (*meant, *(level for level in levels if not (meant and level is meant[0])))
+        ordered = (*levels[place : place + 1], *levels[:place], *levels[place + 1 :])
         return Categorical(column, ordered, missing=self._missing(column))
 
     def _indicator(self, expression: str, node: ast.expr) -> Indicator:

@@ -113,7 +113,7 @@ class Response(AbstractResponse):
             raise ValueError("levels stand for 0 and 1: leave bounds and transform out")
         if "drop" in levels:
             raise ValueError('levels: "drop" may not be one, as missing = "drop" would have two meanings')
-        is_level = any(cells.same_level(self.missing, level) for level in levels)
+        is_level = cells.place_of(self.missing, levels) >= 0
         if self.missing not in (None, "drop") and not is_level:
             raise ValueError(f'missing: must be one of the levels or "drop", not {self.missing!r}')
 
@@ -159,7 +159,7 @@ class Response(AbstractResponse):
         if self.missing in (None, "drop"):
             return self.missing
         if self.levels is not None:
-            return float(cells.same_level(self.missing, self.levels[1]))
+            return float(cells.place_of(self.missing, self.levels) == 1)
         number = float(self.missing)
         return math.log(number) if self.transform == "log" else number
 

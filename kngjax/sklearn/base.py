@@ -114,7 +114,7 @@ class AbstractPrivateEstimator(BaseEstimator, abc.ABC):
         self._refuse_unpaid(is_paid)
         if y is None:
             raise ValueError(f"This {type(self).__name__} estimator requires y to be passed, but the target y is None.")
-        expected = len(self.bounds) if isinstance(self.bounds, list) else None
+        expected = self._expected_columns
         shown, make = (X, None) if through is None else through
         table = table_of(shown, expected)
         if make is not None:
@@ -148,6 +148,11 @@ class AbstractPrivateEstimator(BaseEstimator, abc.ABC):
         count = table.rows if is_public else self.num_records
         planned = self._analysis(Formula(text, name, None, design), self._response(name), count)
         return expecting(planned.forced(self.force), count)
+
+    @property
+    def _expected_columns(self) -> int | None:
+        """The number of columns that bounds by position declare; None where none do."""
+        return len(self.bounds) if isinstance(self.bounds, list) else None
 
     def _refuse_unpaid(self, is_paid: bool) -> None:
         if not isinstance(self.ledger, kng.Ledger | None):

@@ -11,21 +11,23 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 
-from kngjax.data import admission, cells
+from kngjax.core.errors import UnfitType
+from kngjax.data import cells
+from kngjax.data.column_types import Holds, holds
 from kngjax.sklearn.tables import table_of
 
 _ROWS = 2
 
 
 def made_up_rows(X: Any) -> Any:
-    """Two rows of zeros, or of empty text, with the names and types of X; no value of X is looked at."""
+    """Two rows of zeros, or of empty text, with the names and types of X; no value of X is looked at.
+
+    Raises UnfitType for a column of a frame whose type holds neither numbers nor text.
+    """
     native = nw.from_native(X, eager_only=True, pass_through=True)
     if isinstance(native, nw.DataFrame):
-        columns = [native.get_column(name) for name in native.columns]
-        values = {
-            name: [0.0 if admission.is_of_numbers(column) else ""] * _ROWS
-            for name, column in zip(native.columns, columns, strict=True)
-        }
+        kinds = _kinds(native)
+        values = {name: [0.0 if kind is Holds.NUMBERS else ""] * _ROWS for name, kind in kinds.items()}
         return nw.to_native(nw.from_dict(values, backend=native.implementation))
     dtype = getattr(X, "dtype", np.dtype(np.float64))
     return np.zeros((_ROWS, len(table_of(X).columns)), dtype if dtype.kind == "O" else np.float64)
@@ -34,24 +36,39 @@ def made_up_rows(X: Any) -> Any:
 def with_public_types(X: Any) -> Any:
     """X with float64 in the place of numbers and text in the place of all else, by the types of its columns alone.
 
-    Each cell becomes what it becomes by itself, as in `kngjax.data.cells`; arrays of objects are as they are. Private
-    if X is.
+    Each cell becomes what it becomes by itself in `kngjax.data.cells`: its `numbers`, its `texts`, and of an array of
+    objects whichever of both it is. Private if X is. Raises as `made_up_rows`.
     """
     native = nw.from_native(X, eager_only=True, pass_through=True)
     if isinstance(native, nw.DataFrame):
-        made = []
-        for name in native.columns:
+        made, backend = [], native.implementation
+        for name, kind in _kinds(native).items():
             column = native.get_column(name)
-            if admission.is_of_numbers(column):
-                made.append(nw.new_series(name, cells.numbers(column), nw.Float64, backend=native.implementation))
+            if kind is Holds.NUMBERS:
+                made.append(nw.new_series(name, cells.numbers(column), nw.Float64, backend=backend))
             else:
-                made.append(column.cast(nw.String))
-        table = nw.from_dict({one.name: one for one in made}, backend=native.implementation).to_native()
+                made.append(nw.new_series(name, cells.texts(column), nw.String, backend=backend))
+        table = nw.from_dict({one.name: one for one in made}, backend=backend).to_native()
         return table.set_axis(X.index, axis=0) if hasattr(X, "set_axis") else table
     if isinstance(X, Sequence):
         table = table_of(X)
         return np.column_stack([cells.numbers(table[name]) for name in table.columns])
-    return X if getattr(getattr(X, "dtype", None), "kind", "O") == "O" else cells.numbers(X)
+    if getattr(getattr(X, "dtype", None), "kind", "O") != "O":
+        return cells.numbers(X)
+    objects = np.asarray(X, dtype=object)
+    each = (cells.text(cell) if isinstance(cell, str | bytes) else cells.number(cell) for cell in objects.ravel())
+    return np.fromiter(each, object, count=objects.size).reshape(objects.shape)
+
+
+def _kinds(table: nw.DataFrame) -> dict[Any, Holds]:
+    """What the type of each column holds."""
+    kinds = {name: holds(table.get_column(name)) for name in table.columns}
+    if unfit := [name for name, kind in kinds.items() if kind is Holds.NOTHING]:
+        raise UnfitType(
+            f"the types of the columns {unfit} of X hold neither numbers nor text: leave them out, or make numbers of "
+            "them by a public rule before the call, like the days since a public date"
+        )
+    return kinds
 
 
 def dense(made: Any) -> Any:

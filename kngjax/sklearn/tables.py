@@ -160,6 +160,14 @@ def _shape(X: Any) -> tuple[int, int]:
     return shape.rows, shape.columns
 
 
+def with_public_length(X: Any, expected: int | None = None) -> Any:
+    """A list of rows with one number of cells each, so that no part of it is asked again; anything else unchanged.
+
+    Private. **Arguments:** `expected`: as of `table_of`, as whom it raises.
+    """
+    return _of_rows(X, expected).tolist() if isinstance(X, Sequence) else X
+
+
 def _refuse_complex(values: Any) -> None:
     if getattr(getattr(values, "dtype", None), "kind", "") == "c":
         raise UnfitShape(_COMPLEX)

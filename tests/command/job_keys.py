@@ -38,7 +38,7 @@ _REGRESSIONS = [
     ("bounds = [0, 18]", "", r"number 1 column 'education' needs either bounds"),
     (
         f'transform = "log"\n{_RESPONSE}',
-        'levels = ["1", "01"]',
+        'levels = ["1", " 1"]',
         r"\[response\] levels: must be two different levels",
     ),
     (f'transform = "log"\n{_RESPONSE}', 'levels = ["keep", "drop"]', r"\[response\] levels: \"drop\" may not be one"),

@@ -20,7 +20,7 @@ TEXTS = ("1", "2.5", " -7\t", "1.", ".5", "+3e-2", "TRUE", "false", "90071992547
 NUMBERS = (1.0, 2.5, -7.0, 1.0, 0.5, 0.03, 1.0, 0.0, 9007199254740992.0, 18446744073709551616.0)
 # Each would be a number to one reader or another.
 NONE = ("", "NA", "1e999", "-1e999", "inf", "nan", "1_000", "1,000", "0x10", "١", "1 2", "--1", "1e", ".", "e5", "１",
-        "2020-01-01", "1;", '"1"', "unknown", "1" * 400, "tru", "\x001", "1\x00", "\u00a01")  # fmt: skip
+        "2020-01-01", "1;", '"1"', "unknown", "1" * 400, "tru", "\x001", "1\x00", "\u200b1")  # fmt: skip
 OBJECTS = (None, math.nan, math.inf, 10**400, decimal.Decimal("sNaN"), decimal.Decimal("1e999"), pd.NA, pd.NaT,
            datetime.date(2020, 1, 1), [1], {"a": 1}, 1j, b"\xff",
            np.timedelta64(5, "s"), np.timedelta64("NaT", "s"))  # fmt: skip
@@ -150,14 +150,59 @@ def test_arrays_keep_their_shape():
     np.testing.assert_array_equal(cells.numbers(np.array([["1", "x"], ["2", "3"]])), [[1.0, math.nan], [2.0, 3.0]])
 
 
-@pytest.mark.parametrize(("one", "other"), [(1, True), ("01", 1.0), (" a ", "a"), (2**53, 2**53 + 1), (0.0, "-0")])
+@pytest.mark.parametrize(("one", "other"), [(1, True), ("01", 1.0), (" a ", "a"), (2**53, 2**53 + 1), (0.0, "-0"),
+                                            ("S\u00e3o", "Sa\u0303o\u2003")])  # fmt: skip
 def test_levels_that_are_one_by_the_rule(one, other):
     assert cells.same_level(one, other)
 
 
-@pytest.mark.parametrize(("one", "other"), [("a", "A"), ("a", "b"), (1, "one"), (0, "no")])
+@pytest.mark.parametrize(("one", "other"), [("a", "A"), ("a", "b"), (1, "one"), (0, "no"), ("1", "01"), ("1", "1.0")])
 def test_levels_that_are_two(one, other):
     assert not cells.same_level(one, other)
+
+
+# Cells, and the place that each has among the levels.
+OF_LEVELS = {
+    "letters": (["01882", "1882", " 1882", "1882.0", "+1882", None], ("1882", "01882"), [1, 0, 0, -1, -1, -1]),
+    "values": (["01882", "1882", " 1882", "1882.0", "+1882", None], (1882, 7), [0, 0, 0, 0, 0, -1]),
+    "numbers of letters": ([1882, 1882.0, decimal.Decimal("1882.00"), 0.5, -0.0, 1e-7], ("1882", "0.5", "0", "1e-07"),
+                           [0, 0, 0, 1, 2, 3]),
+    "numbers and letters that differ": ([1882, 1, 0.5, True], ("01882", "1.0", ".5", "yes"), [-1] * 4),
+    "bools": ([True, False, np.True_, 1, 0, "true"], ("TRUE", "False"), [0, 1, 0, -1, -1, -1]),
+    "bools as numbers": ([True, False, np.True_, 1, "true", "T"], (True, False), [0, 1, 0, 0, 0, -1]),
+    "bools as digits": ([True, False, 1, 0.0, "1", "01"], ("0", "1"), [1, 0, 1, 0, 1, -1]),
+    "normal forms": (["S\u00e3o", "Sa\u0303o", "\u3000Sa\u0303o\u00a0", "Sao", "S\u00e3o\u200b", b"S\xc3\xa3o"],
+                     ("Sa\u0303o",), [0, 0, 0, -1, -1, 0]),
+    "numbers in white space": (["\u00a01", "1\u2009", "\u20281\x85", "1\u200b", "\ufeff1", "\x1c1"], (1,),
+                               [0, 0, 0, -1, -1, -1]),
+    "blank text": (["", " ", "\u00a0", None, math.nan], ("",), [0, 0, 0, -1, -1]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OF_LEVELS)
+def test_text_has_levels_by_its_letters_and_numbers_by_their_values(name):
+    column, declared, places = OF_LEVELS[name]
+    for made in (column, np.array(column, dtype=object), pd.Series(column, dtype=object)):
+        assert cells.levels(made, declared).tolist() == places
+    assert [cells.place_of(cell, declared) for cell in column] == places
+
+
+def test_a_column_of_bools_has_the_levels_of_its_cells():
+    for column in (
+        np.array([True, False]),
+        pl.Series([True, False]),
+        pd.Series([True, False]),
+        pa.array([True, False]),
+    ):
+        assert cells.levels(column, ("false", "TRUE")).tolist() == [1, 0]
+        assert cells.levels(column, ("0", "1")).tolist() == [1, 0]
+    assert cells.levels(np.array([1.0, 0.0]), ("false", "TRUE")).tolist() == [-1, -1]
+
+
+def test_the_text_of_a_cell_is_its_own():
+    column = [1, 1.0, "1.0", True, 0.1, decimal.Decimal("2.50"), 2**60, b" x ", None, math.nan, math.inf, [1]]
+    found = ["1", "1", "1.0", "True", "0.1", "2.5", "1.152921504606847e+18", "x", None, None, None, None]
+    assert cells.texts(column) == found
 
 
 @pytest.mark.parametrize("column", [7, "text", {"a": 1}])

@@ -343,9 +343,10 @@ def test_a_cell_that_is_no_number_leaves_the_others_levels(make, odd):
     np.testing.assert_array_equal(after[2], [odd == "True", 0.0])
 
 
-def test_declared_levels_and_text_meet_as_numbers():
-    design = Design((Categorical("v", ("1", "02")),))
-    np.testing.assert_array_equal(design.matrix_of({"v": np.array([1, 2])}), [[0.0], [1.0]])
+def test_numbers_have_the_levels_that_are_their_text_and_text_those_of_its_letters():
+    design = Design((Categorical("v", ("1", "2", "02"), "1"),))
+    np.testing.assert_array_equal(design.matrix_of({"v": np.array([1, 2])}), [[0.0, 0.0], [1.0, 0.0]])
+    np.testing.assert_array_equal(design.matrix_of({"v": ["02", "2", "2.0"]}), [[0.0, 1.0], [1.0, 0.0], [0.0, 0.0]])
 
 
 def test_absent_columns_and_other_data(design):
@@ -390,9 +391,18 @@ def test_levels_must_be_several_different_and_of_one_kind():
     for levels in ((), ("a",)):
         with pytest.raises(ValueError, match="column 'v' needs two levels or more"):
             Categorical("v", levels)
-    for levels in (("a", "b", "a"), (1, True), ("1", "2", "01"), ("a", " a"), (2**53, 2**53 + 1), ("true", "1")):
+    for levels in (
+        ("a", "b", "a"),
+        (1, True),
+        ("a", " a"),
+        (2**53, 2**53 + 1),
+        ("\u00e9", "e\u0301"),
+        ("a\u00a0", "a"),
+    ):
         with pytest.raises(ValueError, match="levels of column 'v' must be all different"):
             Categorical("v", levels)
+    for levels in (("01882", "1882"), ("1", "1.0"), ("true", "True", "1")):
+        assert Categorical("v", levels).levels == levels
     for levels in (("a", 1), (1.0, np.nan), (0, 10**400)):
         with pytest.raises(TypeError, match="levels of column 'v' must be all text or all finite numbers"):
             Categorical("v", levels)

@@ -74,6 +74,16 @@ def test_pipelines_are_searched_and_add_remove_is_served():
     assert str(found.guarantee_.adjacency) == "add_remove"
 
 
+def test_rows_of_another_length_are_records_of_missing_cells_in_every_part(monkeypatch, ledger, spent):
+    """Of the training records most rows are odd ones, of all records few: what is asked again would be refused."""
+    rows, odd = X.to_numpy()[:200].tolist(), 30
+    rows[:odd] = [[1.0]] * odd
+    monkeypatch.setattr("kngjax.sklearn.private_search.parts", lambda *_: (np.arange(50), np.arange(50, 200)))
+    one = search(linear(bounds=(0, 70), missing=5.0), {"epsilon": [1.0]}, ledger=ledger)
+    assert one.fit(rows, Y[:200].tolist()).n_features_in_ == 2
+    assert spent() == 1.0
+
+
 def test_what_cannot_be_compared_or_paid_is_refused(ledger, spent):
     def refused(words, one, kind=ValueError):
         with pytest.raises(kind, match=words):

@@ -19,7 +19,7 @@ class Categorical(AbstractColumnTerm):
     lack a margin, as that of a slope for each level does.
 
     **Raises:** `ValueError` for fewer levels, and for two that are one by the rule of `kngjax.data.cells`, like
-    "1" and "01"; `TypeError` for levels of mixed or other kinds.
+    1 and True; `TypeError` for levels of mixed or other kinds.
     """
 
     column: str
@@ -35,7 +35,7 @@ class Categorical(AbstractColumnTerm):
         cells.require_levels(f"the levels of column {self.column!r}", self.levels)
         if len(self.levels) < 2:
             raise ValueError(f"column {self.column!r} needs two levels or more.")
-        is_level = any(cells.same_level(self.missing, level) for level in self.levels)
+        is_level = cells.place_of(self.missing, self.levels) >= 0
         if self.missing == "drop" and is_level:
             raise ValueError(f"'drop' is a level of column {self.column!r}: missing = 'drop' would have two meanings.")
         if self.missing not in (None, "drop") and not is_level:
