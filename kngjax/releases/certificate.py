@@ -18,6 +18,7 @@ from kngjax.core.representation import is_distribution
 from kngjax.data.admission import Facts
 from kngjax.data.missing import policy_of_each_column
 from kngjax.mechanisms.base import AbstractMechanism
+from kngjax.mechanisms.declared import declared_facts
 from kngjax.releases.division import Membership
 from kngjax.releases.rounding import KEPT_DIGITS, Rounding
 from kngjax.samplers.promises import EXACT, Promise
@@ -149,6 +150,7 @@ class Certificate:
         """
         every = (
             *ASSUMPTIONS,
+            *declared_facts(mechanism),
             mechanism.bounds.explain_missing(mechanism.loss.has_response),
             *mechanism.bounds.explain_dither(),
             *mechanism.bounds.explain_weights(),
@@ -253,9 +255,8 @@ class Certificate:
                 f"Proved: the mechanism's law is {self.guarantee.explain()}. Not proved: that this value, which a "
                 "Markov chain approximates, follows that law."
             )
-        names = self.names
         lines = [
-            f"Mechanism: {self._parts()}." + ("" if names is None else f" Coefficients: {', '.join(names)}."),
+            f"Mechanism: {self._parts()}." + (f" Coefficients: {', '.join(self.names)}." if self.names else ""),
             proved,
             *self._group(),
             f"Assurance: {self.assurance}, {self._assured()}.",

@@ -28,7 +28,7 @@ from kngjax.samplers.base import AbstractChainSampler, AbstractIndependentSample
 
 SEARCH_GIVEN_UP = (
     "the exact search reached its public limit of proposals, or an equation that float64 cannot solve: the domain and "
-    "the data fit each other badly. "
+    "the data fit each other badly; or scores contradict what the loss declares, as kngjax.check_loss may tell. "
     "Enlarge the domain, give Exact(max_proposals=...) a higher limit, or ask for a Markov chain by name"
 )
 

@@ -35,6 +35,8 @@ from kngjax.samplers.target import Target
 
 # Bounds on the relative errors of a predictor and of a score, as above.
 _PREDICTOR_ROUNDING, _SCORE_ROUNDING = 1e-13, 64.0 * float(np.finfo(np.float64).eps)
+# More than rounding does to a sum, of its terms' sizes, for up to 10⁶ records: beyond it a proof is contradicted.
+SLACK = 1e-9
 # A table of so many boxes by so many rows stays in a processor's cache.
 _BOXES_A_TABLE, _ROWS_A_TABLE = 64, 256
 # Rows are padded to this number times a power of that one, so that few sizes are compiled; padding is not computed on.
@@ -137,7 +139,8 @@ def _score_ends(loss, x, y, coordinates, centre, half, extent):
 class ScoreBounds(NamedTuple):
     """Bounds of the score on each box.
 
-    **Arguments:** `lower`: below it everywhere. `middle`: about its typical value.
+    **Arguments:** `lower`: below it everywhere; infinite where scores fall as predictors grow, so that the loss is not
+    convex and nothing is known. `middle`: about its typical value.
     """
 
     lower: Float[np.ndarray, " boxes"]
@@ -174,6 +177,13 @@ def ray_bounds(
 def scores_at(target: Target, rows: RegionRows, coordinates: Coordinates, theta: np.ndarray) -> np.ndarray:
     """The score at points within the rows' region, the same as is bounded."""
     return _in_batches(_scores, (target.loss, target.norm, rows, coordinates), (theta,))[0]
+
+
+def rounding_of(target: Target, rows: RegionRows, scores: np.ndarray) -> np.ndarray:
+    """More than rounding may move computed scores within the rows' region, and their bounds."""
+    if target.norm is not None:
+        return SLACK * np.broadcast_to(np.asarray(target.norm(jnp.asarray(rows.steepness))), scores.shape)
+    return SLACK * (np.abs(scores) + rows.here[1] + rows.steepness @ rows.extent)
 
 
 def _in_batches(function: Any, shared: tuple[Any, ...], boxes: tuple[np.ndarray, ...]) -> list[np.ndarray]:
@@ -254,14 +264,16 @@ def _box_bounds(loss: AbstractPredictorLoss, norm: AbstractNorm | None, rows: Re
         predictor = (coordinates.centre + coordinates.matrix @ centre) @ x.T
         reach = half @ jnp.abs(x @ coordinates.matrix).T + _PREDICTOR_ROUNDING * (rows.extent @ jnp.abs(x).T)
         low, high = score(predictor - reach, y), score(predictor + reach, y)
-        return (0.5 * (low + high)) @ x, (0.5 * (high - low)) @ jnp.abs(x)
+        falls = jnp.maximum(low - high, 0.0) @ jnp.abs(x)
+        return (0.5 * (low + high)) @ x, (0.5 * (high - low)) @ jnp.abs(x), falls
 
     def bounds(sums, centre, half):
         gradient, width = sums[0] + rows.gradient, sums[1] + rows.rounding
+        falls = jnp.any(sums[2] > SLACK * jnp.asarray(rows.steepness))
         lower = norm(jnp.maximum(jnp.abs(gradient) - width, 0.0))
         # A gradient that moves as in the limit law moves by a d-th part of the sum of its rows' moves.
         typical = jnp.abs(gradient) + 0.5 / centre.shape[0] * width
-        return _replace_nan(lower, 0.0), _replace_nan(norm(typical), jnp.inf)
+        return jnp.where(falls, jnp.inf, _replace_nan(lower, 0.0)), _replace_nan(norm(typical), jnp.inf)
 
     return gradients, bounds
 

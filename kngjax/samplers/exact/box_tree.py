@@ -3,6 +3,9 @@
 Θ is covered by boxes with a lower bound L_b of the score on each, so that Σ_b vol(b) exp(-c·L_b) bounds the mass from
 above: a box is chosen by its share, a point in it uniformly, and accepted with probability exp(-c(score - L_b)) if it
 lies in Θ. Draws are exact whenever refinement stops and whatever the coordinates: the envelope is one in any case.
+
+All bounds rest on the loss's convexity, which it declares. What contradicts them, a score of a record that falls as the
+predictor grows, or a score below its box's bound at the centre of a box or at a proposal, ends the search as failed.
 """
 
 import dataclasses
@@ -44,6 +47,10 @@ _NEGLIGIBLE = 12.0
 # So many proposals cost less than the boxes that would save them.
 _PROPOSALS_AT_LEAST = 10000.0
 _FEWEST_SPLITS, _MOST_SPLITS = 64, 8192
+# At the centres of so many boxes bounds are compared with scores.
+_MOST_CENTRES = 4096
+# In logarithms of a density: less is rounding, and contradicts no bound.
+MARGIN = 1e-6
 # Proposals a call: few sizes, each of which is compiled once.
 _BATCHES = (1024, 4096, 16_384)
 
@@ -73,39 +80,62 @@ class BoxTree:
     def draws(
         self, key: PRNGKeyArray, num_draws: int, max_proposals: int | float
     ) -> tuple[Float[np.ndarray, "draws dimension"], bool]:
-        """Independent exact draws, NaN where the search was given up, and whether it succeeded."""
+        """Independent exact draws, NaN where the search was given up, and whether it succeeded.
+
+        It fails where the bounds of a box are contradicted: the envelope is then none.
+        """
         dimension = self.coordinates.centre.shape[0]
+        kept, count, tried, holds = np.full((num_draws, dimension), np.nan), 0, 0, self._holds_at_centres()
+        if not holds:
+            return kept, False
         log_masses = self.boxes.log_volumes() - float(self.target.rate) * self.boxes.lower
         cumulative = np.cumsum(np.exp(log_masses - log_masses.max()))
-        kept, count, tried = np.full((num_draws, dimension), np.nan), 0, 0
         expected = 1.2 * num_draws / max(self.acceptance, 1e-6)
         batch = next((size for size in _BATCHES if size >= expected), _BATCHES[-1])
-        while count < num_draws and tried < max_proposals:
+        while holds and count < num_draws and tried < max_proposals:
             uniforms = np.asarray(_uniforms(key, tried // batch, batch, dimension + 2))
             chosen = np.searchsorted(cumulative, uniforms[:, 0] * cumulative[-1], side="right")
             chosen = np.minimum(chosen, cumulative.size - 1)
             theta = self._points(chosen, uniforms[:, 1:-1])
-            accepted = np.flatnonzero(self._accept(chosen, theta, uniforms[:, -1]))[: num_draws - count]
+            scores, holds = self._scores(chosen, theta)
+            # 1 - U lies in (0, 1], where its logarithm is finite.
+            excess = float(self.target.rate) * (scores - self.boxes.lower[chosen])
+            accepted = np.flatnonzero(np.log1p(-uniforms[:, -1]) <= -excess)[: num_draws - count]
             kept[count : count + accepted.size] = theta[accepted]
             count, tried = count + accepted.size, tried + batch
-        return kept, count == num_draws
+        return (kept, True) if holds and count == num_draws else (np.full_like(kept, np.nan), False)
+
+    def _holds_at_centres(self) -> bool:
+        """Whether no bound is contradicted by the scores of records at its box's faces, nor by the score at its centre.
+
+        Of very many boxes every so many are looked at. What is found is private: it is that a release fails.
+        """
+        number = self.boxes.lower.size
+        some = (
+            np.unique(np.linspace(0, number - 1, _MOST_CENTRES).astype(np.int64)) if number else np.zeros(0, np.int64)
+        )
+        middle = np.full((some.size, self.coordinates.centre.shape[0]), 0.5)
+        return not np.isposinf(self.boxes.lower).any() and self._scores(some, self._points(some, middle))[1]
 
     def _points(self, chosen: np.ndarray, uniforms: np.ndarray) -> np.ndarray:
         boxes = self.boxes
         u = boxes.centres[chosen] + boxes.halves[chosen] * (2.0 * uniforms - 1.0)
         return self.coordinates.centre + u @ np.asarray(self.coordinates.matrix).T
 
-    def _accept(self, chosen: np.ndarray, theta: np.ndarray, uniforms: np.ndarray) -> np.ndarray:
-        accepted = np.asarray(_lie_within(self.target.domain, theta))
-        scores = np.zeros(chosen.size)
-        levels = np.where(accepted, self.boxes.levels[chosen], -1)
+    def _scores(self, chosen: np.ndarray, theta: np.ndarray) -> tuple[np.ndarray, bool]:
+        """The scores at points of these boxes, infinite outside of Θ, and whether none is below its box's bound."""
+        within, holds = np.asarray(_lie_within(self.target.domain, theta)), True
+        scores = np.full(chosen.size, np.inf)
+        levels = np.where(within, self.boxes.levels[chosen], -1)
         for level, region in enumerate(self.regions):
             some = np.flatnonzero(levels == level)
             if some.size:
-                scores[some] = box_bounds.scores_at(self.target, region.rows, self.coordinates, theta[some])
-        # 1 - U lies in (0, 1], where its logarithm is finite.
-        excess = float(self.target.rate) * (scores - self.boxes.lower[chosen])
-        return accepted & (np.log1p(-uniforms) <= -excess)
+                found = box_bounds.scores_at(self.target, region.rows, self.coordinates, theta[some])
+                slack = box_bounds.rounding_of(self.target, region.rows, found) + MARGIN / float(self.target.rate)
+                # NaN contradicts nothing, and is not accepted.
+                holds = holds and not np.any(found < self.boxes.lower[chosen[some]] - slack)
+                scores[some] = found
+        return scores, holds
 
 
 @Compiled
@@ -271,9 +301,11 @@ def _refine_tree(
     def masses(boxes: Boxes) -> tuple[np.ndarray, np.ndarray]:
         log_volumes = boxes.log_volumes()
         log_upper = log_volumes - rate * boxes.lower
-        upper = np.exp(log_upper - log_upper.max())
-        # About what is accepted of a box.
-        expected = np.exp(log_volumes - rate * np.maximum(boxes.middle, boxes.lower) - log_upper.max())
+        # Infinite bounds are contradictions: the draw will fail.
+        with np.errstate(invalid="ignore"):
+            upper = np.exp(log_upper - log_upper.max())
+            # About what is accepted of a box.
+            expected = np.exp(log_volumes - rate * np.maximum(boxes.middle, boxes.lower) - log_upper.max())
         return upper, upper - expected
 
     def replace_by_halves(boxes: Boxes, chosen: np.ndarray) -> Boxes:

@@ -51,7 +51,8 @@ class Exact(AbstractIndependentSampler):
     - One coefficient with the quantile loss: inversion of the piecewise exponential law along the line.
     - Other convex losses of x'θ with few coefficients, the quantile loss among them: rejection from an envelope that
       is constant on boxes, refined about an estimate of θ (`box_tree`). Its estimate, coordinates and size are
-      computed from the data and do not change the law. Needs a norm that grows with every |v_j|: l_1, l_2, l_inf.
+      computed from the data and do not change the law. Needs a norm that grows with every |v_j|: l_1, l_2, l_inf. A
+      score below its box's bound contradicts the convexity that the loss declares, and the draw fails.
     - KNG with a smooth loss of x'θ that declares its curvature (pseudo-Huber, logistic, Poisson, smoothed quantile),
       any number of coefficients and any norm: rejection in the space of gradients (`smooth`), with a proposal or two a
       draw where n records at ε have nε ≥ 60d², columns are neither rare nor nearly collinear and the estimate lies
@@ -85,8 +86,11 @@ class Exact(AbstractIndependentSampler):
     def failures(self) -> tuple[str, ...]:  # pyright: ignore[reportIncompatibleVariableOverride]
         """A search without a limit ends as failed only where float64 cannot tell what was proposed."""
         if self.max_proposals is None:
-            return ("a search that meets an equation that it cannot solve",)
-        return ("a search that reaches its public limit of proposals, or meets an equation that it cannot solve",)
+            return ("a search that meets an equation that it cannot solve, or a loss that is not as declared",)
+        return (
+            "a search that reaches its public limit of proposals, or meets an equation that it cannot solve, or a loss "
+            "that is not as declared",
+        )
 
     @property
     def assumptions(self) -> tuple[str, ...]:  # pyright: ignore[reportIncompatibleVariableOverride]
