@@ -11,7 +11,7 @@ import jaxlib.version
 import numpy as np
 from jaxtyping import Array, Float
 
-from kngjax.core import versions
+from kngjax.core import forks, versions
 
 # Every release imports this module.
 versions.require_right(jaxlib.version.__version__)
@@ -51,6 +51,7 @@ def is_traced(*values: object) -> bool:
 
 def float64():
     """A context in which JAX computes in float64; let only NumPy arrays leave it."""
+    forks.refuse()
     return jax.enable_x64(True)
 
 

@@ -16,6 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from kngjax.core import forks
 from kngjax.core.arrays import is_traced
 
 T = TypeVar("T")
@@ -61,6 +62,7 @@ class Compiled(Generic[T]):
         self._quick = jax.jit(function, compiler_options=QUICKLY, **settings)
 
     def __call__(self, *arguments: Any, **named: Any) -> T:
+        forks.refuse()
         if not (_ARE_RUN_ONCE.get() and _is_quicker((arguments, named)) and _is_for_us_to_say()):
             return self.optimised(*arguments, **named)
         # What it calls while it is traced is part of this one program.

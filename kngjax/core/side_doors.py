@@ -14,6 +14,8 @@ from typing import Any
 
 import jax
 
+from kngjax.core import forks
+
 # Names of jax.config with the value that lets nothing out. A setting that a version of JAX does not know is off.
 _SETTINGS: dict[str, Any] = {
     "jax_dump_ir_to": "",
@@ -58,7 +60,11 @@ def found_open() -> list[str]:
 
 
 def refuse() -> None:
-    """Raises RuntimeError where a side door is open, with what shuts it; not inside of `allowed()`."""
+    """Raises RuntimeError where a side door is open, with what shuts it; not inside of `allowed()`.
+
+    And in a fork in which nothing can be computed.
+    """
+    forks.refuse()
     if not _ALLOWED.get() and (found := found_open()):
         raise RuntimeError(
             f"nothing is released, and nothing is spent, while these are on: {'; '.join(found)}. They could write "
