@@ -14,6 +14,7 @@ from kngjax.accounting.adjacency import Adjacency
 from kngjax.audit.hostile import HostileInputs, trouble_with
 from kngjax.core.errors import FAILED, ReleaseFailed
 from kngjax.data import cells, files
+from kngjax.data.columns import opened
 from kngjax.data.streams import stream
 from kngjax.data.terms import Categorical, Design, Polynomial
 from kngjax.ledger.budgets import Budget
@@ -100,14 +101,37 @@ class FilePairs:
 
 
 def read_by(library: str) -> Callable[[pathlib.Path], np.ndarray]:
-    """The rows, design and response, that a file has when "polars", "pandas" or "pyarrow" reads it."""
+    """The rows, design and response, that a Parquet file has when "polars", "pandas" or "pyarrow" reads it.
+
+    A CSV file is read by `kngjax.data.files` alone.
+    """
 
     def rows(path: pathlib.Path) -> np.ndarray:
-        reader = getattr(files, f"_read_by_{library}")
-        frame = reader(path, {".csv": "CSV", ".parquet": "Parquet"}[path.suffix])
+        frame = opened(files.read(path)) if path.suffix == ".csv" else _PARQUET[library](path)
         return np.column_stack([DESIGN.matrix(frame), cells.numbers(frame["wage"])])
 
     return rows
+
+
+def _by_polars(path: pathlib.Path) -> Any:
+    import polars
+
+    return polars.read_parquet(path)
+
+
+def _by_pandas(path: pathlib.Path) -> Any:
+    import pandas
+
+    # With Arrow's types: one date beyond pandas' calendar would be an error of the whole file. Without the index of
+    # pandas, which is a column to the other readers.
+    return files.read(path).to_pandas(ignore_metadata=True, types_mapper=pandas.ArrowDtype)
+
+
+_PARQUET: Mapping[str, Callable[[pathlib.Path], Any]] = {
+    "polars": _by_polars,
+    "pandas": _by_pandas,
+    "pyarrow": files.read,
+}
 
 
 def read_as_stream(path: pathlib.Path) -> np.ndarray:
@@ -142,6 +166,9 @@ def file_pairs(
             try:
                 one, other = rows(before), rows(after)
             except Exception as error:
+                if isinstance(error, ValueError) and has_cut_line(after):
+                    changed += 1
+                    continue
                 differences.append(f"{reader}, {words}: {type(error).__name__}")
                 continue
             changed += one.tobytes() != other.tobytes()
@@ -149,6 +176,11 @@ def file_pairs(
             if one.shape != other.shape or one[others].tobytes() != other[others].tobytes():
                 differences.append(f"{reader}, {words}: another record changed")
     return FilePairs(dict.fromkeys(readers, number), changed, tuple(differences))
+
+
+def has_cut_line(path: pathlib.Path) -> bool:
+    """Whether a CSV file has a line with an odd number of quotes, for which reading fails by its rule."""
+    return path.suffix == ".csv" and any(line.count(b'"') % 2 for line in path.read_bytes().split(b"\n"))
 
 
 def hostile_files(

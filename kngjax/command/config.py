@@ -13,12 +13,14 @@ from fractions import Fraction
 from typing import Any, Literal
 
 from kngjax.command import registry
-from kngjax.command.declared import Declared, Source
+from kngjax.command.declared import Declared, Source, any_text
 from kngjax.command.intervals_config import Intervals, read_intervals
 from kngjax.command.study_config import read_study
 from kngjax.command.synthesis_config import read_synthesis
 from kngjax.command.toml import Level, Pair, Text, convert, read_table, refuse_unknown, shown
+from kngjax.data.missing import Codes, codes_by_column
 from kngjax.estimators import responses
+from kngjax.estimators.checks import DeclaredColumn
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,7 +30,7 @@ class Response:
     `levels = ["no", "yes"]`, in place of bounds: of a column of classes, which count as 0 and 1.
 
     `missing`: the number (or level) in place of a cell that is none, before any transformation; or "drop", under
-    add_remove.
+    add_remove. `missing_codes`: what stands for a missing cell.
     """
 
     column: Text
@@ -37,6 +39,7 @@ class Response:
     units: Text | None = None
     levels: tuple[Level, ...] | None = None
     missing: Level | None = None
+    missing_codes: tuple[Level, ...] | None = None
 
     def __post_init__(self) -> None:
         # Made here, it says what does not fit.
@@ -58,7 +61,7 @@ class Term:
     """[[terms]]: `column` with `bounds`, `degree` and `units` for numbers, or with `levels` for categories.
 
     `missing`: the number or level in place of a cell that is none; or "drop", under add_remove. Without it such data
-    are refused.
+    are refused. `missing_codes`: what stands for a missing cell.
     """
 
     column: Text
@@ -67,6 +70,7 @@ class Term:
     levels: tuple[Level, ...] | None = None
     units: Text | None = None
     missing: Level | None = None
+    missing_codes: tuple[Level, ...] | None = None
 
     def __post_init__(self) -> None:
         if (self.bounds is None) == (self.levels is None):
@@ -160,6 +164,26 @@ class Config(Declared):
     @property
     def adjacency(self) -> str:
         return self.privacy.adjacency
+
+    @property
+    def columns(self) -> list[DeclaredColumn]:
+        """What is declared of the columns of the data."""
+        codes, every = self.codes, (*self.terms, self.response)
+        given = [(one, codes.get(one.column, ())) for one in every]
+        return [DeclaredColumn(one.column, one.bounds, one.levels, one.missing, own) for one, own in given]
+
+    @property
+    def codes(self) -> Codes:
+        """By column what stands for a missing cell; raises ValueError for what cannot be."""
+        every = {one.column: one for one in (*self.terms, self.response)}
+        codes = {name: one.missing_codes for name, one in every.items() if one.missing_codes is not None}
+        policies = {name: one.missing for name, one in every.items()}
+        levels = {name: one.levels for name, one in every.items() if one.levels is not None}
+        return codes_by_column(codes, policies, levels, every)
+
+    @property
+    def text_columns(self) -> tuple[str, ...]:
+        return tuple(one.column for one in (self.response, *self.terms) if any_text(one.levels or ()))
 
     @property
     def public_files(self) -> tuple[pathlib.Path, ...]:
@@ -322,5 +346,6 @@ def _check_together(config: Config) -> None:
             'missing = "drop" needs [privacy] adjacency = "add_remove": where the number of records is public, '
             "nobody's may drop out"
         )
+    _ = config.codes
     if config.figure is not None:
         config.figure.check(config.terms)

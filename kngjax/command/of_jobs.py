@@ -12,6 +12,8 @@ from kngjax.command.config import Config
 from kngjax.command.study_config import StudyConfig
 from kngjax.command.synthesis_config import SynthesisConfig
 from kngjax.core import side_doors
+from kngjax.core.errors import UnfitShape
+from kngjax.estimators import checks
 
 
 def release(options: argparse.Namespace) -> int:
@@ -72,11 +74,19 @@ def _require_matplotlib() -> None:
 def check(options: argparse.Namespace) -> int:
     """Whether the data fit, for the owner alone."""
     config = configuration.read(options.config)
-    frame = job.load(config, options.data)
-    planned = job.planned_for(config, frame)
-    text, fits = report.owner_check(planned.steps, planned.columns, frame)
-    print(text)
-    return 0 if fits else USER_ERROR
+    frame = None
+    try:
+        frame = job.load(config, options.data)
+        planned = job.planned_for(config, frame)
+    except ValueError as error:
+        # Not of settings, but of what was read of the file.
+        if frame is not None and not isinstance(error, UnfitShape):
+            raise
+        header = job.header_as_read(config, options.data)
+        raise ValueError(f"{error}. {checks.OWNER_BANNER}: {header}" if header else str(error)) from None
+    found = checks.check(frame, planned.columns, planned.steps, registry.in_toml)
+    print(found.summary())
+    return 0 if found.fits else USER_ERROR
 
 
 def plan(options: argparse.Namespace) -> int:

@@ -12,6 +12,7 @@ from kngjax.command.config import Config
 from kngjax.command.planning import Result
 from kngjax.estimators.analyses import Step
 from kngjax.estimators.carrying_out import Made, Released
+from kngjax.estimators.checks import DeclaredColumn
 from kngjax.estimators.grouping import GroupedStep
 from kngjax.estimators.results import cost_of
 from kngjax.releases import totals
@@ -25,7 +26,7 @@ class AbstractPlanned(abc.ABC):
     """
 
     steps: Sequence[Any]
-    columns: Sequence[tuple[str, Any, Any]]
+    columns: Sequence[DeclaredColumn]
 
     @abc.abstractmethod
     def results(self, made: Made) -> list[Any]:
@@ -72,8 +73,7 @@ class PlannedRegressions(AbstractPlanned):
     def __init__(self, config: Config, num_records: int | None = None):
         self.config = config
         self.steps = self._steps = planning.analysis(config, num_records).steps()
-        columns = (*config.terms, config.response)
-        self.columns = [(one.column, one.bounds, one.levels) for one in columns]
+        self.columns = config.columns
 
     def results(self, made: Made) -> list[Result]:
         basis = planning.design(self.config)

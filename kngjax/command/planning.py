@@ -113,7 +113,8 @@ def analysis(config: Config, num_records: int | None = None) -> Analysis:
             translate_errors(config, "intervals", functools.partial(_with_intervals, one, asked, guess, num_records))
             for one in parts
         )
-    return Analysis(config.name, config.response.public, basis, parts, sampler=sampler(config))
+    asked = sampler(config)
+    return Analysis(config.name, config.response.public, basis, parts, sampler=asked, codes=config.codes)
 
 
 def _with_intervals(part: Part, covariance: Any, guess: int | None, num_records: int | None) -> Part:

@@ -25,7 +25,8 @@ FAILED = (
     "the release did not complete, and nothing of it is released; what it was debited from a ledger stays spent. Why "
     "is not told, since it may depend on the data: most often cells are missing or no number where [[terms]], "
     "[response] or [[synthesis.columns]] have no 'missing = ...', or [study.missing] no value, or responses are none "
-    "of the levels. The data owner finds out by 'kngjax check CONFIG', for the owner's eyes alone"
+    "of the levels, or a line of a CSV file has an odd number of quotes, as line breaks within quotes make. The data "
+    "owner finds out by 'kngjax check CONFIG', for the owner's eyes alone"
 )
 # A loss with its levels, which a file declares in another table.
 LEVELS = (r"\bLogisticLoss\(levels=\([^()]*\)\)", 'levels = ["no", "yes"] in [response]')
@@ -47,7 +48,7 @@ WORDS = (
     (r"\bBudget\.converted\b", "kngjax ledger create --epsilon E --delta D --by-zcdp"),
     (r"\bBudget\.zcdp\(rho, distance=\.\.\.\)", "kngjax ledger create --rho R --distance H"),
     (r"\b(bounds|levels)=\{'([^']*)': \(([^()]*)\)\}", r"[study.\1] \2 = [\3]"),
-    (r"\b(missing|dither)=\{'([^']*)': ([^{}]*)\}", r"[study.\1] \2 = \3"),
+    (r"\b(missing|missing_codes|dither)=\{'([^']*)': ([^{}]*)\}", r"[study.\1] \2 = \3"),
     (r"\bWithIntervals\(\.\.\., num_records=([\d_]+)\)", r"[intervals] num_records = \1"),
     (r"\b(?:kngjax\.)?Sandwich\(\)", 'covariance = "sandwich"'),
     (r"\b(?:kngjax\.)?Sandwich\((\w+)=([\d.]+)\)", r'covariance = "sandwich" and \1 = \2'),

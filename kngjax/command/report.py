@@ -1,20 +1,19 @@
 """What a job shows: released coefficients, certificates in short, released curves, and a view for the owner alone."""
 
-import functools
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import narwhals as nw
 import numpy as np
 
 import kngjax as kng
-from kngjax.command import planning, registry
+from kngjax.command import planning
 from kngjax.command.config import Config
 from kngjax.command.planning import Result
-from kngjax.data import cells
 from kngjax.data.records import prepare
 from kngjax.data.terms import Design
+from kngjax.estimators.analyses import table_of
+from kngjax.estimators.checks import OWNER_BANNER, heading, of_column
 from kngjax.estimators.results import cost_of
 from kngjax.owner import nonprivate
 from kngjax.releases import totals
@@ -22,7 +21,6 @@ from kngjax.releases import totals
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-OWNER_BANNER = "OWNER ONLY: not private, do not publish"
 ADJACENCIES = {"replace": "one record replaced", "add_remove": "one record added or removed"}
 # A line draw costs a sort of all records, a move of the other chains a sum over them.
 OWNER_DRAWS = {"LineGibbs": 100}
@@ -235,7 +233,9 @@ def owner_view(config: Config, frame: Any, results: Sequence[Result], progress: 
     **Arguments:** `frame`, private, as for `job.run`. `progress`: None shows bars on a terminal.
     """
     x, y = planning.records(config, frame)
-    lines = of_columns([(one.column, one.bounds, one.levels) for one in (*config.terms, config.response)], frame)
+    rule, known = "=" * len(OWNER_BANNER), table_of(frame)
+    lines = [rule, OWNER_BANNER, rule, "", *heading(known)]
+    lines += [line for one in config.columns for line in of_column(one, known)[0]]
     names, asked = _design(config).basis_names, planning.sampler(config)
     for result in results:
         mechanism = result.regression.mechanism
@@ -264,56 +264,3 @@ def owner_view(config: Config, frame: Any, results: Sequence[Result], progress: 
         lines += ["", f"{result.regression.label} ({chains} research chains of {draws.sampler}, {count} draws each)"]
         lines += [align(header, rows)]
     return "\n".join([*lines, "", OWNER_BANNER])
-
-
-def owner_check(steps: Sequence[Any], columns: Sequence[tuple[str, Any, Any]], frame: Any) -> tuple[str, bool]:
-    """FOR THE DATA OWNER ONLY: whether each release of a job can prepare these records, and in words why not.
-
-    **Arguments:** `steps` and `columns`: of `kngjax.command.planned`. `frame`, private, as for `job.run`. Nothing is
-    released or debited.
-
-    **Returns** the text, which tells no value of a record, and whether all fit.
-    """
-    lines, fits, made = [*of_columns(columns, frame), ""], True, {}
-    for step in steps:
-        analysis = step.analysis
-        if id(analysis) not in made:
-            made = {id(analysis): _try(functools.partial(analysis.records, frame))}
-        records, words = made[id(analysis)]
-        if records is not None:
-            words = _try(functools.partial(step.prepare, records))[1]
-        fits &= words is None
-        lines.append(f"{step.label}: " + ("its records can be prepared" if words is None else f"REFUSED: {words}"))
-    return "\n".join([*lines, "", OWNER_BANNER]), fits
-
-
-def _try(step: Callable[[], Any]) -> tuple[Any, str | None]:
-    """What a step makes, or its refusal in the terms of the job's file; what other packages say is not repeated."""
-    try:
-        return step(), None
-    except (TypeError, ValueError) as error:
-        return None, registry.in_toml(str(error))
-    except Exception as error:
-        return None, f"they cannot be prepared ({type(error).__name__})"
-
-
-def of_columns(columns: Sequence[tuple[str, Any, Any]], frame: Any) -> list[str]:
-    """The banner, the number of records, and of each column how many are clipped, and how many missing. Owner-only."""
-    table = nw.from_native(frame, eager_only=True)
-    lines = ["=" * len(OWNER_BANNER), OWNER_BANNER, "=" * len(OWNER_BANNER), "", f"{len(table)} records"]
-    lines += ["fraction of records beyond the public bounds or levels, or missing, and of those missing alone:"]
-    for name, bounds, levels in columns:
-        if name not in table.columns:
-            continue
-        column = table[name]
-        numbers = cells.numbers(column)
-        outside = missing = np.isnan(numbers)
-        if bounds is not None:
-            outside = ~((bounds[0] <= numbers) & (numbers <= bounds[1]))
-        if levels is not None:
-            outside = cells.levels(column, levels) < 0
-            if not column.dtype.is_numeric():
-                missing = column.is_null().to_numpy().astype(bool) | (cells.levels(column, ("",)) == 0)
-        shares = [float(flags.sum() / max(flags.size, 1)) for flags in (outside, missing)]
-        lines.append(f"  {name}: {shares[0]:.4g}, missing {shares[1]:.4g}")
-    return lines

@@ -11,7 +11,7 @@ from decimal import Decimal
 from typing import Any
 
 from kngjax.command import registry
-from kngjax.command.declared import Declared, Source
+from kngjax.command.declared import Declared, Source, any_text
 from kngjax.command.intervals_config import Intervals, read_intervals
 from kngjax.command.toml import read_table, refuse_unknown, shown
 
@@ -66,6 +66,11 @@ class StudyConfig(Declared):
     @property
     def adjacency(self) -> str:
         return self.study["adjacency"]
+
+    @property
+    def text_columns(self) -> tuple[str, ...]:
+        levels = self.study.get("levels", {})
+        return tuple(name for name, one in levels.items() if isinstance(one, list) and any_text(one))
 
     @property
     def public_files(self) -> tuple[pathlib.Path, ...]:

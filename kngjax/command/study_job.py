@@ -38,9 +38,7 @@ class PlannedStudy(AbstractPlanned):
         except ValueError as error:
             raise ValueError(f"{config.path}: {registry.in_toml(str(error))}") from None
         self.steps = self.plan.steps()
-        facts = study.facts
-        self.columns = [(name, ends, None) for name, ends in facts.bounds.items()]
-        self.columns += [(name, None, levels) for name, levels in facts.levels.items()]
+        self.columns = study.facts.columns
 
     def _ask(self, asked: Asked, where: str) -> None:
         given = plain(asked.arguments)
@@ -49,7 +47,7 @@ class PlannedStudy(AbstractPlanned):
                 given["domain"] = registry.part(given["domain"], registry.DOMAINS)
             if "intervals" in methods()[asked.method].parameters:
                 given["intervals"] = self._intervals(asked)
-            owner = self.plan.by(*asked.by) if asked.by else self.plan
+            owner = self.plan.by(*asked.by, num_records=asked.num_records) if asked.by else self.plan
             # Of a cross table they are any number of columns.
             several = given.pop("columns", []) if "columns" in asked.several else []
             getattr(owner, asked.method)(*several, **given)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kngjax.command import registry
-from kngjax.command.declared import Declared, Source
+from kngjax.command.declared import Declared, Source, any_text
 from kngjax.command.study_config import plain
 from kngjax.command.toml import Text, read_table, refuse_unknown, shown
 
@@ -82,6 +82,11 @@ class SynthesisConfig(Declared):
     @property
     def adjacency(self) -> str:
         return self.settings["adjacency"]
+
+    @property
+    def text_columns(self) -> tuple[str, ...]:
+        each = [one.settings for one in self.columns if one.kind == "category"]
+        return tuple(one["name"] for one in each if isinstance(one["levels"], list) and any_text(one["levels"]))
 
     @property
     def public_files(self) -> tuple[pathlib.Path, ...]:

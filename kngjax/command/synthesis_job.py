@@ -11,6 +11,7 @@ from kngjax.command import registry, resuming
 from kngjax.command.planned import AbstractPlanned
 from kngjax.command.synthesis_config import KINDS, SynthesisConfig
 from kngjax.estimators.carrying_out import Records
+from kngjax.estimators.checks import DeclaredColumn
 from kngjax.estimators.synthesis.synthetic_tables import MOST_ROWS
 from kngjax.releases import totals
 
@@ -97,10 +98,7 @@ class PlannedSynthesis(AbstractPlanned):
             raise ValueError(f"{config.path}: [synthesis.draws] num_rows: must be at most {MOST_ROWS:,}, not {rows:,}")
         count = self.plan.adjacency.public_count(num_records)
         self.steps = (SynthesisStep(AnalysisOfColumns(self.plan), count),)
-        self.columns = [
-            (one.name, None, one.levels) if isinstance(one, kng.Category) else (one.name, one.facts[0], None)
-            for one in columns
-        ]
+        self.columns = [_declared(one) for one in columns]
 
     def results(self, made: Any) -> list[kng.SyntheticTable]:
         return [table for step in self.steps for table in made.get(step.label, ())]
@@ -128,6 +126,12 @@ class PlannedSynthesis(AbstractPlanned):
             },
             "synthesis": None if table is None else json.loads(table.to_json()),
         }
+
+
+def _declared(column: Any) -> DeclaredColumn:
+    if isinstance(column, kng.Category):
+        return DeclaredColumn(column.name, None, column.levels, column.missing, has_others=True)
+    return DeclaredColumn(column.name, column.facts[0], None, column.missing)
 
 
 def _made(column: Any, number: int, config: SynthesisConfig) -> Any:

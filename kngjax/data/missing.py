@@ -2,18 +2,25 @@
 
 A policy maps each record by itself: a number in place of such cells, or "drop" for the record. Without a policy,
 data that have such cells fail, which is one bit about them that nothing hides.
+
+Codes are public too: cells that hold one, like 9999999 or "refused", are missing, each by itself alone.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float
 
+from kngjax.data import cells
+from kngjax.data.columns import Columns
+
 DROP = "drop"
 
 Policy = float | str | None
 Policies = Policy | tuple[Policy, ...]
+# By column what stands for a missing cell.
+Codes = Mapping[str, tuple[Any, ...]]
 
 
 def policies(missing: Any, names: Sequence[str] | None, columns: int | None) -> Policies:
@@ -75,6 +82,86 @@ def fill_missing(
         elif policy is not None:
             columns[absent[:, index], index] = policy
     return columns, drop
+
+
+def codes_by_column(given: Any, missing: Any, levels: Mapping[str, Sequence[Any]], known: Collection[str]) -> Codes:
+    """The codes of each column, numbers of NumPy as Python's; empty without any.
+
+    **Arguments:** all public. `given`: by column one code or several, numbers or text. `missing`: the policies, as
+    `Study` takes them. `levels`: those that were declared. `known`: the columns with bounds or levels. Raises TypeError
+    for what are no codes; ValueError for other columns, for a code that is a declared level, and for a column without a
+    policy, of which every release with such a cell would fail.
+    """
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        raise TypeError(
+            f"missing_codes must name columns, missing_codes={{'wage': [9999999, -1]}}, not a {type(given).__name__}"
+        )
+    if unknown := [name for name in given if name not in known]:
+        raise ValueError(f"missing_codes names {unknown}, which have neither bounds nor levels")
+    found = {}
+    for name, several in given.items():
+        listed = list(several) if isinstance(several, list | tuple | set | frozenset | np.ndarray) else [several]
+        own = tuple(one.item() if isinstance(one, np.generic) else one for one in listed)
+        for kind in (_words_of(own), _numbers_of(own)):
+            cells.require_levels(f"missing_codes of column {name!r}", kind)
+        if not own or len(_words_of(own)) + len(_numbers_of(own)) < len(own):
+            raise TypeError(f"missing_codes of column {name!r} must be finite numbers or text, like [9999999, -1]")
+        if both := [code for code in own if any(cells.same_level(code, level) for level in levels.get(name, ()))]:
+            raise ValueError(f"missing_codes of column {name!r}: {both[0]!r} is one of its levels")
+        if (missing if isinstance(missing, str) else (missing or {}).get(name)) is None:
+            raise ValueError(f"missing_codes of column {name!r} need what a missing cell counts as: say it in missing")
+        found[name] = own
+    return found
+
+
+def hold_code(column: Any, codes: Sequence[Any]) -> Bool[np.ndarray, " records"]:
+    """Whether each cell, shape (n,), holds a code, by the rule of levels in `kngjax.data.cells`. Private.
+
+    **Arguments:** `column`: private. `codes`: public.
+    """
+    own = [kind for kind in (_words_of(codes), _numbers_of(codes)) if kind]
+    return np.logical_or.reduce([cells.levels(column, kind) >= 0 for kind in own])
+
+
+def without_codes(table: Any, codes: Codes) -> Any:
+    """The table in which cells that hold a code of their column are missing; a column's type is kept.
+
+    **Arguments:** `table`: private, of narwhals or `Columns`. `codes`: public.
+    """
+    if not codes:
+        return table
+
+    def column_of(name: str) -> Any:
+        column = table[name]
+        if name not in codes or not cells.is_readable(column):
+            return column
+        held = hold_code(column, codes[name])
+        if isinstance(values := cells._values(column), np.ndarray) and values.dtype == np.float64:
+            return np.where(held, np.nan, values)
+        return [None if is_code else cell for cell, is_code in zip(values, held, strict=True)]
+
+    return Columns(tuple(table.columns), len(table), column_of)
+
+
+def objects(column: Any) -> list[Any]:
+    """The cells as objects of Python, None or NaN where they are missing. Private."""
+    return list(cells._values(column))
+
+
+def explain_codes(codes: Codes, columns: Collection[str]) -> tuple[str, ...]:
+    """The codes of these columns in one sentence for a certificate; none where they have none."""
+    each = [f"{' or '.join(map(repr, own))} in {name}" for name, own in codes.items() if name in columns]
+    return (f"cells that hold a code count as missing: {', '.join(each)}",) if each else ()
+
+
+def _words_of(codes: Sequence[Any]) -> list[str]:
+    return [code for code in codes if isinstance(code, str)]
+
+
+def _numbers_of(codes: Sequence[Any]) -> list[Any]:
+    return [code for code in codes if isinstance(code, int | float) and np.isfinite(code)]
 
 
 def explain(

@@ -2,16 +2,19 @@
 
 import concurrent.futures
 import contextlib
+import dataclasses
 import os
 import pathlib
 import sys
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import narwhals as nw
 
 from kngjax.core.errors import INTERRUPTIONS, UnfitShape, UnfitType
 from kngjax.core.owner_only import OwnerOnly
+from kngjax.data.csv_dialects import Dialect
+from kngjax.data.csv_files import PLAIN
 from kngjax.data.files import batches, file_kind, has_no_rows, schemas, schemas_of_dataset
 
 RECORDS_NEEDED = (
@@ -26,8 +29,11 @@ _END = object()
 class Stream(OwnerOnly):
     """Records in chunks, for `mechanism.prepare` and `kngjax.release`; made by `kngjax.stream`. Private."""
 
-    def __init__(self, source: Any, columns: list[str] | None, response: str | None, chunk: int):
+    def __init__(
+        self, source: Any, columns: list[str] | None, response: str | None, chunk: int, dialect: Dialect | None = None
+    ):
         self._source, self._columns, self._response, self._chunk = source, columns, response, chunk
+        self._dialect = PLAIN if dialect is None else dialect
         self._once = isinstance(source, Iterator)
         self._spent = False
 
@@ -58,7 +64,7 @@ class Stream(OwnerOnly):
         if isinstance(source, list | tuple):
             return list(self._pairs(source))
         if isinstance(source, pathlib.Path):
-            empty = [one.empty_table() for one in _read(lambda: list(schemas(source)))]
+            empty = [one.empty_table() for one in _read(lambda: list(schemas(source, self._dialect)))]
         elif _is_dataset(source):
             wanted = self._names_to_read(source.schema.names)
             empty = [one.empty_table() for one in schemas_of_dataset(source, wanted)]
@@ -76,7 +82,7 @@ class Stream(OwnerOnly):
         if isinstance(source, list | tuple):
             return not any(_has_rows(y if X is None else X) for X, y in self._pairs(source))
         is_of_files = isinstance(source, pathlib.Path) or _is_dataset(source)
-        return is_of_files and _read(lambda: has_no_rows(source))
+        return is_of_files and _read(lambda: has_no_rows(source, self._dialect))
 
     def _pairs(self, chunks: Iterable[Any], with_empty: bool = False) -> Iterator[tuple[Any, Any]]:
         """X and y of each chunk, without tables that have no row."""
@@ -110,7 +116,8 @@ class Stream(OwnerOnly):
     def _raw(self) -> Iterator[Any]:
         source, ahead = self._source, {"batch_readahead": 2, "fragment_readahead": 1}
         if isinstance(source, pathlib.Path):
-            return batches(source, self._names_to_read(_read(lambda: next(schemas(source))).names), self._chunk)
+            given = _read(lambda: next(schemas(source, self._dialect))).names
+            return batches(source, self._names_to_read(given), self._chunk, self._dialect)
         if _is_dataset(source):
             return source.to_batches(columns=self._names_to_read(source.schema.names), batch_size=self._chunk, **ahead)
         if _is_lazy(source):
@@ -123,7 +130,12 @@ class Stream(OwnerOnly):
 
 
 def stream(
-    source: Any, columns: Sequence[str] | None = None, response: str | None = None, *, chunk: int = 65536
+    source: Any,
+    columns: Sequence[str] | None = None,
+    response: str | None = None,
+    *,
+    chunk: int = 65536,
+    csv: Mapping[str, Any] | None = None,
 ) -> Stream:
     """Records for `mechanism.prepare` and `kngjax.release` that are summed chunk by chunk, in constant memory.
 
@@ -145,6 +157,8 @@ def stream(
         order of the source. For tables only.
     - `response`: the name of y's column; None where the model has no response, or for pairs.
     - `chunk`: the number of rows of a chunk, for sources that are not in chunks already.
+    - `csv`: of a CSV file how it is written, as [data] of a job says it: {"separator": ";", "decimal": ","}, with
+        `thousands`, `encoding` and `header_line`. A record is a line: text with line breaks is read into a frame.
 
     Raises FileNotFoundError, ImportError for files without pyarrow, TypeError and ValueError for what cannot be read in
     chunks; the data themselves are looked at in `prepare`.
@@ -158,12 +172,29 @@ def stream(
         raise ValueError("columns must name each column once, and not the response")
     if isinstance(source, str | os.PathLike):
         source = pathlib.Path(source)
-        file_kind(source)  # Refuses other files now, before anything is read.
-    elif _is_frame(source):
+        kind = file_kind(source)  # Refuses other files now, before anything is read.
+        if csv is not None and kind != "CSV":
+            raise ValueError(f"csv says how a CSV file is written, and {source} is none: leave csv out")
+        return Stream(source, names, response, int(chunk), None if csv is None else _dialect(csv))
+    if csv is not None:
+        raise ValueError("csv says how a CSV file is written, and the source is none: leave csv out")
+    if _is_frame(source):
         source = [source]
     elif not (_is_dataset(source) or _is_lazy(source) or _is_iterable(source)):
         raise TypeError(f"a {type(source).__name__} has no chunks: give a file, a pyarrow dataset, or its chunks")
     return Stream(source, names, response, int(chunk))
+
+
+def _dialect(csv: Mapping[str, Any]) -> Dialect:
+    known = [field.name for field in dataclasses.fields(Dialect) if field.name != "quoted_line_breaks"]
+    if not isinstance(csv, Mapping):
+        raise TypeError(f"csv has settings by name, like {{'separator': ';'}}, not {csv!r}")
+    if unknown := [name for name in csv if name not in known]:
+        raise ValueError(f"csv has an unknown setting {unknown[0]!r}; known are {', '.join(known)}")
+    try:
+        return Dialect(**csv)
+    except ValueError as error:
+        raise ValueError(f"csv, {error}") from None
 
 
 def is_from(module: str, name: str, value: Any) -> bool:

@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
@@ -13,12 +13,14 @@ import kngjax as kng
 from kngjax.accounting.kinds import Kind
 from kngjax.core.errors import UNREADABLE, UnfitShape, UnfitType
 from kngjax.data.admission import EMPTY, Facts
-from kngjax.data.columns import Columns
+from kngjax.data.columns import Columns, opened
+from kngjax.data.missing import Codes, explain_codes, without_codes
 from kngjax.data.terms import Design
 from kngjax.estimators.carrying_out import Records, Released, carry_out, in_short
 from kngjax.estimators.responses import AbstractResponse, Response
 from kngjax.releases import totals
 from kngjax.releases.debits import owed, settings
+from kngjax.releases.told import telling
 
 # Basis, response and weights, one row a record.
 Prepared = tuple[np.ndarray | None, np.ndarray, np.ndarray | None]
@@ -120,7 +122,9 @@ class Analysis:
     `sampler`: what is asked for of each release, or None. `scale`: how far responses scatter, a public guess, or None.
     `force`: whether it is released although public facts say that it is little but noise. `expected`: what they say,
     once that was asked. `remake`: makes the same of another `epsilon` of all parts and another `count` of records, on
-    which its settings depend; None where they do not.
+    which its settings depend; None where they do not. `codes`: by column what stands for a missing cell. `dates`:
+    the columns of dates, which count as days.
+    `with_covariance`: makes the same with intervals by another covariance; None without intervals.
     """
 
     title: str
@@ -137,6 +141,9 @@ class Analysis:
     force: bool = False
     expected: Any = None
     remake: Callable[..., "Analysis"] | None = None
+    codes: Codes = field(default_factory=dict)
+    dates: tuple[str, ...] = ()
+    with_covariance: "Callable[[Any], Analysis] | None" = None
 
     def __repr__(self) -> str:
         kinds = sorted({type(part.mechanism).__name__ for part in self.parts})
@@ -184,6 +191,17 @@ class Analysis:
         return [one for step in self.steps() for one in step.certificates(num_records)]
 
     @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that it reads."""
+        of_design = () if self.design is None else self.design.columns
+        return (*self.response.columns, *of_design, *(() if self.weights is None else (self.weights.column,)))
+
+    @property
+    def told(self) -> tuple[str, ...]:
+        """What certificates say of its codes and dates."""
+        return (*explain_codes(self.codes, self.columns), *dates.explain(self.dates, self.columns))
+
+    @property
     def what(self) -> str:
         """Its title with the formula, if there is one."""
         return self.title if self.formula is None else f"{self.title} {self.formula}"
@@ -211,9 +229,7 @@ class Analysis:
         What is dropped is NaN. Each record is mapped by itself. Raises as `check`, and ValueError for missing cells
         without a policy; no message tells a value.
         """
-        if isinstance(frame, Columns) and frame.after_debit is not None:
-            frame = frame.after_debit()
-        table = self.check(frame)
+        table = without_codes(self.check(opened(frame)), self.codes)
         x = None if self.design is None else self.design.matrix(table)
         return x, self.response.of_table(table), None if self.weights is None else self.weights.cells_of(table)
 
@@ -243,7 +259,8 @@ class Step:
     def words(self) -> dict[str, Any]:
         """What a ledger is told of its debit."""
         about = {"analysis": self.analysis.title, "formula": self.analysis.formula}
-        return about | {"response": self.analysis.response.name, "mechanism": self.part.settings}
+        told = {"read": list(self.analysis.told)} if self.analysis.told else {}
+        return about | {"response": self.analysis.response.name, "mechanism": self.part.settings} | told
 
     @property
     def mechanisms(self) -> tuple[Any, ...]:
@@ -262,7 +279,8 @@ class Step:
 
     def certificates(self, num_records: int) -> list[kng.Certificate]:
         """Of what its debit pays for, beforehand. **Arguments:** `num_records`: used where it is public."""
-        return self.part.certificates(self.analysis.sampler, num_records)
+        with telling(*self.analysis.told):
+            return self.part.certificates(self.analysis.sampler, num_records)
 
     def row(self, num_records: int) -> tuple[str, str]:
         """What a plan shows of it: what is released, and how and at which price."""
@@ -284,7 +302,9 @@ class Step:
     def release(self, records: Records, debit: kng.Reservation | None, progress: bool | None = None) -> list[Any]:
         """The release, after its debit. Raises as `kngjax.release`."""
         given = arguments(self.part.mechanism, *records.of(self.analysis, debit))
-        return [kng.release(self.part.whole, **given, sampler=self.analysis.sampler, ledger=debit, progress=progress)]
+        with telling(*self.analysis.told):
+            asked = {"sampler": self.analysis.sampler, "ledger": debit, "progress": progress}
+            return [kng.release(self.part.whole, **given, **asked)]
 
     def kept(self, releases: Sequence[Released]) -> list[Any]:
         """What was released of what a ledger keeps: of an estimate with intervals it has the parts."""

@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from kngjax.data import cells
+from kngjax.data.columns import Columns
 from kngjax.data.conditions import AbstractCondition
 from kngjax.data.missing import DROP
 from kngjax.data.terms import Categorical
@@ -123,11 +124,11 @@ class Classification(AbstractResponse):
             return None
         return float(self.axes[0].places([policies[0]])[0])
 
-    def check(self, table: nw.DataFrame) -> None:
+    def check(self, table: nw.DataFrame | Columns) -> None:
         for axis in self.axes:
             check_column(table, axis.column, "the table")
 
-    def of_table(self, table: nw.DataFrame) -> Float[np.ndarray, " records"]:
+    def of_table(self, table: nw.DataFrame | Columns) -> Float[np.ndarray, " records"]:
         places = [axis.places(table[axis.column]) for axis in self.axes]
         dropped = np.any([one < 0 for one in places], axis=0)
         numbers = np.ravel_multi_index([np.maximum(one, 0) for one in places], self.shape)
@@ -158,11 +159,11 @@ class Meets(AbstractResponse):
         """ "drop" where a column's policy is that."""
         return DROP if any(one.missing == DROP for one in self.conditions) else None
 
-    def check(self, table: nw.DataFrame) -> None:
+    def check(self, table: nw.DataFrame | Columns) -> None:
         for one in self.conditions:
             check_column(table, one.column, "the condition")
 
-    def of_table(self, table: nw.DataFrame) -> Float[np.ndarray, " records"]:
+    def of_table(self, table: nw.DataFrame | Columns) -> Float[np.ndarray, " records"]:
         meets = np.ones(len(table))
         for one in self.conditions:
             meets = meets * one.of(table[one.column])

@@ -27,6 +27,7 @@ def quantile_regression(
     num_records: int | None = None,
     weights: Any = None,
     dither: Any = None,
+    missing_codes: Any = None,
 ) -> RegressionResults:
     """Quantiles of the response at the levels τ, which share ε equally."""
 
@@ -47,6 +48,7 @@ def quantile_process(
     num_records: int | None = None,
     weights: Any = None,
     dither: Any = None,
+    missing_codes: Any = None,
 ) -> QuantileProcessResults:
     """Quantiles of the response at several levels, drawn together for one ε: curves that never cross."""
 
@@ -69,6 +71,7 @@ def linear_regression(
     num_records: int | None = None,
     weights: Any = None,
     dither: Any = None,
+    missing_codes: Any = None,
 ) -> RegressionResults:
     """The mean of the response: "robust" against outliers, by least squares, "squared", or "adassp", with a δ."""
 
@@ -88,6 +91,7 @@ def logistic_regression(
     num_records: int | None = None,
     weights: Any = None,
     dither: Any = None,
+    missing_codes: Any = None,
 ) -> RegressionResults:
     """The logarithm of the odds of the response's second level. **Arguments:** as `quantile_regression`."""
 
@@ -107,6 +111,7 @@ def poisson_regression(
     num_records: int | None = None,
     weights: Any = None,
     dither: Any = None,
+    missing_codes: Any = None,
 ) -> RegressionResults:
     """The logarithm of the mean of a response of counts. **Arguments:** as `quantile_regression`."""
 
@@ -124,6 +129,7 @@ def mean(
     num_records: int | None = None,
     weights: Any = None,
     dither: Any = None,
+    missing_codes: Any = None,
 ) -> EstimateResults:
     """The mean of a column of numbers, or the share of the second of its two levels."""
 
@@ -143,6 +149,7 @@ def quantile(
     num_records: int | None = None,
     weights: Any = None,
     dither: Any = None,
+    missing_codes: Any = None,
 ) -> EstimateResults:
     """Quantiles of a column of numbers. **Arguments:** `budget`: as of `kngjax.PrivateQuantile`."""
 
@@ -163,6 +170,7 @@ def quantile_interval(
     num_records: int | None = None,
     weights: Any = None,
     dither: Any = None,
+    missing_codes: Any = None,
 ) -> EstimateResults:
     """An interval that holds a quantile of a column with probability `level`, sampling and privacy together."""
 
@@ -180,6 +188,7 @@ def median(
     num_records: int | None = None,
     weights: Any = None,
     dither: Any = None,
+    missing_codes: Any = None,
 ) -> EstimateResults:
     """The median of a column of numbers."""
 
@@ -196,6 +205,7 @@ def count(
     num_records: int | None = None,
     weights: Any = None,
     dither: Any = None,
+    missing_codes: Any = None,
 ) -> TableResults:
     """How many records meet a condition, or under add_remove without one, how many there are: a whole number."""
 
@@ -213,6 +223,7 @@ def sum(
     num_records: int | None = None,
     weights: Any = None,
     dither: Any = None,
+    missing_codes: Any = None,
 ) -> MomentResults:
     """The sum of a column of numbers, which are clipped to their bounds."""
 
@@ -231,6 +242,7 @@ def variance(
     num_records: int | None = None,
     weights: Any = None,
     dither: Any = None,
+    missing_codes: Any = None,
 ) -> MomentResults:
     """The variance of a column of numbers, which are clipped to their bounds; its root is `std` of the result."""
 
@@ -248,6 +260,7 @@ def histogram(
     num_records: int | None = None,
     weights: Any = None,
     dither: Any = None,
+    missing_codes: Any = None,
 ) -> TableResults:
     """How many records have each level of a category, or lie in each interval of a column of numbers."""
 
@@ -265,5 +278,6 @@ def crosstab(
     num_records: int | None = None,
     weights: Any = None,
     dither: Any = None,
+    missing_codes: Any = None,
 ) -> TableResults:
     """How many records have each combination of levels."""

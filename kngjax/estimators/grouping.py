@@ -11,11 +11,15 @@ import numpy as np
 import kngjax as kng
 from kngjax.core.errors import UnfitShape, UnfitType
 from kngjax.data import cells
+from kngjax.data.columns import Columns, opened
+from kngjax.data.dates import explain
+from kngjax.data.missing import Codes, explain_codes, without_codes
 from kngjax.data.terms import Categorical
 from kngjax.estimators.analyses import Analysis, Prepared, arguments
 from kngjax.estimators.carrying_out import Records, Released, carry_out
 from kngjax.releases import divided
 from kngjax.releases.division import Division
+from kngjax.releases.told import telling
 
 
 @dataclass(frozen=True)
@@ -47,7 +51,7 @@ class Grouping:
         """The groups: all combinations of levels."""
         return Division(tuple(term.column for term in self.terms), tuple(term.levels for term in self.terms))
 
-    def check(self, table: nw.DataFrame) -> None:
+    def check(self, table: nw.DataFrame | Columns) -> None:
         """Raises `UnfitShape` or `UnfitType` for absent columns and for types that have no levels; sees no value."""
         for column in self.division.by:
             if column not in table.columns:
@@ -55,7 +59,7 @@ class Grouping:
             if not cells.is_readable(table[column]):
                 raise UnfitType(f"the type of column {column!r} has no levels: convert it by a public rule")
 
-    def places(self, columns: Mapping[str, Any] | nw.DataFrame) -> np.ndarray:
+    def places(self, columns: Mapping[str, Any] | nw.DataFrame | Columns) -> np.ndarray:
         """The place of each record's group in `division.groups()`, by its own cells alone; -1 for those in none.
 
         **Arguments:** `columns`: private, of a released regression's `predict` public; each of shape (n,). Raises
@@ -118,7 +122,18 @@ class GroupedAnalysis:
         formula = self.analyses[0].formula
         return self.title if formula is None else f"{self.title} {formula}"
 
-    def check(self, frame: Any) -> nw.DataFrame:
+    @property
+    def codes(self) -> Codes:
+        """By column what stands for a missing cell."""
+        return self.analyses[0].codes
+
+    @property
+    def told(self) -> tuple[str, ...]:
+        """What certificates say of its codes and dates."""
+        columns = (*self.grouping.division.by, *self.analyses[0].columns)
+        return (*explain_codes(self.codes, columns), *explain(self.analyses[0].dates, columns))
+
+    def check(self, frame: Any) -> nw.DataFrame | Columns:
         """As `Analysis.check`, of the columns of the groups too."""
         table = self.analyses[0].check(frame)
         self.grouping.check(table)
@@ -126,7 +141,8 @@ class GroupedAnalysis:
 
     def records(self, frame: Any) -> tuple[Prepared, np.ndarray]:
         """The columns of all records, as `Analysis.records`, and the place of each record's group. Private."""
-        return self.analyses[0].records(frame), self.grouping.places(self.check(frame))
+        table = without_codes(self.check(opened(frame)), self.codes)
+        return self.analyses[0].records(frame), self.grouping.places(table)
 
     def steps(self, number: int | None = None) -> "list[GroupedStep]":
         """Its only one: one debit pays for all groups. **Arguments:** `number`: as of `Analysis.steps`."""
@@ -160,7 +176,8 @@ class GroupedStep:
         first = self.analysis.analyses[0]
         parts = [{"label": part.label, "mechanism": part.settings} for part in first.parts]
         about = {"analysis": self.analysis.title, "formula": first.formula, "response": first.response.name}
-        return about | {"groups": self.analysis.grouping.division.to_dict(), "parts_of_the_first": parts}
+        told = {"read": list(self.analysis.told)} if self.analysis.told else {}
+        return about | {"groups": self.analysis.grouping.division.to_dict(), "parts_of_the_first": parts} | told
 
     @property
     def mechanisms(self) -> tuple[Any, ...]:
@@ -179,7 +196,8 @@ class GroupedStep:
 
     def certificates(self, num_records: int) -> list[kng.Certificate]:
         """Of the releases of the first group; others may differ in what follows from a guess of their size."""
-        [first] = divided.certify_groups(self.analysis.drawn[:1])
+        with telling(*self.analysis.told):
+            [first] = divided.certify_groups(self.analysis.drawn[:1])
         return [one for certificates in first for one in certificates]
 
     def owed(self, num_records: int) -> tuple[kng.Guarantee, bool]:
@@ -220,13 +238,14 @@ class GroupedStep:
     def release(self, records: Records, debit: kng.Reservation | None, progress: bool | None = None) -> list[Released]:
         """Those of all groups, after their debit. Raises as `kngjax.releases.divided.release_groups`."""
         analysis = self.analysis
-        made = divided.release_groups(
-            analysis.drawn,
-            analysis.grouping.division,
-            analysis.adjacency,
-            functools.partial(records.of, analysis),
-            arguments,
-            debit,
-            self.words,
-        )
+        with telling(*analysis.told):
+            made = divided.release_groups(
+                analysis.drawn,
+                analysis.grouping.division,
+                analysis.adjacency,
+                functools.partial(records.of, analysis),
+                arguments,
+                debit,
+                self.words,
+            )
         return self._of_parts(made)

@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Float
 
 import kngjax as kng
+from kngjax.data.columns import Columns
 from kngjax.estimators.analyses import Analysis, Part, bounds_of_values, names_of_values
 from kngjax.estimators.responses import AbstractResponse, Response
 
@@ -64,10 +65,10 @@ class CentredSquares(AbstractResponse):
             lower, upper = np.append(1.0, lower), np.append(1.0, upper)
         return kng.Bounds((lower, upper), intercept=False, columns=len(upper), missing=missing)
 
-    def check(self, table: nw.DataFrame) -> None:
+    def check(self, table: nw.DataFrame | Columns) -> None:
         self.response.check(table)
 
-    def of_table(self, table: nw.DataFrame) -> Float[np.ndarray, "records columns"]:
+    def of_table(self, table: nw.DataFrame | Columns) -> Float[np.ndarray, "records columns"]:
         return self._columns(self.response.of_table(table))
 
     def _columns(self, values: np.ndarray) -> np.ndarray:

@@ -10,6 +10,8 @@ from kngjax.estimators.analyses import Analysis, Step
 from kngjax.estimators.analysis_previews import AnalysisPreview
 from kngjax.estimators.asked import AbstractAnalyses
 from kngjax.estimators.carrying_out import Made, carry_out, in_words, together
+from kngjax.estimators.checks import Check
+from kngjax.estimators.checks import check as look
 from kngjax.estimators.grouping import GroupedAnalysis, GroupedStep
 from kngjax.estimators.groups import Groups, groups_of
 from kngjax.estimators.public_facts import PublicFacts
@@ -71,6 +73,10 @@ class Plan(AbstractAnalyses[Analysis, Analysis, Analysis, Analysis, Analysis]):
         self._study.require_all_records()
         made = carry_out(settled.steps(), self._study._frame, self._study.ledger)
         return [one for one in settled.results(made) if one is not None]
+
+    def check(self) -> Check:
+        """Looks whether its analyses can read the records, as `Study.check`. FOR THE DATA OWNER ONLY."""
+        return look(self._study._frame, self.facts.columns, self.steps())
 
     def results(self, made: Made) -> list[AbstractResults | None]:
         """Of each analysis, or None of which nothing was released. **Arguments:** `made`: by the labels of `steps`."""

@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 
 import kngjax as kng
-from kngjax.data import formulas
+from kngjax.data import dates, formulas
+from kngjax.data.missing import Codes, codes_by_column
 from kngjax.data.terms.base import is_number
 from kngjax.estimators.analyses import Analysis
+from kngjax.estimators.checks import DeclaredColumn
 from kngjax.estimators.expectations import expecting
 from kngjax.estimators.grouping import GroupedAnalysis
 from kngjax.estimators.responses import Response
@@ -28,6 +30,8 @@ class PublicFacts:
     count: int | None
     weights: SurveyWeights | None = None
     dither: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    codes: Codes = dataclasses.field(default_factory=dict)
+    dates: tuple[str, ...] = ()
 
     @classmethod
     def of(
@@ -39,6 +43,7 @@ class PublicFacts:
         count: int | None,
         weights: Any = None,
         dither: Any = None,
+        missing_codes: Any = None,
     ) -> "PublicFacts":
         """As `Study` is given them; raises TypeError or ValueError for what are no bounds, levels or policies."""
         for name, given, example in (("bounds", bounds, "(0, 99)"), ("levels", levels, "('no', 'yes')")):
@@ -65,7 +70,9 @@ class PublicFacts:
         if not isinstance(dither, Mapping | None):
             raise TypeError(f"dither must name columns, dither={{'carat': 0.01}}, not a {type(dither).__name__}")
         units = {name: _item(unit) for name, unit in (dither or {}).items()}
-        made = cls(ends, choices, adjacency, missing, count, SurveyWeights.of(weights, ends, missing), units)
+        codes = codes_by_column(missing_codes, missing, choices, {**ends, **choices})
+        weighing = SurveyWeights.of(weights, ends, missing)
+        made = cls(ends, choices, adjacency, missing, count, weighing, units, codes, of_dates)
         for name in units:
             _ = made.response(name)
         return made
@@ -103,12 +110,14 @@ class PublicFacts:
         )
 
     def weighted(self, analysis: Any) -> Any:
-        """The analysis with the weights of the records, if they have some; raises where it does not take them.
+        """The analysis with the weights of the records, if they have some, and with what stands for missing cells.
 
         Those of groups were given theirs one by one.
         """
-        is_single = isinstance(analysis, Analysis)
-        return self.weights.given_to(analysis) if self.weights is not None and is_single else analysis
+        if not isinstance(analysis, Analysis):
+            return analysis
+        coded = dataclasses.replace(analysis, codes=self.codes, dates=self.dates)
+        return coded if self.weights is None else self.weights.given_to(coded)
 
     def expecting(self, analysis: Any) -> Any:
         """The analysis with what public facts say of it, of groups of each; raises ValueError for little but noise."""
@@ -119,6 +128,25 @@ class PublicFacts:
         counts = dict(zip(map(id, analysis.analyses), analysis.counts, strict=True))
         made = {key: expecting(one, counts[key], analysis.are_said) for key, one in known.items()}
         return dataclasses.replace(analysis, analyses=tuple(made[id(one)] for one in analysis.analyses))
+
+    @property
+    def columns(self) -> list[DeclaredColumn]:
+        """What was said of each column, for the owner's check."""
+
+        def policy(name: str) -> Any:
+            return self.missing if isinstance(self.missing, str) else (self.missing or {}).get(name)
+
+        return [
+            DeclaredColumn(
+                name,
+                self.bounds.get(name),
+                self.levels.get(name),
+                policy(name),
+                self.codes.get(name, ()),
+                is_date=name in self.dates,
+            )
+            for name in (*self.bounds, *self.levels)
+        ]
 
     def read(self, formula: str) -> tuple[formulas.Formula, Response]:
         """The terms and the response of a formula."""

@@ -8,6 +8,8 @@ import kngjax as kng
 from kngjax.core.errors import holders_of_records, run_telling_refusals
 from kngjax.estimators.analyses import table_of
 from kngjax.estimators.asked import AbstractAnalyses
+from kngjax.estimators.checks import Check
+from kngjax.estimators.checks import check as look
 from kngjax.estimators.estimate_results import EstimateResults
 from kngjax.estimators.grouped_results import GroupedResults
 from kngjax.estimators.groups import Groups, groups_of
@@ -33,6 +35,8 @@ class Study(AbstractAnalyses[RegressionResults, EstimateResults, TableResults, M
     it. Analyses that are not proved with weights are refused. `dither`: by column the unit that its numbers were
     rounded to, as dollars to hundreds: quantiles and quantile regressions with up to four coefficients, which are
     nearly blind on heaps, add uniform noise of this width to each number; all else needs none, and takes none.
+    `missing_codes`: by column the codes that stand for a missing cell, `missing_codes={"wage": [9999999, -1]}`: a cell
+    that holds one counts as `missing` says of that column.
 
     Its analyses return results with names. What columns, types and settings refuse is refused before anything is spent,
     and so is what public facts say would be little but noise, unless an analysis is asked for with force=True.
@@ -50,6 +54,7 @@ class Study(AbstractAnalyses[RegressionResults, EstimateResults, TableResults, M
         num_records: int | None = None,
         weights: Any = None,
         dither: Any = None,
+        missing_codes: Any = None,
     ):
         meant = kng.Adjacency.parse(adjacency)
         if meant is kng.Adjacency.REPLACE:
@@ -61,7 +66,8 @@ class Study(AbstractAnalyses[RegressionResults, EstimateResults, TableResults, M
             num_records = counted
         if not isinstance(ledger, kng.Ledger | None):
             raise TypeError(f"ledger must be a kngjax.Ledger(path) or None, not a {type(ledger).__name__}")
-        self.facts = PublicFacts.of(bounds or {}, levels or {}, meant, missing, num_records, weights, dither)
+        given = missing, num_records, weights, dither, missing_codes
+        self.facts = PublicFacts.of(bounds or {}, levels or {}, meant, *given)
         self.ledger = ledger
         self._frame = frame
 
@@ -95,6 +101,17 @@ class Study(AbstractAnalyses[RegressionResults, EstimateResults, TableResults, M
         cells in own units; never the private ones.
         """
         return Previews(self.facts, design, residual)
+
+    def check(self) -> Check:
+        """Looks whether analyses can read the records, and in words why not. FOR THE DATA OWNER ONLY.
+
+        It tells what would make a release fail once it is paid: cells that are missing, no number or of no declared
+        level where `missing` says nothing; and what is read otherwise than meant: numbers with other marks, as "1,234",
+        numbers that recur beyond the bounds or at their ends, as codes do, and what is beyond bounds or levels. Nothing
+        is spent, released or told of single values; what it finds has no noise: to publish it, or to choose bounds or
+        levels by it, voids the guarantee of the releases. `Plan.check` looks at its analyses too.
+        """
+        return look(self._frame, self.facts.columns)
 
     def require_all_records(self) -> None:
         """Raises ValueError where the frame has another number of records than when it was given, under replace."""

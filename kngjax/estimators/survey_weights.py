@@ -10,6 +10,7 @@ import numpy as np
 import kngjax as kng
 from kngjax.core.errors import UnfitShape, UnfitType
 from kngjax.data import cells
+from kngjax.data.columns import Columns
 from kngjax.estimators.analyses import Analysis, Part
 from kngjax.estimators.centres import public_centre
 from kngjax.estimators.moments import CentredSquares, names_of_sums
@@ -49,14 +50,14 @@ class SurveyWeights:
             raise ValueError(f"missing: {policy!r} is neither 0 nor a weight within the bounds [{low:g}, {high:g}]")
         return cls(column, (low, high), number)
 
-    def check(self, table: nw.DataFrame) -> None:
+    def check(self, table: nw.DataFrame | Columns) -> None:
         """Raises `UnfitShape` or `UnfitType` for an absent column and for a type that cannot be read; sees no value."""
         if self.column not in table.columns:
             raise UnfitShape(f"the weights are to be in the column {self.column!r}, which the data do not have")
         if not cells.is_readable(table[self.column]):
             raise UnfitType(f"the type of the weights, column {self.column!r}, holds no numbers")
 
-    def cells_of(self, table: nw.DataFrame) -> np.ndarray:
+    def cells_of(self, table: nw.DataFrame | Columns) -> np.ndarray:
         """The weight of each record, NaN where there is none and no policy. Private."""
         found = np.clip(cells.numbers(table[self.column]), *self.bounds)
         return found if self.missing is None else np.where(np.isnan(found), self.missing, found)

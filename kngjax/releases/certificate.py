@@ -21,6 +21,7 @@ from kngjax.mechanisms.base import AbstractMechanism
 from kngjax.mechanisms.declared import declared_facts
 from kngjax.releases.division import Membership
 from kngjax.releases.rounding import KEPT_DIGITS, Rounding
+from kngjax.releases.told import told
 from kngjax.samplers.promises import EXACT, Promise
 from kngjax.sensitivity.gradients import Sensitivity
 
@@ -151,9 +152,7 @@ class Certificate:
         every = (
             *ASSUMPTIONS,
             *declared_facts(mechanism),
-            mechanism.bounds.explain_missing(mechanism.loss.has_response),
-            *mechanism.bounds.explain_dither(),
-            *mechanism.bounds.explain_weights(),
+            *told(mechanism.bounds, mechanism.loss.has_response),
             FAILURE.format("; ".join([*_failures(mechanism), *failures])),
         )
         return cls(

@@ -76,7 +76,7 @@ MECHANISM = kng.PrivateQuantile(0.5, kng.Bounds(y=(0, 100)), epsilon=1.0, adjace
 
 def test_hostile_files_are_released_or_fail_with_the_constant_text():
     def release(path, ledger):
-        wages = files.read(path)["wage"].to_numpy()
+        wages = files.read(path)["wage"]
         kng.release(MECHANISM, None, cells.numbers(wages), ledger=ledger, progress=False)
 
     ends = audit.hostile_files(12, release)
@@ -103,19 +103,12 @@ MISSING = (
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("library", ["polars", "pandas", "pyarrow"])
-def test_a_job_lets_no_cell_reach_another_record(tmp_path, monkeypatch, library):
+def test_a_job_lets_no_cell_reach_another_record(tmp_path):
     """The attack that found it: one cell of a CSV file made the whole column text, and everybody's level the first."""
-
-    def missing(*_):
-        raise ImportError
-
-    for other in {"polars", "pandas", "pyarrow"} - {library}:
-        monkeypatch.setattr(files, f"_read_by_{other}", missing)
     config = configuration.read(write_job(tmp_path, *MISSING))
     lines = ["wage,experience,education", *(f"{40 + row},{row % 50},{row % 2}" for row in range(200))]
     rows = []
-    for odd in ("1", "unknown", "True", '"', "1e999"):
+    for odd in ("1", "unknown", "True", '""', "1e999"):
         (tmp_path / "workers.csv").write_text("\n".join([*lines, f"300,7,{odd}"]))
         x, y = planning.records(config, job.load(config))
         rows.append(np.column_stack([x, y])[:-1])

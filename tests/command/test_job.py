@@ -121,8 +121,7 @@ def test_the_exact_sampler_is_taken_for_the_squared_loss(tmp_path):
     assert result.regression.label == "squared"
 
 
-@pytest.mark.parametrize("absent", [(), ("polars",), ("polars", "pandas")])
-def test_every_reader_reads_the_same_records(tmp_path, monkeypatch, absent):
+def test_files_of_every_kind_have_the_same_records(tmp_path):
     frame = workers().with_columns(region=pl.lit("north"))
     config = make(
         tmp_path,
@@ -132,19 +131,20 @@ def test_every_reader_reads_the_same_records(tmp_path, monkeypatch, absent):
     )
     frame.write_parquet(tmp_path / "workers.parquet")
     expected = planning.records(config, frame)
-    for package in absent:
-        monkeypatch.setitem(sys.modules, package, None)
     for file in (None, tmp_path / "workers.parquet"):
         for part, known in zip(planning.records(config, job.load(config, file)), expected, strict=True):
             np.testing.assert_allclose(part, known, rtol=1e-14)
 
 
-def test_without_any_reader_the_error_says_what_to_install(tmp_path, monkeypatch):
+def test_without_a_reader_the_error_says_what_to_install(tmp_path, monkeypatch):
+    """Of a Parquet file; CSV is read by the package itself."""
     config = make(tmp_path)
+    workers().write_parquet(tmp_path / "workers.parquet")
     for package in ("polars", "pandas", "pyarrow"):
         monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(ImportError, match="to read CSV install a package that does: pip install polars"):
-        job.load(config)
+    assert len(job.load(config)) == 300
+    with pytest.raises(ImportError, match="to read Parquet install a package that does"):
+        job.load(config, tmp_path / "workers.parquet")
 
 
 def test_a_path_is_beside_the_configuration_or_in_the_working_directory(tmp_path, monkeypatch):

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 import kngjax as kng
 from kngjax.data import cells, csv_files, files
-
-READERS = ("polars", "pandas", "pyarrow")
+from kngjax.data.columns import opened
+from kngjax.data.csv_dialects import Dialect
 
 
 def written(folder, content, name="data.csv"):
@@ -24,32 +24,156 @@ def written(folder, content, name="data.csv"):
     return path
 
 
-@pytest.fixture
-def only(monkeypatch):
-    """Leave one library to read files with."""
-
-    def hide(reader):
-        for other in READERS:
-            if other != reader:
-                monkeypatch.setattr(files, f"_read_by_{other}", missing)
-
-    def missing(*_):
-        raise ImportError
-
-    return hide
+def texts(path, *dialect):
+    table = opened(files.read(path, *dialect))
+    return {name: list(table[name]) for name in table.columns}
 
 
-def texts(path):
-    return {name: list(column) for name, column in csv_files.columns(path).items()}
+def numbers(path, column, **settings):
+    """The numbers of a column, which the way for streams and that into memory read alike, bit for bit."""
+    dialect = Dialect(**settings)
+    blocks = [block[column] for block in csv_files.numbers(path, [column], dialect)]
+    found = np.concatenate([np.empty(0), *blocks])
+    assert found.tobytes() == cells.numbers(opened(files.read(path, dialect))[column]).tobytes()
+    return found.tolist()
 
 
-@pytest.mark.parametrize("reader", READERS)
-def test_every_library_gives_the_same_text(tmp_path, only, reader):
-    only(reader)
-    frame = files.read(written(tmp_path, b'\xef\xbb\xbfa,b\r\n1,"x, ""y"""\r\nNA,\n 7 ,\xe9t\xc3\xa9\n,,\n'))
-    assert type(frame).__module__.split(".")[0] == reader
-    columns = {name: frame[name].to_pylist() if reader == "pyarrow" else list(frame[name]) for name in ("a", "b")}
-    assert columns == {"a": ["1", "NA", " 7 ", None], "b": ['x, "y"', "", "\ufffdt\u00e9", None]}
+def test_every_cell_is_text(tmp_path):
+    path = written(tmp_path, b'\xef\xbb\xbf a,b\t\r\n1,"x, ""y"""\r\nNA,\n 7 ,\xe9t\xc3\xa9\n,,\n')
+    assert texts(path) == {"a": ["1", "NA", " 7 ", None], "b": ['x, "y"', "", "\ufffdt\u00e9", None]}
+
+
+RECORDS = "name;wage\nM\u00fcller;1.234,5\nzo\u00eb;-0,25e1\n\u0141;1.234\n;7\nx;12.34\ny;1234.5\nz;true\n"
+GERMAN = {"separator": ";", "decimal": ",", "thousands": "."}
+NAN = math.nan
+# The file, how it is said to be written, and the numbers of its column "wage".
+DIALECTS = {
+    "semicolons, decimal commas and dots of thousands": (
+        RECORDS.encode(),
+        GERMAN,
+        [1234.5, -2.5, 1234, 7, NAN, NAN, 1],
+    ),
+    "no thousands": (RECORDS.encode(), GERMAN | {"thousands": None}, [NAN, -2.5, NAN, 7, NAN, NAN, 1]),
+    "commas of thousands": (
+        b'wage\n"1,234"\n"12,34"\n"1,234,567.5"\n1e3\n',
+        {"thousands": ","},
+        [1234, NAN, 1234567.5, 1e3],
+    ),
+    "spaces that do not break": ("wage\n1\u00a0234\n5 678\n".encode(), {"thousands": "\u00a0"}, [1234, NAN]),
+    "tabs": (b'name\twage\n"a\tb"\t1\nc,d\t2\n', {"separator": "\t"}, [1, 2]),
+    "bars": (b"wage|name\n1|x\n2|y|z\n", {"separator": "|"}, [1, NAN]),
+    "two bytes a unit, by the mark": (RECORDS.encode("utf-16"), GERMAN, [1234.5, -2.5, 1234, 7, NAN, NAN, 1]),
+    "big ends first, by the mark": (b"\xfe\xff" + "wage\r\n1\r\n\u0a0a\r\n2".encode("utf-16-be"), {}, [1, NAN, 2]),
+    "without a mark": ("wage\n1\n".encode("utf-16-le"), {"encoding": "utf-16-le"}, [1]),
+    "half of a pair": ("wage\n".encode("utf-16") + b"\x00\xd8\n\x005\x00\n\x00", {}, [NAN, 5]),
+    "letters of Windows": (
+        RECORDS.replace("\u0141", "L").encode("cp1252"),
+        GERMAN | {"encoding": "cp1252"},
+        [1234.5, -2.5, 1234, 7, NAN, NAN, 1],
+    ),
+    "a line before the header": (b"sep=,\nwage ,age\n10,30\n20,1\n", {"header_line": 2}, [10, 20]),
+    "line breaks in quotes": (b'wage,note\n10,"one\ntwo, ""x""\n"\n20,\n', {"quoted_line_breaks": True}, [10, 20]),
+    "line breaks in quotes, and CR": (
+        b'wage,note\r\n10,"one\r\n\r\n"\r\n20,"\n"\r\n',
+        {"quoted_line_breaks": True},
+        [10, 20],
+    ),
+}
+
+
+@pytest.mark.parametrize(("content", "settings", "expected"), DIALECTS.values(), ids=DIALECTS)
+def test_a_file_is_read_as_it_is_written(tmp_path, content, settings, expected):
+    np.testing.assert_array_equal(numbers(written(tmp_path, content), "wage", **settings), expected)
+
+
+def test_letters_are_those_of_the_encoding(tmp_path):
+    for encoding in ("utf-8", "utf-16", "utf-16-le", "cp1250", "gb18030"):
+        path = written(
+            tmp_path,
+            "a\n\u0141\u00f3d\u017a\n".encode(encoding) if encoding != "gb18030" else "a\n\u57ce\n".encode(encoding),
+        )
+        assert texts(path, Dialect(encoding=encoding)) == {
+            "a": ["\u57ce" if encoding == "gb18030" else "\u0141\u00f3d\u017a"]
+        }
+    with pytest.raises(ValueError, match=r"data\.csv: encoding: the file has no mark of UTF-16: say 'utf-16-le'"):
+        files.read(written(tmp_path, "a\n1\n".encode("utf-16-le")), Dialect(encoding="utf-16"))
+
+
+def test_columns_of_text_stay_as_they_are_written(tmp_path):
+    table = files.read(written(tmp_path, b"v;code\n1,5;250,00\n"), Dialect(separator=";", decimal=","), ("code",))
+    assert (table["v"], table["code"]) == (["1.5"], ["250,00"])
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"separator": ""}, "separator: must be one of ','"),
+        ({"decimal": "'"}, "decimal: must be one of"),
+        ({"thousands": "x"}, "thousands: must be one of"),
+        ({"thousands": "."}, "another mark than that of decimals"),
+        ({"encoding": "rot13"}, "encoding: must be one of 'utf-8'"),
+        ({"header_line": 0}, "a whole number from 1"),
+    ],
+)
+def test_what_no_file_can_be_is_refused(settings, words):
+    with pytest.raises(ValueError, match=words):
+        Dialect(**settings)
+
+
+CUT = ['"1,2', '1,"2', '"1\n2",3', '""",2', '1,4"2', '1,"one\n2,3\nend"']
+
+
+@pytest.mark.parametrize("line", CUT, ids=repr)
+def test_a_line_with_an_odd_number_of_quotes_is_no_record(tmp_path, line):
+    """Whatever reads the file fails once its values count: it may be a piece of a record, or of two."""
+    path = written(tmp_path, f'a,b\n1,2\n{line}\n3,"4"\n'.encode())
+    table = files.read(path)
+    assert len(table) == 3 + line.count("\n")
+    with pytest.raises(ValueError, match=r"lines have an odd number of quotes, record 2 first: .*quoted_line_breaks"):
+        opened(table)
+    with pytest.raises(ValueError, match="odd number of quotes"):
+        list(csv_files.numbers(path, ["a"]))
+    with pytest.raises(ValueError, match="odd number of quotes"):
+        list(csv_files.numbers(path, ["a"], Dialect(thousands=",")))
+    with pytest.raises(ValueError, match="reading the stream failed with ValueError, and nothing"):
+        list(kng.stream(path).chunks())
+
+
+# The header line with the settings, and what the owner is told of it.
+HEADERS = {
+    "wage;age": (
+        {},
+        "one column, 'wage;age': cells lie between commas. If cells lie between ';', say separator = \";\".",
+    ),
+    "wage\tage": ({}, 'say separator = "\\t".'),
+    "wage,age": ({"separator": "|"}, "'wage,age': cells lie between '|'. If cells lie between ',', say separator"),
+    "sep=,": (
+        {},
+        "2 columns, 'sep=', '': cells lie between commas. If the names stand in a later line, say header_line = 2",
+    ),
+    '"wage': ({}, "Line 1 of the file is no header that could be read"),
+    "L\ufffdn": ({}, 'say encoding, like "cp1252"'),
+    "w\x00a\x00": ({}, 'say encoding = "utf-16-le"'),
+    "wage , age": ({}, "The header was read as 2 columns, 'wage', 'age': cells lie between commas."),
+}
+
+
+@pytest.mark.parametrize("header", HEADERS, ids=repr)
+def test_the_header_is_shown_as_it_was_read(tmp_path, header):
+    settings, words = HEADERS[header]
+    assert words in csv_files.header_in_words(written(tmp_path, f"{header}\n10,30\n".encode()), Dialect(**settings))
+
+
+def test_a_stream_is_told_how_its_file_is_written(tmp_path):
+    path = written(tmp_path, b"notes\na;b\n1,5;2\n")
+    stream = kng.stream(path, ["a"], "b", csv={"separator": ";", "decimal": ",", "header_line": 2})
+    [(X, y)] = stream.chunks()
+    assert (cells.numbers(X["a"]).tolist(), cells.numbers(y).tolist()) == ([1.5], [2.0])
+    for wrong in ({"quoted_line_breaks": True}, {"separator": "x"}):
+        with pytest.raises(ValueError, match=r"^csv"):
+            kng.stream(path, csv=wrong)
+    with pytest.raises(ValueError, match="the source is none: leave csv out"):
+        kng.stream([pd.DataFrame({"a": [1.0]})], csv={"separator": ";"})
 
 
 def test_no_cell_decides_which_library_reads_a_file(tmp_path):
@@ -71,17 +195,15 @@ def test_no_cell_decides_which_library_reads_a_file(tmp_path):
 
 @pytest.mark.parametrize(
     "line",
-    ['"1,2', '"1"2,3', "1", "1,2,3", '1,"2', '"1\n2",3', "", '""",2'],
+    ['"1"2,3', "1", "1,2,3", "", 'a"b"c,1'],
     ids=repr,
 )
 def test_a_line_that_cannot_be_read_is_a_record_of_missing_cells(tmp_path, line):
     """And the lines around it are read as ever: a reader that went on in search of a quote would lose them."""
     path = written(tmp_path, f'a,b\n1,2\n{line}\n3,"4"\n'.encode())
-    broken = [None] * len(line.split("\n"))
-    assert texts(path) == {"a": ["1", *broken, "3"], "b": ["2", *broken, "4"]}
-    (block,) = csv_files.numbers(path, ["b", "a"])
-    np.testing.assert_array_equal(block["a"], [1.0, *[math.nan] * len(broken), 3.0])
-    np.testing.assert_array_equal(block["b"], [2.0, *[math.nan] * len(broken), 4.0])
+    assert texts(path) == {"a": ["1", None, "3"], "b": ["2", None, "4"]}
+    np.testing.assert_array_equal(numbers(path, "a"), [1.0, math.nan, 3.0])
+    np.testing.assert_array_equal(numbers(path, "b"), [2.0, math.nan, 4.0])
 
 
 @pytest.mark.parametrize("content", [b"", b'"a\n1\n', b"a,a\n1,2\n"], ids=["empty", "open quote", "a name twice"])
@@ -102,7 +224,7 @@ def test_one_column_keeps_its_empty_lines(tmp_path):
 
 
 WORDS = ("1e999", "NA", "true", "12345678901234567890")
-CELLS = st.text('01.5eE+-"x, \té\r\x00\ufeff', max_size=5) | st.sampled_from(WORDS)
+CELLS = st.text("01.5eE+-x, \té\r\x00\ufeff", max_size=5) | st.sampled_from(WORDS)
 
 
 @pytest.mark.slow
@@ -111,9 +233,9 @@ CELLS = st.text('01.5eE+-"x, \té\r\x00\ufeff', max_size=5) | st.sampled_from(WO
 def test_the_quick_way_for_streams_is_the_rule(tmp_path_factory, lines, end):
     path = written(tmp_path_factory.mktemp("lines"), end.join(["a,b", *lines]).encode())
     blocks = list(csv_files.numbers(path, ["a", "b"]))
-    for name, column in csv_files.columns(path).items():
+    for name, column in texts(path).items():
         found = np.concatenate([np.empty(0), *(block[name] for block in blocks)])
-        assert found.tobytes() == cells.numbers(list(column)).tobytes()
+        assert found.tobytes() == cells.numbers(column).tobytes()
 
 
 def test_blocks_end_with_lines(tmp_path, monkeypatch):
@@ -170,11 +292,9 @@ def test_arrows_way_from_text_to_numbers_is_the_rule(texts):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("odd", ["unknown", "True", "", "NA", '"', "1e999", "x" * 10**6, str(2**64 + 1)])
-@pytest.mark.parametrize("reader", READERS)
-def test_one_odd_cell_leaves_every_other_record(tmp_path, only, reader, odd):
+@pytest.mark.parametrize("odd", ["unknown", "True", "", "NA", '""', "1e999", "x" * 10**6, str(2**64 + 1)])
+def test_one_odd_cell_leaves_every_other_record(tmp_path, odd):
     """What a reader that guesses types did: it made text of the column, and of everybody the reference level."""
-    only(reader)
     from kngjax.data.terms import Categorical, Design, Polynomial
 
     design = Design((Categorical("g", (0, 1), missing=0), Polynomial("v", 0, 9, missing=4)))

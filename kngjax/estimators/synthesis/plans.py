@@ -16,6 +16,7 @@ from kngjax.core.errors import UnfitShape
 from kngjax.core.html import html_table
 from kngjax.data import formulas
 from kngjax.data.admission import EMPTY
+from kngjax.data.columns import opened
 from kngjax.estimators.analyses import table_of
 from kngjax.estimators.quantile_processes import process_of
 from kngjax.estimators.responses import check_column
@@ -145,7 +146,7 @@ class SynthesisPlan:
 
         Raises as `check`, and ValueError for missing cells without a policy; no message tells a value.
         """
-        table = self.check(frame)
+        table = self.check(opened(frame))
         return {column.name: column.read(table[column.name]) for column in self.columns}
 
     def compared(self, frame: Any, drawn: Any, formula: str | None = None) -> UtilityReport:

@@ -1,0 +1,26 @@
+"""What certificates say of how cells became records."""
+
+import contextlib
+import contextvars
+from collections.abc import Iterator
+
+from kngjax.data import cells
+from kngjax.data.bounds import Bounds
+
+_TOLD: contextvars.ContextVar[tuple[str, ...]] = contextvars.ContextVar("how records were read", default=())
+
+
+@contextlib.contextmanager
+def telling(*sentences: str) -> Iterator[None]:
+    """Certificates that are made within say these sentences too. Public."""
+    before = _TOLD.set((*_TOLD.get(), *sentences))
+    try:
+        yield
+    finally:
+        _TOLD.reset(before)
+
+
+def told(bounds: Bounds, has_response: bool) -> tuple[str, ...]:
+    """What a certificate that is made now says of how its records were read, and of what their bounds do. Public."""
+    of_bounds = (bounds.explain_missing(has_response), *bounds.explain_dither(), *bounds.explain_weights())
+    return (*_TOLD.get(), *of_bounds, cells.READING)

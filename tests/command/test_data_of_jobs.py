@@ -1,0 +1,188 @@
+"""[data] of a job: how its CSV file is written, what of it fails, what certificates say, what the owner is shown."""
+
+import json
+
+import polars as pl
+import pytest
+
+from kngjax.command import cli, config, job, registry
+from kngjax.ledger.budgets import Budget
+from kngjax.ledger.ledgers import Ledger
+from tests.command.forms import write
+from tests.command.small_jobs import workers
+
+JOB = """
+[data]
+path = "d.csv"
+{data}
+[study]
+adjacency = "{adjacency}"
+ledger = "book"
+bounds = {{ wage = [0, 2000] }}
+
+[[analyses]]
+method = "{method}"
+epsilon = 5
+{asked}
+"""
+ROWS = "wage,age\n" + "10,30\n" * 1000
+BROKEN = "wage,note\n" + '10,"line one\nline two"\n' * 300
+GERMAN = "wage;age\n" + "1.000,5;30\n" * 1000
+SAID_GERMAN = 'separator = ";"\ndecimal = ","\nthousands = "."'
+
+
+@pytest.fixture
+def run(tmp_path, capfd):
+    """Carries out a command of a job of this file; returns its status, what it says, and whether anything is spent."""
+
+    def of(command, content, data="", method="count", adjacency="add_remove"):
+        (tmp_path / "d.csv").write_bytes(content if isinstance(content, bytes) else content.encode())
+        asked = "" if method == "count" else 'column = "wage"'
+        written = JOB.format(data=data, method=method, adjacency=adjacency, asked=asked)
+        (tmp_path / "job.toml").write_text(written, encoding="utf-8")
+        (tmp_path / "book").unlink(missing_ok=True)
+        budget = Budget.approximate(10, "0.1")
+        book = Ledger.create(tmp_path / "book", budget, adjacency=adjacency, dataset="d")
+        output = [] if command == "check" else ["--output", str(tmp_path / "out"), "--force"]
+        status = cli.main([command, str(tmp_path / "job.toml"), *output])
+        said = capfd.readouterr()
+        return status, said.out + said.err, book.read().num_rows > 1
+
+    return of
+
+
+# The file, what [data] says of it, how many records are counted, and words of the certificate.
+COUNTED = {
+    "lines": (ROWS, "", 1000, "the records were clipped"),
+    "line breaks in quotes": (BROKEN, "quoted_line_breaks = true", 300, "well formed, as RFC 4180 has it"),
+    "two bytes a unit": (ROWS.encode("utf-16"), "", 1000, "the records were clipped"),
+}
+
+
+@pytest.mark.parametrize(("content", "data", "number", "words"), COUNTED.values(), ids=COUNTED)
+def test_records_are_counted_once(run, tmp_path, content, data, number, words):
+    status, said, spent = run("release", content, data)
+    assert (status, spent) == (0, True), said
+    [entry] = json.loads((tmp_path / "out" / "releases.json").read_text())["analyses"]
+    [release] = entry["result"]["releases"]
+    assert abs(release["value"][0] - number) < 15
+    assumed = " ".join(release["certificate"]["assumptions"])
+    assert words in assumed
+    assert ("RFC 4180" in assumed) == bool(data)
+
+
+def test_pieces_of_records_are_never_counted(run):
+    """By the constant text, once the debit is spent: that there are some is for the owner alone."""
+    status, said, spent = run("release", BROKEN)
+    assert (status, spent) == (cli.FAILED, True)
+    assert registry.FAILED in said
+    status, said, _ = run("check", BROKEN)
+    assert status == cli.USER_ERROR
+    assert "600 of 600 lines have an odd number of quotes, record 1 first" in said
+
+
+def test_numbers_are_read_by_their_marks(run, tmp_path):
+    status, said, _ = run("release", GERMAN, SAID_GERMAN, "mean", "replace")
+    assert status == 0, said
+    [entry] = json.loads((tmp_path / "out" / "releases.json").read_text())["analyses"]
+    assert abs(entry["result"]["releases"][0]["value"][0] - 1000.5) < 20
+
+
+# The file, what [data] says of it, and what the owner is told of the header.
+SHOWN = {
+    "semicolons": (ROWS.replace(",", ";"), "", "one column, 'wage;age': cells lie between commas. If cells lie"),
+    "a line before": ("sep=,\n" + ROWS, "", "2 columns, 'sep=', '': cells lie between commas. If the names stand"),
+    "another separator": (ROWS, 'separator = "|"', "one column, 'wage,age': cells lie between '|'. If cells"),
+    "another encoding": (ROWS.encode("utf-16-le"), "", 'say encoding = "utf-16-le"'),
+}
+
+
+@pytest.mark.parametrize(("content", "data", "words"), SHOWN.values(), ids=SHOWN)
+def test_the_owner_is_shown_the_header_as_it_was_read(run, content, data, words):
+    status, said, _ = run("check", content, data, "mean", "replace")
+    assert status == cli.USER_ERROR
+    assert words in said
+    assert "OWNER ONLY" in said
+    status, said, spent = run("release", content, data, "mean", "replace")
+    assert (status, spent) == (cli.USER_ERROR, False)
+    assert "'kngjax check' shows the header as it was read" in said
+    assert ";" not in said.replace("; 'kngjax check'", "")
+    assert "'age'" not in said
+
+
+READ = {
+    "semicolons": (ROWS.replace(",", ";"), 'separator = ";"'),
+    "a line before": ("sep=,\n" + ROWS, "header_line = 2"),
+    "a padded header": (ROWS.replace("wage,", "wage ,"), ""),
+    "two bytes a unit": (ROWS.encode("utf-16"), ""),
+}
+
+
+@pytest.mark.parametrize(("content", "data"), READ.values(), ids=READ)
+def test_what_is_written_otherwise_is_read(run, content, data):
+    status, said, _ = run("check", content, data, "mean", "replace")
+    assert status == 0, said
+    assert "1000 records" in said
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        ('separator = "x"', r"[data] separator: must be one of"),
+        ('encoding = "zlib"', r"[data] encoding: must be one of"),
+        ("header_line = 0", r"[data] header_line: must be a whole number from 1"),
+        ('quoted_line_breaks = "yes"', r"[data] quoted_line_breaks: must be true or false"),
+        ('decimal = "."\nthousands = "."', r"[data] thousands: must be another mark"),
+    ],
+)
+def test_settings_that_no_file_can_have_are_refused(run, data, words):
+    status, said, spent = run("release", ROWS, data)
+    assert (status, spent) == (cli.USER_ERROR, False)
+    assert words in said
+
+
+def test_how_a_file_is_read_decides_which_job_it_is(run, tmp_path):
+    found = []
+    for data in ("", 'separator = ";"', "quoted_line_breaks = true"):
+        run("check", ROWS, data)
+        found.append(job.identity(config.read(tmp_path / "job.toml")))
+    assert len(set(found)) == 3
+    (tmp_path / "job.toml").write_text(
+        JOB.format(data="", adjacency="replace", method="count", asked="").replace(
+            'path = "d.csv"', 'path = "d.parquet"\nseparator = ";"'
+        )
+    )
+    with pytest.raises(ValueError, match=r"\[data\] separator: says how a CSV file is written: leave it out"):
+        config.read(tmp_path / "job.toml")
+
+
+@pytest.mark.parametrize("form", ["regressions", "study"])
+def test_codes_count_as_missing_cells(tmp_path, form):
+    """As in a file without anything in these cells, bit for bit; and they decide which job it is."""
+    old = 'column = "wage"\nunits = "dollars a week"' if form == "regressions" else "[study.missing]\nwage = 20\n"
+    said = (
+        f'{old}\nmissing = 20\nmissing_codes = [7777, "refused"]'
+        if form == "regressions"
+        else (f'{old}\n[study.missing_codes]\nwage = [7777, "refused"]\n')
+    )
+    path = write(form, tmp_path, (old, said))
+    coded = config.read(path)
+    frame = workers(50).with_columns(pl.col("wage").cast(pl.String))
+    wages = frame["wage"].to_list()
+    held = [("7777.0", "refused", wage)[place % 3] for place, wage in enumerate(wages)]
+    empty = [None if place % 3 < 2 else wage for place, wage in enumerate(wages)]
+    made = [
+        job.planned_for(coded, frame.with_columns(wage=pl.Series(cells))).steps[0].analysis for cells in (held, empty)
+    ]
+    both = [
+        one.records(frame.with_columns(wage=pl.Series(cells))) for one, cells in zip(made, (held, empty), strict=True)
+    ]
+    assert both[0][1].tobytes() == both[1][1].tobytes()
+    assert made[0].told == ("cells that hold a code count as missing: 7777 or 'refused' in wage",)
+    assert len({job.identity(coded), job.identity(config.read(write(form, tmp_path)))}) == 2
+
+
+def test_codes_without_a_policy_are_refused(tmp_path):
+    old = 'column = "wage"\nunits = "dollars a week"'
+    with pytest.raises(ValueError, match=r"small.toml: missing_codes of column 'wage' need what a missing cell counts"):
+        config.read(write("regressions", tmp_path, (old, f"{old}\nmissing_codes = [7777]")))
