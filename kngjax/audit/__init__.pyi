@@ -6,6 +6,8 @@ from .files import READERS as READERS
 from .files import FilePairs as FilePairs
 from .files import file_pairs as file_pairs
 from .files import hostile_files as hostile_files
+from .frames import FramePairs as FramePairs
+from .frames import frame_pairs as frame_pairs
 from .hostile import HostileInputs as HostileInputs
 from .hostile import hostile_inputs as hostile_inputs
 from .lattices import LatticeLaw as LatticeLaw

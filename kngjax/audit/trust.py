@@ -1,19 +1,16 @@
 """The figures of docs/promises.md, measured anew: what the command `kngjax trust` prints."""
 
 import dataclasses
-import functools
 import math
-import pathlib
-import re
 import tempfile
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
 
 import numpy as np
 
 from kngjax import audit
 from kngjax.accounting.guarantees import Adjacency
 from kngjax.audit import cases, climbing, joint_draws, killed_jobs, ledger_strain, mutations, plans
+from kngjax.audit.figures_of_jobs import Finding, Jobs, figures_of_jobs
 from kngjax.audit.grid_laws.cases import CASES
 from kngjax.audit.grid_laws.laws import are_right
 from kngjax.audit.grid_laws.neighbours import worst_ratios
@@ -36,36 +33,6 @@ from kngjax.releases.certificate import IN_REALS, WITH_ROUNDING
 from kngjax.releases.curves.joint import Joint
 from kngjax.samplers.chains.ensemble_walk import EnsembleWalk
 from kngjax.samplers.exact.exact import Exact
-
-
-@dataclasses.dataclass(frozen=True)
-class Finding:
-    """One line of the table.
-
-    **Arguments:** `what`: was measured. `found`: in words with its number. `passed`: whether it is as promised.
-    """
-
-    what: str
-    found: str
-    passed: bool
-
-    def __str__(self) -> str:
-        return f"{'ok    ' if self.passed else 'FAILED'}  {self.what:48} {self.found}"
-
-
-@dataclasses.dataclass(frozen=True)
-class Jobs:
-    """How the command runs a job; it hands this over, as audits import nothing of the command.
-
-    **Arguments:** `records(job, data)`: X and y of two files. `release(job, data, ledger)`: releases the job's
-    regressions. `failed`: the one text with which that fails. `command`: the name of the module whose `main` is the
-    command.
-    """
-
-    records: Callable[[pathlib.Path, pathlib.Path], tuple[np.ndarray | None, np.ndarray]]
-    release: Callable[[pathlib.Path, pathlib.Path, Any], Any]
-    failed: str
-    command: str
 
 
 def figures(jobs: Jobs, quick: bool = False) -> Iterator[Finding]:
@@ -108,7 +75,7 @@ def figures(jobs: Jobs, quick: bool = False) -> Iterator[Finding]:
         f"{len(hostile.broken)} broken",
         hostile.passed,
     )
-    yield from _files(jobs, quick)
+    yield from figures_of_jobs(jobs, quick)
     dumps = audit.data_in_dumps(("median",) if quick else None)
     yield Finding(
         "bytes of records in XLA dumps and caches",
@@ -133,61 +100,6 @@ def figures(jobs: Jobs, quick: bool = False) -> Iterator[Finding]:
     with tempfile.TemporaryDirectory() as folder:
         killed = killed_jobs.kill_jobs(folder, jobs.command, kills=2 if quick else 20)
         yield Finding("kills by SIGKILL amid jobs that are resumed", killed.explain(), killed.passed)
-
-
-# A job on the files of `audit.files`, whose missing cells have a public policy, or none.
-_JOB = """
-[response]
-column = "wage"
-bounds = [0, 100]
-missing = 50
-[[terms]]
-column = "age"
-bounds = [0, 90]
-degree = 2
-missing = 40
-[[terms]]
-column = "region"
-levels = ["north", "south", "7"]
-missing = "south"
-[loss]
-type = "squared"
-[mechanism]
-type = "exponential"
-domain = { l2_ball = 20.0 }
-[privacy]
-epsilon = 1.0
-adjacency = "replace"
-"""
-
-
-def _files(jobs: Jobs, quick: bool) -> Iterator[Finding]:
-    """Files read by every reader, and released by `kngjax release`."""
-    with tempfile.TemporaryDirectory() as folder:
-        with_policy, without = (pathlib.Path(folder) / f"{name}.toml" for name in ("policy", "none"))
-        with_policy.write_text(_JOB, encoding="utf-8")
-        without.write_text(re.sub("missing.*\n", "", _JOB), encoding="utf-8")
-
-        def rows(data: pathlib.Path) -> np.ndarray:
-            x, y = jobs.records(with_policy, data)
-            assert x is not None
-            return np.column_stack((x, y))
-
-        number = 40 if quick else 1_000
-        found = audit.file_pairs(number, readers={**audit.READERS, "kngjax release": rows})
-        yield Finding(
-            "pairs of files that differ in one cell",
-            f"{number} for each of {', '.join(found.tried)}: {len(found.differences)} with another record changed",
-            found.passed,
-        )
-        for words, path in (("replaced by public values", with_policy), ("refused", without)):
-            ends = audit.hostile_files(number // 2, functools.partial(jobs.release, path), failed=jobs.failed)
-            yield Finding(
-                f"files with a hostile cell, {words}",
-                f"{ends.tried} tried: {ends.released} released, {ends.told} refused in words, {ends.failed} failed "
-                f"with the constant text, {len(ends.broken)} broken",
-                ends.passed,
-            )
 
 
 # Of `kngjax.audit.cases`, those whose proof leaves rounding out where `release` chooses: docs/promises.md says why.

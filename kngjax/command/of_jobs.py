@@ -135,6 +135,7 @@ def audit(options: argparse.Namespace) -> int:
 def trust(options: argparse.Namespace) -> int:
     """The figures of docs/promises.md."""
     from kngjax.audit import trust as figures
+    from kngjax.audit.figures_of_jobs import Jobs
 
     def records(path: pathlib.Path, data: pathlib.Path) -> Any:
         config = configuration.read(path)
@@ -144,8 +145,18 @@ def trust(options: argparse.Namespace) -> int:
         config = configuration.read(path)
         return job.run(config, job.load(config, data), progress=False, ledger=ledger)
 
+    def chosen(path: pathlib.Path, data: pathlib.Path) -> Any:
+        try:
+            config = configuration.read(path)
+            frame = job.load(config, data)
+            steps, count = job.planned_for(config, frame).steps, job.count_of(config, frame)
+            certificates = [[one.to_dict() for one in step.certificates(count)] for step in steps]
+            return [step.label for step in steps], [step.words for step in steps], certificates
+        except (ValueError, TypeError) as error:
+            return str(error)
+
     passed = True
-    asked = figures.Jobs(records, release, registry.FAILED, "kngjax.command.cli")
+    asked = Jobs(records, release, chosen, registry.FAILED, "kngjax.command.cli")
     for figure in figures.figures(asked, quick=options.quick):
         print(figure, flush=True)
         passed &= figure.passed

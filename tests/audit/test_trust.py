@@ -4,7 +4,7 @@ import pytest
 
 from kngjax import audit
 from kngjax.accounting.adjacency import Adjacency
-from kngjax.audit import mutations, trust
+from kngjax.audit import figures_of_jobs, mutations, trust
 from kngjax.audit.files import FilePairs
 from kngjax.command import cli
 from kngjax.inference import makings
@@ -37,7 +37,7 @@ def test_a_loss_above_the_claim_fails_the_command(monkeypatch, capsys):
 def test_the_quick_table_passes(capsys):
     assert cli.main(["trust", "--quick"]) == 0
     printed = capsys.readouterr().out
-    assert printed.count("ok  ") == 28
+    assert printed.count("ok  ") == 30
     assert "FAILED" not in printed
     assert f"{len(mutations.mutations())} of {len(mutations.mutations())}" in printed
 
@@ -55,15 +55,26 @@ def test_sums_of_intervals_with_a_part_of_their_noise_fail_the_command(monkeypat
 def test_a_job_that_fails_on_a_hostile_file_has_its_one_text(monkeypatch):
     """The command's own text, which is not that of `kngjax.release`, whatever the cell was."""
     for old, new in MEDIAN:
-        monkeypatch.setattr(trust, "_JOB", trust._JOB.replace(old, new))
+        monkeypatch.setattr(figures_of_jobs, "_JOB", figures_of_jobs._JOB.replace(old, new))
 
     def one_table(jobs, quick):
         monkeypatch.setattr(trust.audit, "file_pairs", lambda number, readers: FilePairs({}, 1, ()))
         hostile = audit.hostile_files
         monkeypatch.setattr(trust.audit, "hostile_files", lambda number, *rest, **named: hostile(2, *rest, **named))
-        found = list(trust._files(jobs, quick))
+        found = list(figures_of_jobs._files(jobs, quick))
         assert "0 failed" not in found[-1].found
         return found
 
     monkeypatch.setattr(trust, "figures", one_table)
     assert cli.main(["trust", "--quick"]) == 0
+
+
+def test_jobs_that_choose_by_a_private_number_of_records_fail_the_command(monkeypatch, capsys):
+    monkeypatch.setattr(trust, "figures", lambda jobs, quick: [figures_of_jobs._private_counts(jobs)])
+    monkeypatch.setattr(figures_of_jobs, "_INTERVALS", {"groups": figures_of_jobs._INTERVALS["groups"]})
+    monkeypatch.setattr(figures_of_jobs, "_COUNTS", (374, 375))
+    assert cli.main(["trust", "--quick"]) == 0
+    assert "0 of 1 with intervals" in capsys.readouterr().out
+    monkeypatch.setattr(Adjacency, "public_count", lambda adjacency, count: count)
+    assert cli.main(["trust", "--quick"]) == 1
+    assert "FAILED  jobs that choose" in capsys.readouterr().out

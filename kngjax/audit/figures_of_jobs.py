@@ -1,0 +1,160 @@
+"""Figures of what is read before it is released: files, frames, and jobs of which the number of records is private."""
+
+import dataclasses
+import functools
+import pathlib
+import re
+import tempfile
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from kngjax import audit
+
+
+@dataclasses.dataclass(frozen=True)
+class Finding:
+    """One line of the table.
+
+    **Arguments:** `what`: was measured. `found`: in words with its number. `passed`: whether it is as promised.
+    """
+
+    what: str
+    found: str
+    passed: bool
+
+    def __str__(self) -> str:
+        return f"{'ok    ' if self.passed else 'FAILED'}  {self.what:48} {self.found}"
+
+
+@dataclasses.dataclass(frozen=True)
+class Jobs:
+    """How the command runs a job; it hands this over, as audits import nothing of the command.
+
+    **Arguments:** `records(job, data)`: X and y of two files. `release(job, data, ledger)`: releases the job's
+    regressions. `chosen(job, data)`: all that is chosen or refused before a debit, in words and certificates. `failed`:
+    the one text with which a release fails. `command`: the name of the module whose `main` is the command.
+    """
+
+    records: Callable[[pathlib.Path, pathlib.Path], tuple[np.ndarray | None, np.ndarray]]
+    release: Callable[[pathlib.Path, pathlib.Path, Any], Any]
+    chosen: Callable[[pathlib.Path, pathlib.Path], Any]
+    failed: str
+    command: str
+
+
+def figures_of_jobs(jobs: Jobs, quick: bool = False) -> Iterator[Finding]:
+    """Measures what one cell changes in files and frames, and what a private number of records changes in jobs.
+
+    **Arguments:** as of `kngjax.audit.trust.figures`.
+    """
+    yield from _files(jobs, quick)
+    yield _frames(quick)
+    yield _private_counts(jobs)
+
+
+# A job on the files of `audit.files`, whose missing cells have a public policy, or none.
+_JOB = """
+[response]
+column = "wage"
+bounds = [0, 100]
+missing = 50
+[[terms]]
+column = "age"
+bounds = [0, 90]
+degree = 2
+missing = 40
+[[terms]]
+column = "region"
+levels = ["north", "south", "7"]
+missing = "south"
+[loss]
+type = "squared"
+[mechanism]
+type = "exponential"
+domain = { l2_ball = 20.0 }
+[privacy]
+epsilon = 1.0
+adjacency = "replace"
+"""
+
+
+def _files(jobs: Jobs, quick: bool) -> Iterator[Finding]:
+    """Files read by every reader, and released by `kngjax release`."""
+    with tempfile.TemporaryDirectory() as folder:
+        with_policy, without = (pathlib.Path(folder) / f"{name}.toml" for name in ("policy", "none"))
+        with_policy.write_text(_JOB, encoding="utf-8")
+        without.write_text(re.sub("missing.*\n", "", _JOB), encoding="utf-8")
+
+        def rows(data: pathlib.Path) -> np.ndarray:
+            x, y = jobs.records(with_policy, data)
+            assert x is not None
+            return np.column_stack((x, y))
+
+        number = 40 if quick else 1_000
+        found = audit.file_pairs(number, readers={**audit.READERS, "kngjax release": rows})
+        yield Finding(
+            "pairs of files that differ in one cell",
+            f"{number} for each of {', '.join(found.tried)}: {len(found.differences)} with another record changed",
+            found.passed,
+        )
+        for words, path in (("replaced by public values", with_policy), ("refused", without)):
+            ends = audit.hostile_files(number // 2, functools.partial(jobs.release, path), failed=jobs.failed)
+            yield Finding(
+                f"files with a hostile cell, {words}",
+                f"{ends.tried} tried: {ends.released} released, {ends.told} refused in words, {ends.failed} failed "
+                f"with the constant text, {len(ends.broken)} broken",
+                ends.passed,
+            )
+
+
+def _frames(quick: bool) -> Finding:
+    """Frames of every container whose cells become numbers and text."""
+    number = 200 if quick else 4_000
+    found = audit.frame_pairs(number)
+    return Finding(
+        "pairs of frames that differ in one cell",
+        f"{number} for each of {', '.join(found.tried)}: {len(found.differences)} with another record changed",
+        found.passed,
+    )
+
+
+# What was chosen by the number of records before 27 November 2026: how many groups, and what is said of few records.
+_INTERVALS = {
+    "groups": ("2.0", '[loss]\ntype = "squared"\n[intervals]\ncovariance = "groups"\n'),
+    "sandwich": ("0.05", '[loss]\ntype = "pseudo_huber"\nk = 0.5\n[intervals]\ncovariance = "sandwich"\n'),
+    "the narrowest": ("1.0", '[loss]\ntype = "squared"\n[intervals]\nlevel = 0.9\n'),
+}
+# Of 375 records there are 3 groups, of 500 there are 4.
+_COUNTS = (1, 374, 375, 499, 500, 2_000)
+
+
+def _private_counts(jobs: Jobs) -> Finding:
+    """What jobs with intervals choose and say before a debit of tables of which only the number of records differs."""
+    told, tells = 0, False
+    with tempfile.TemporaryDirectory() as folder:
+        path, data = (pathlib.Path(folder) / name for name in ("job.toml", "data.csv"))
+        for epsilon, tables in _INTERVALS.values():
+            for adjacency in ("add_remove", "replace"):
+                text = _JOB.replace('[loss]\ntype = "squared"\n', tables).replace(
+                    "epsilon = 1.0", f"epsilon = {epsilon}"
+                )
+                text = text.replace('"exponential"', '"kng"').replace('"replace"', f'"{adjacency}"')
+                path.write_text(text, encoding="utf-8")
+                chosen = []
+                for count in _COUNTS:
+                    records = "".join(f"{20 + row % 50},north,{row % 97}\n" for row in range(count))
+                    data.write_text("age,region,wage\n" + records, encoding="utf-8")
+                    chosen.append(jobs.chosen(path, data))
+                differs = any(one != chosen[0] for one in chosen)
+                if adjacency == "replace":
+                    # There n is public, and decides: the comparison sees it.
+                    tells |= differs
+                else:
+                    told += differs
+    return Finding(
+        "jobs that choose by a private number of records",
+        f"{told} of {len(_INTERVALS)} with intervals, of {', '.join(map(str, _COUNTS))} records",
+        told == 0 and tells,
+    )
