@@ -84,6 +84,7 @@ from .losses.expectile import ExpectileLoss as ExpectileLoss
 from .losses.huber import HuberLoss as HuberLoss
 from .losses.huber import PseudoHuberLoss as PseudoHuberLoss
 from .losses.logistic import LogisticLoss as LogisticLoss
+from .losses.poisson import CappedPoissonLoss as CappedPoissonLoss
 from .losses.poisson import PoissonLoss as PoissonLoss
 from .losses.quantile import QuantileLoss as QuantileLoss
 from .losses.smoothed_quantile import SmoothedQuantileLoss as SmoothedQuantileLoss

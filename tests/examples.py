@@ -27,6 +27,7 @@ ARGUMENTS = {
     "tau": lambda dimension: 0.3,
     "bandwidth": lambda dimension: 0.25,
     "k": lambda dimension: 1.5,
+    "limit": lambda dimension: 1.0,
     "weights": lambda dimension: np.arange(1.0, 1.0 + dimension),
     "matrix": lambda dimension: np.diag(np.arange(1.0, 1.0 + dimension)),
     "vertices": lambda dimension: np.eye(dimension),

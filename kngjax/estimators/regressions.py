@@ -170,20 +170,12 @@ def poisson_regression(
     refuse_levels(response, "Poisson regression")
     if response.ends is None:
         raise ValueError(_needs_bounds(response))
-    if domain is None:
-        if any(len(term.names) > 1 and not isinstance(term, Polynomial) for term in formula.design.terms):
-            raise ValueError(
-                f"in {formula.text!r}: the sizes of all coefficients of a Poisson regression share the logarithm of "
-                "the bound of the counts, too little for categories of several levels, splines and products of such: "
-                "give a public domain, like domain=kngjax.L1Ball(6.0); noise grows with the exponential of its radius"
-            )
-        # Columns of the basis lie within [-1, 1], so that no mean exceeds 1 more than the bound of the counts.
-        domain = kng.L1Ball(max(1.0, math.log1p(response.ends[1])))
-    kind = _kind(len(formula.design.names), count, epsilon, adjacency)
-    made = _made(kind, kng.PoissonLoss(), formula, response, epsilon, adjacency, domain)
+    # No mean exceeds 1 more than the bound of the counts. Θ is not needed: it would cut the smaller means too.
+    loss = kng.CappedPoissonLoss(math.log1p(response.ends[1]))
+    bounds = bounds_of(formula.design, response)
+    made = kng.ObjectivePerturbation(loss, bounds, domain, epsilon, adjacency)
     parts = (Part("log rate", made),)
-    remake = _remake(poisson_regression, formula, response, adjacency, domain)
-    return Analysis("Poisson regression", response, formula.design, parts, formula.text, link="rate", remake=remake)
+    return Analysis("Poisson regression", response, formula.design, parts, formula.text, link="rate")
 
 
 def _remake(kind: Callable[..., Analysis], *given: Any) -> Callable[..., Analysis] | None:

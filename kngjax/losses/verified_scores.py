@@ -324,6 +324,11 @@ class TangentScore(AbstractVerifiedScore):
     lower: Fraction
     upper: Fraction
 
+    def extended(self, interval):
+        """The score at the nearest number of that interval, taken in this one: where they meet, in both together."""
+        lower, upper = max(self.lower, interval[0]), min(self.upper, interval[1])
+        return TangentScore(self.inner, lower, upper) if lower < upper else TangentScore(self, *interval)
+
     def interval(self, predictor, response):
         return self.inner.interval((self.lower, self.upper), response)
 

@@ -78,6 +78,7 @@ SHOWN = MadeOnce(
         "ExpectileLoss(tau=0.9)": lambda: kng.ExpectileLoss(0.9),
         "PseudoHuberLoss(k=0.5)": lambda: kng.PseudoHuberLoss(0.5),
         "PoissonLoss()": lambda: kng.PoissonLoss(),
+        "CappedPoissonLoss(limit=3.0)": lambda: kng.CappedPoissonLoss(3.0),
         "SquaredDistanceLoss()": lambda: kng.SquaredDistanceLoss(),
         "GeometricMedianLoss()": lambda: kng.GeometricMedianLoss(),
         "BaseMeasure(Normal(loc=0.0, scale=2.0))": lambda: kng.BaseMeasure(dist.Normal(0.0, 2.0)),

@@ -108,7 +108,7 @@ METHODS = {
         delta=1e-6, mechanism="AdaSSP",
     ),
     "logistic": regression("logistic_regression", "parttime", [-2.0, 0.1], 0.5),
-    "Poisson": regression("poisson_regression", "sick", [1.0, -0.05], 0.5),
+    "Poisson": regression("poisson_regression", "sick", [1.0, -0.05], 0.5, mechanism="ObjectivePerturbation"),
     "mean": of_column(
         "mean", "education", "mean", lambda frame: [frame["education"].mean()], 0.05, mechanism="KNormMechanism"
     ),

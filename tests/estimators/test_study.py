@@ -260,9 +260,24 @@ def test_a_guess_of_the_number_of_records_chooses_nothing_that_needs_it(guess):
     assert [cost.split(",")[0] for _, cost in plan.rows()[:-1]] == ["ObjectivePerturbation"] * 3
 
 
-def test_poisson_regressions_of_categories_ask_for_a_domain():
-    with pytest.raises(ValueError, match="give a public domain"):
-        study().poisson_regression("sick ~ region", epsilon=1)
+def test_poisson_regressions_need_no_domain_and_take_one():
+    """Counts of a mean far below 1 whose coefficients are larger together than the logarithm of their bound."""
+    random, count = np.random.default_rng(3), 6000
+    frame = pd.DataFrame({"age": random.uniform(20, 80, count), "ill": random.choice(LEVELS["parttime"], count)})
+    frame["ward"] = random.choice(["a", "b", "c", "d"], count)
+    truth = -2.5 + 0.04 * (frame["age"] - 20) + 1.0 * (frame["ill"] == LEVELS["parttime"][1])
+    frame["calls"] = np.minimum(random.poisson(np.exp(truth)), 10)
+    facts = {
+        "bounds": {"age": (20, 80), "calls": (0, 10)},
+        "levels": {"ill": LEVELS["parttime"], "ward": tuple("abcd")},
+    }
+    one = kng.Study(frame, adjacency="replace", **facts)
+    for domain in (None, kng.L1Ball(6.0)):
+        fit = one.poisson_regression("calls ~ age + ill + ward", epsilon=20, domain=domain)
+        assert fit.params["age"] == pytest.approx(0.04, abs=0.02)
+        assert fit.params.iloc[2] == pytest.approx(1.0, abs=0.25)
+        assert fit.params.iloc[3:].abs().max() < 0.25
+        assert fit.releases[0].certificate.assurance == "exact_with_rounding"
     (part,) = study().plan().poisson_regression("sick ~ region", epsilon=50, domain=kng.L1Ball(2.0)).parts
     assert part.mechanism.domain == kng.L1Ball(2.0)
 

@@ -13,6 +13,7 @@ X = np.column_stack([np.ones(7), [0.0, 1.0, -1.0, 0.3, 5e-324, -1e-310, 0.999999
 Y = np.array([0.0, 5.0, 1.0, 0.0, 2.0, 5.0, 3.0])
 LOSSES = (
     kng.PoissonLoss(),
+    kng.CappedPoissonLoss(1.5),
     kng.SquaredLoss(),
     kng.ExpectileLoss(0.3),
     kng.PseudoHuberLoss(0.3),

@@ -19,9 +19,10 @@ LOSSES = {
     "pseudo-Huber": kng.PseudoHuberLoss(0.8),
     "logistic": kng.LogisticLoss(),
     "Poisson": kng.PoissonLoss(),
+    "capped Poisson": kng.CappedPoissonLoss(0.5),
     "expectile": kng.ExpectileLoss(0.8),
 }
-LABELS = {"logistic": [0.0, 1.0], "Poisson": [0.0, 1.0, 2.0, 5.0]}
+LABELS = {"logistic": [0.0, 1.0], "Poisson": [0.0, 1.0, 2.0, 5.0], "capped Poisson": [0.0, 1.0, 2.0]}
 
 
 def check_loss(residual, tau):
@@ -47,6 +48,7 @@ CLOSED_FORMS = {
     "pseudo-Huber": lambda eta, y: special.pseudo_huber(0.8, y - eta),
     "logistic": lambda eta, y: np.logaddexp(0.0, eta) - y * eta,
     "Poisson": lambda eta, y: np.exp(eta) - y * eta,
+    "capped Poisson": lambda eta, y: np.exp(np.minimum(eta, 0.5)) * (1 + np.maximum(eta - 0.5, 0)) - y * eta,
     "expectile": lambda eta, y: np.where(y < eta, 0.2, 0.8) * (y - eta) ** 2,
 }
 

@@ -16,6 +16,7 @@ MOST_VERIFIED = {
     "pseudo-Huber": 2.8,
     "logistic": 2.3,
     "Poisson": 2.0,
+    "capped Poisson": 2.0,
     "smoothed": 3.2,
     "Gaussian smoothed": 2.7,
     "expectile": 1.5,

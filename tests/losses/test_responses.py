@@ -52,10 +52,11 @@ def test_a_kernel_that_is_none():
         (kng.LogisticLoss(), [0.0, 1.0, 2.0]),
         (kng.LogisticLoss(), [-1.0, 1.0, 1.0]),
         (kng.PoissonLoss(), [0.0, -987654.321, 1.0]),
+        (kng.CappedPoissonLoss(3.0), [0.0, -987654.321, 1.0]),
     ],
 )
 def test_labels_that_a_loss_does_not_model(loss, labels):
-    bounds = kng.Bounds(y=(0.0, 1e6) if isinstance(loss, kng.PoissonLoss) else None)
+    bounds = kng.Bounds(y=None if isinstance(loss, kng.LogisticLoss) else (0.0, 1e6))
     mechanism = kng.KNG(loss, bounds, kng.Box(-1.0, 1.0), 1.0, "replace")
     with pytest.raises(ValueError, match="no declared level or a response that the loss has no meaning for") as caught:
         mechanism.prepare(None, labels)
@@ -123,7 +124,13 @@ NO_RESPONSES = {
 }
 
 
-@pytest.mark.parametrize(("loss", "y"), [(loss, y) for loss, pairs in NO_RESPONSES.items() for y in pairs])
+@pytest.mark.parametrize(
+    ("loss", "y"),
+    [
+        *((loss, y) for loss, pairs in NO_RESPONSES.items() for y in pairs),
+        (kng.CappedPoissonLoss(3.0), (-5.0, 5.0)),
+    ],
+)
 def test_bounds_with_responses_that_have_no_meaning_are_refused(loss, y):
     """Data within them would fail when the release is paid for."""
     bounds = kng.Bounds(x=([0.0], [1.0]), y=y)

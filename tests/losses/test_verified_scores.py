@@ -49,6 +49,7 @@ SCORES = {
     "pseudo-Huber": (kng.PseudoHuberLoss(0.7), pseudo_huber(0.7)),
     "logistic": (kng.LogisticLoss(), logistic),
     "Poisson": (kng.PoissonLoss(), lambda eta, y: eta.exp() - y),
+    "capped Poisson": (kng.CappedPoissonLoss(0.5), tangent(lambda eta, y: eta.exp() - y, -12, Fraction(1, 2))),
     "smoothed": (kng.SmoothedQuantileLoss(0.3, 0.07), smoothed(0.3, 0.07)),
     "Gaussian smoothed": (kng.SmoothedQuantileLoss(0.3, 0.07, "gaussian"), gaussian_smoothed(0.3, 0.07)),
     "expectile": (kng.ExpectileLoss(0.8), expectile(0.8)),
@@ -186,6 +187,9 @@ def test_no_score_leaves_its_interval_and_none_rises_faster_than_said(name):
         assert float(lower) == pytest.approx(float(ends[0]), rel=1e-15)
         assert float(upper) == pytest.approx(float(ends[1]), rel=1e-15)
         assert score.interval(None, response) is None
+        assert score.interval(predictor, None) is None
+    elif "capped" in name:
+        assert score.interval(None, response) == (lower, upper)
         assert score.interval(predictor, None) is None
     else:
         assert score.interval(None, None) == (lower, upper)
