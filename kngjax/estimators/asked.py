@@ -1,7 +1,7 @@
 """The analyses that can be asked of a table, whatever is made of them: releases, plans, previews."""
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Generic, ParamSpec, TypeVar
 
 from kngjax.estimators import estimates, quantile_processes, regressions
@@ -12,6 +12,10 @@ from kngjax.estimators.quantile_process_results import QuantileProcessResults
 from kngjax.estimators.regression_results import RegressionResults
 from kngjax.estimators.tabulations import AbstractTabulations, Summed, Tabled
 
+_RATES = (
+    "make a column of rates, counts / exposure, before the call, each record by itself, say bounds= of the rates and "
+    "of the exposure, and regress the rates in a Study(..., weights='name of the exposure'): it is the same loss"
+)
 Regressed = TypeVar("Regressed")
 Estimated = TypeVar("Estimated")
 Curved = TypeVar("Curved")
@@ -19,17 +23,23 @@ Given = ParamSpec("Given")
 Made = TypeVar("Made")
 
 
+def refuse_not_called(method: Any, named: Iterable[str]) -> None:
+    """Raises TypeError for an argument that a method has under another name or not at all, with what to do instead."""
+    for other, instead in getattr(method, "not_called", {}).items():
+        if other in named:
+            raise TypeError(f"{method.__name__} has no argument {other!r}: {instead}")
+
+
 def _not_called(**others: str) -> Callable[[Callable[Given, Made]], Callable[Given, Made]]:
-    """A method that refuses an argument by the name that others have for it. **Arguments:** the right name by that."""
+    """A method that refuses arguments that others have, in words. **Arguments:** by their names what to do instead."""
 
     def of(method: Callable[Given, Made]) -> Callable[Given, Made]:
         @functools.wraps(method)
         def told_apart(*positional: Given.args, **named: Given.kwargs) -> Made:
-            for other, right in others.items():
-                if other in named:
-                    raise TypeError(f"{method.__name__} has no argument {other!r}: it is called {right!r} there")
+            refuse_not_called(told_apart, named)
             return method(*positional, **named)
 
+        vars(told_apart)["not_called"] = others
         return told_apart
 
     return of
@@ -40,7 +50,7 @@ class AbstractAnalyses(AbstractTabulations[Tabled, Summed], Generic[Regressed, E
 
     facts: PublicFacts
 
-    @_not_called(levels="tau")
+    @_not_called(levels="it is called 'tau' there")
     def quantile_regression(
         self,
         formula: str,
@@ -68,7 +78,7 @@ class AbstractAnalyses(AbstractTabulations[Tabled, Summed], Generic[Regressed, E
         )
         return self._carry_out(with_intervals(made, intervals, facts).forced(force), RegressionResults.of)
 
-    @_not_called(tau="levels")
+    @_not_called(tau="it is called 'levels' there")
     def quantile_process(
         self,
         formula: str,
@@ -126,10 +136,15 @@ class AbstractAnalyses(AbstractTabulations[Tabled, Summed], Generic[Regressed, E
         )
         return self._carry_out(with_intervals(made, intervals, facts).forced(force), RegressionResults.of)
 
+    @_not_called(exposure=_RATES, offset=f"of the logarithm of an exposure, {_RATES}")
     def poisson_regression(
         self, formula: str, *, epsilon: Any, domain: Any = None, intervals: Any = False, force: bool = False
     ) -> Regressed:
-        """The logarithm of the mean of a response of counts. **Arguments:** as `quantile_regression`."""
+        """The logarithm of the mean of a response of counts. **Arguments:** as `quantile_regression`.
+
+        An exposure, as years under observation, is the weight of a record whose response is its rate, counts/exposure:
+        Σ e(exp(x'θ) - (c/e)x'θ) = Σ exp(x'θ + log e) - c x'θ, the same loss.
+        """
         facts = self.facts
         made = regressions.poisson_regression(*facts.read(formula), epsilon, facts.adjacency.value, facts.count, domain)
         return self._carry_out(with_intervals(made, intervals, facts).forced(force), RegressionResults.of)

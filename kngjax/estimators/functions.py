@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from kngjax.core.errors import holding_no_records
+from kngjax.estimators.asked import refuse_not_called
 from kngjax.estimators.study import Study
 
 # The methods of `Study` that are functions too.
@@ -52,6 +53,8 @@ def _function(name: str) -> Any:
     own = {new: old for old, new in _RENAMED.items() if old in inspect.signature(method).parameters}
 
     def function(*positional: Any, **named: Any) -> Any:
+        # Others of these are facts of the frame.
+        refuse_not_called(method, named.keys() - signature.parameters.keys())
         given = signature.bind(*positional, **named).arguments
         study = Study(given.pop("frame"), **{fact: given.pop(fact) for fact in facts if fact in given})
         return method(study, given.pop(what), **{own.get(one, one): value for one, value in given.items()})
