@@ -12,6 +12,7 @@ import numpy as np
 import kngjax as kng
 from kngjax.accounting.kinds import Kind
 from kngjax.core.errors import UNREADABLE, UnfitShape, UnfitType
+from kngjax.data import dates
 from kngjax.data.admission import EMPTY, Facts
 from kngjax.data.columns import Columns, opened
 from kngjax.data.missing import Codes, explain_codes, without_codes
@@ -212,10 +213,10 @@ class Analysis:
         Raises `UnfitType` for what is no frame and for columns of dates or lists; `UnfitShape` for absent columns, and
         for no record where n is public, under replace.
         """
-        table = table_of(frame)
+        table = dates.with_days(table_of(frame), self.dates)
         self.response.check(table)
         if self.design is not None:
-            self.design.check(frame)
+            self.design.check(table)
         if self.weights is not None:
             self.weights.check(table)
         if len(table) == 0 and any(part.mechanism.adjacency is kng.Adjacency.REPLACE for part in self.parts):

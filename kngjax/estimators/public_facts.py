@@ -21,7 +21,10 @@ from kngjax.estimators.survey_weights import SurveyWeights
 
 @dataclasses.dataclass(frozen=True)
 class PublicFacts:
-    """What is said of a table without looking at it, as `Study` takes it. `count`: n where it is public, or a guess."""
+    """What is said of a table without looking at it, as `Study` takes it. `count`: n where it is public, or a guess.
+
+    `dates`: the columns whose bounds were dates; all bounds are numbers, in days.
+    """
 
     bounds: dict[str, tuple[float | int, float | int]]
     levels: dict[str, tuple[Any, ...]]
@@ -49,9 +52,11 @@ class PublicFacts:
         for name, given, example in (("bounds", bounds, "(0, 99)"), ("levels", levels, "('no', 'yes')")):
             if not isinstance(given, Mapping):
                 raise TypeError(f"{name} must be by column, {name}={{'age': {example}}}, not a {type(given).__name__}")
+        of_dates = dates.dated(bounds)
         ends: dict[str, tuple[float | int, float | int]] = {}
         for name, pair in bounds.items():
-            low, high = _plain(pair, f"the bounds of {name!r} must be a pair of numbers, like (0, 99)", 2)
+            words = f"the bounds of {name!r} must be a pair of numbers, like (0, 99), or of dates"
+            low, high = map(dates.in_days, _plain(pair, words, 2))
             if not (is_number(low) and is_number(high) and math.isfinite(low) and math.isfinite(high) and low < high):
                 raise ValueError(f"the bounds of {name!r} must be finite numbers, the lower one first, not {pair!r}")
             ends[name] = low, high
@@ -64,7 +69,7 @@ class PublicFacts:
         if isinstance(missing, Mapping):
             if unknown := [name for name in missing if name not in ends and name not in choices]:
                 raise ValueError(f"missing names {unknown}, which have neither bounds nor levels")
-            missing = {name: _item(value) for name, value in missing.items()}
+            missing = {name: dates.in_days(_item(value)) for name, value in missing.items()}
         elif missing not in (None, "drop"):
             raise TypeError("missing must be 'drop' or name columns, like missing={'age': 40}")
         if not isinstance(dither, Mapping | None):
@@ -112,7 +117,7 @@ class PublicFacts:
     def weighted(self, analysis: Any) -> Any:
         """The analysis with the weights of the records, if they have some, and with what stands for missing cells.
 
-        Those of groups were given theirs one by one.
+        Those of groups were given theirs one by one. Raises where it does not take weights.
         """
         if not isinstance(analysis, Analysis):
             return analysis

@@ -1,0 +1,146 @@
+"""Dates and times as numbers where public bounds are dates: days since 1970-01-01, of each cell by itself.
+
+    a date                                the days since 1970-01-01: 18262 of 2020-01-01
+    a date with a time                    the same, and the time of day as a part of a day; in UTC if it has a zone
+    text 2020-01-01, 2020-01-01T12:30, with seconds, parts of seconds, Z or +01:00    what it writes
+    all else                              no number
+
+A column's type must be one of dates, or one whose cells are read one by one. Nothing here raises for a value.
+"""
+
+import datetime
+import importlib
+import re
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+from jaxtyping import Float, Int
+
+from kngjax.core.errors import UnfitType
+from kngjax.data import cells
+from kngjax.data.column_types import Holds, holds
+from kngjax.data.columns import Columns
+
+_TYPES = (nw.Date, nw.Datetime)
+_ORIGIN = datetime.date(1970, 1, 1).toordinal()
+_WRITTEN = re.compile(
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?(Z|[+-][0-9]{2}:[0-9]{2})?)?"
+)
+_A_DAY = {"D": 1, "s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
+
+
+def is_date(value: Any) -> bool:
+    """Whether a public value is a date, with or without a time."""
+    return isinstance(value, datetime.date | np.datetime64)
+
+
+def in_days(value: Any) -> Any:
+    """A public date as days since 1970-01-01; any other value unchanged."""
+    return days(value) if is_date(value) else value
+
+
+def dated(bounds: Mapping[str, Any]) -> tuple[str, ...]:
+    """The columns whose public bounds are dates; raises TypeError for bounds of which one alone is a date."""
+    found = []
+    for name, pair in bounds.items():
+        ends = list(map(is_date, pair)) if isinstance(pair, list | tuple | np.ndarray) else []
+        if any(ends) and not all(ends):
+            raise TypeError(f"the bounds of {name!r} must be two dates or two numbers, not {pair!r}")
+        found += [name] if any(ends) else []
+    return tuple(found)
+
+
+def days(cell: Any) -> float:
+    """The number of one cell, NaN where it is no date."""
+    if isinstance(cell, str | bytes):
+        written = cells.text(cell) or ""
+        try:
+            cell = datetime.datetime.fromisoformat(written) if _WRITTEN.fullmatch(written) else None
+        except ValueError:  # no day of a calendar
+            return np.nan
+    if isinstance(cell, np.datetime64):
+        return float(_of_counts(np.array([cell]).astype("datetime64[us]"), "us")[0])
+    if not isinstance(cell, datetime.date) or cell != cell:
+        return np.nan
+    whole = cell.toordinal() - _ORIGIN
+    if not isinstance(cell, datetime.datetime):
+        return float(whole)
+    zone = cell.utcoffset() or datetime.timedelta()
+    seconds = (cell.hour * 60 + cell.minute) * 60 + cell.second
+    part = (seconds * 1_000_000 + cell.microsecond) - zone // datetime.timedelta(microseconds=1)
+    whole, part = whole + part // _A_DAY["us"], part % _A_DAY["us"]
+    return float(whole) + part / _A_DAY["us"]
+
+
+def with_days(table: Any, names: Collection[str]) -> Any:
+    """The table, private, of narwhals or `Columns`, in which these columns are days.
+
+    Raises UnfitType for a column whose type holds no dates; columns that are not there are somebody else's refusal.
+    """
+    own = [name for name in names if name in table.columns]
+    if unfit := [name for name in own if not _holds_dates(table[name])]:
+        raise UnfitType(f"the bounds of column {unfit[0]!r} are dates, and its type holds none")
+
+    def column_of(name: str) -> Any:
+        return numbers(table[name]) if name in own else table[name]
+
+    return Columns(tuple(table.columns), len(table), column_of) if own else table
+
+
+def explain(names: Collection[str], columns: Collection[str]) -> tuple[str, ...]:
+    """What dates count as, in one sentence for a certificate; none without any."""
+    read = [name for name in names if name in columns]
+    return (f"dates in {', '.join(read)} count as days since 1970-01-01, in UTC if they have a zone",) if read else ()
+
+
+def numbers(column: Any) -> Float[np.ndarray, " records"]:
+    """The days of each cell, shape (n,), NaN where it is no date. **Arguments:** `column`: private."""
+    series = _series(column)
+    if not isinstance(series, nw.Series) and getattr(getattr(series, "dtype", None), "kind", "") == "M":
+        return _of_counts(series.astype("datetime64[us]"), "us")
+    if not isinstance(series, nw.Series) or series.dtype not in _TYPES:
+        return np.array([days(cell) for cell in cells._values(series)], dtype=np.float64)
+    return _of_series(series)
+
+
+def _series(column: Any) -> Any:
+    return nw.from_native(cells.as_chunked_array(column), series_only=True, pass_through=True)
+
+
+def _holds_dates(column: Any) -> bool:
+    series = _series(column)
+    is_of_dates = isinstance(series, nw.Series) and series.dtype in _TYPES
+    return is_of_dates or getattr(getattr(column, "dtype", None), "kind", "") == "M" or holds(column) is Holds.CELLS
+
+
+def _of_series(column: nw.Series) -> Float[np.ndarray, " records"]:
+    """Of a column whose type is one of dates, by the whole numbers that stand for them in each library."""
+    native = column.to_native()
+    if type(native).__module__.startswith("polars"):
+        unit = "D" if column.dtype == nw.Date else column.dtype.time_unit  # pyright: ignore[reportAttributeAccessIssue]
+        counts = native.to_physical()
+        return np.where(counts.is_null().to_numpy(), np.nan, _of_counts(counts.fill_null(0).to_numpy(), unit))
+    dtype = getattr(native, "dtype", None)
+    if dtype is not None and not hasattr(dtype, "pyarrow_dtype"):
+        plain = native.dt.tz_convert(None) if getattr(dtype, "tz", None) is not None else native
+        values = plain.to_numpy()
+        return _of_counts(values, np.datetime_data(values.dtype)[0])
+    import pyarrow
+
+    compute: Any = importlib.import_module("pyarrow.compute")
+    arrow = pyarrow.chunked_array(native.array.__arrow_array__()) if dtype is not None else native
+    kind = arrow.type
+    unit = "D" if str(kind) == "date32[day]" else kind.unit
+    whole = compute.cast(compute.cast(arrow, pyarrow.int32()) if unit == "D" else arrow, pyarrow.int64())
+    missing = compute.is_null(arrow).to_numpy()
+    return np.where(missing, np.nan, _of_counts(compute.fill_null(whole, 0).to_numpy(), unit))
+
+
+def _of_counts(counts: Int[np.ndarray, " records"] | Any, unit: str) -> Float[np.ndarray, " records"]:
+    """Days of counts of a unit since 1970, or of NumPy's dates."""
+    values = np.asarray(counts)
+    absent = np.isnat(values) if values.dtype.kind == "M" else np.zeros(values.shape, bool)
+    whole, part = np.divmod(values.astype(np.int64), _A_DAY[unit])
+    return np.where(absent, np.nan, whole.astype(np.float64) + part / _A_DAY[unit])

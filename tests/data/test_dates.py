@@ -1,0 +1,125 @@
+"""Dates are days since 1970-01-01 where bounds are dates: each cell by itself, in every container."""
+
+import datetime
+import math
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import kngjax as kng
+from kngjax.data import dates
+
+UTC, EAST = datetime.UTC, datetime.timezone(datetime.timedelta(hours=2))
+NEW_YEAR, NOON = datetime.date(2020, 1, 1), datetime.datetime(2020, 1, 1, 12)
+FIRST, LAST = datetime.date(2020, 1, 1), datetime.date(2024, 1, 1)
+WRITTEN = {
+    NEW_YEAR: 18262.0,
+    datetime.date(1969, 12, 31): -1.0,
+    NOON: 18262.5,
+    NOON.replace(tzinfo=UTC): 18262.5,
+    datetime.datetime(2020, 1, 1, 1, tzinfo=EAST): 18261.0 + 23 / 24,
+    datetime.datetime(1969, 12, 31, 18): -0.25,
+    pd.Timestamp("2020-01-01T12"): 18262.5,
+    np.datetime64("2020-01-01"): 18262.0,
+    np.datetime64("1969-12-31T18"): -0.25,
+    " 2020-01-01 ": 18262.0,
+    "2020-01-01T12:00": 18262.5,
+    "2020-01-01 12:00:00.5Z": 18262.0 + 43200.5 / 86400,
+    "2020-01-01T00:00+02:00": 18261.0 + 22 / 24,
+    b"2020-01-01": 18262.0,
+}
+NO_DATES = (
+    *(None, 18262, 1.5, "", "2020-13-01", "2021-02-29", "20200101", "01/02/2020", "2020-W01-1", "2020-01-01T25:00"),
+    *(pd.NaT, np.datetime64("NaT"), datetime.time(1), datetime.timedelta(1), [NEW_YEAR], math.nan, 1j),
+)
+
+
+@pytest.mark.parametrize("cell", WRITTEN, ids=str)
+def test_a_date_is_the_days_since_1970(cell):
+    assert dates.days(cell) == WRITTEN[cell]
+    assert dates.numbers([cell, None]).tolist()[0] == WRITTEN[cell]
+
+
+@pytest.mark.parametrize("cell", NO_DATES, ids=repr)
+def test_all_else_is_no_date(cell):
+    assert math.isnan(dates.days(cell))
+
+
+DAYS = [NEW_YEAR, None, datetime.date(1969, 12, 31), datetime.date(2023, 6, 30), datetime.date(9999, 12, 31)]
+TIMES = [NOON, None, datetime.datetime(1969, 12, 31, 23, 59, 59, 999_999), datetime.datetime(2200, 1, 1, 1, 1), NOON]
+OF_DAYS = {
+    "pandas objects": lambda cells: pd.Series(cells, dtype=object),
+    "pandas text": lambda cells: pd.Series([None if one is None else str(one) for one in cells], dtype="str"),
+    "pandas s": lambda cells: pd.Series(np.array(cells, "datetime64[s]")),
+    "pandas arrow": lambda cells: pd.Series(cells, dtype=pd.ArrowDtype(pa.date32())),
+    "polars": pl.Series,
+    "polars text": lambda cells: pl.Series([None if one is None else str(one) for one in cells]),
+    "pyarrow": pa.array,
+    "numpy": lambda cells: np.array(cells, "datetime64[D]"),
+    "list": list,
+}
+OF_TIMES = {
+    "pandas objects": lambda cells: pd.Series(cells, dtype=object),
+    "pandas us": lambda cells: pd.Series(np.array(cells, "datetime64[us]")),
+    "pandas ns": lambda cells: pd.Series(np.array(cells, "datetime64[ns]")),
+    "pandas zone": lambda cells: pd.Series(np.array(cells, "datetime64[us]")).dt.tz_localize(UTC).dt.tz_convert(EAST),
+    "pandas arrow": lambda cells: pd.Series(cells, dtype=pd.ArrowDtype(pa.timestamp("us"))),
+    "polars": pl.Series,
+    "polars ns": lambda cells: pl.Series(cells, dtype=pl.Datetime("ns")),
+    "polars zone": lambda cells: pl.Series(cells).dt.replace_time_zone("UTC").dt.convert_time_zone("Asia/Tokyo"),
+    "pyarrow": pa.array,
+    "pyarrow ns": lambda cells: pa.array(cells, pa.timestamp("ns")),
+    "pyarrow zone": lambda cells: pa.array(cells, pa.timestamp("us", "UTC")),
+}
+
+
+@pytest.mark.parametrize(("cells", "makes"), [(DAYS, OF_DAYS), (TIMES, OF_TIMES)], ids=["days", "times"])
+def test_a_date_is_the_same_number_in_every_container_and_whatever_stands_beside_it(cells, makes):
+    expected = [math.nan if cell is None else dates.days(cell) for cell in cells]
+    for make in makes.values():
+        np.testing.assert_array_equal(dates.numbers(make(cells)), expected)
+        without = [cells[0], cells[0], *cells[2:]]
+        np.testing.assert_array_equal(np.delete(dates.numbers(make(without)), 1), np.delete(expected, 1))
+
+
+def _people(number=4000):
+    generator = np.random.default_rng(0)
+    days = np.datetime64("2020-01-01") + generator.integers(0, 1461, number)
+    wage = 10.0 + 2.0 * (days - np.datetime64("2020-01-01")).astype(float) / 1461 + generator.normal(0, 0.1, number)
+    return pd.DataFrame({"day": days.astype("datetime64[s]"), "wage": wage})
+
+
+BOUNDS = {"day": (FIRST, LAST), "wage": (0, 20)}
+
+
+@pytest.mark.takes(4, "compiles a regression")
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.from_pandas, pa.Table.from_pandas])
+def test_studies_serve_dates_with_bounds_that_are_dates(make):
+    people = _people()
+    study = kng.Study(make(people), bounds=BOUNDS, adjacency="replace", missing={"day": FIRST})
+    mean = study.mean("day", epsilon=50)
+    truth = (people["day"] - pd.Timestamp("1970-01-01")).dt.total_seconds().mean() / 86400
+    assert abs(mean.value - truth) < 2.0
+    assert any("dates in day count as days since 1970-01-01" in one for one in mean.certificate.assumptions)
+    middle = study.median("day", epsilon=50)
+    assert abs((datetime.date(1970, 1, 1) + datetime.timedelta(middle.value) - datetime.date(2021, 12, 31)).days) < 40
+    fit = study.linear_regression("wage ~ day", epsilon=50)
+    assert abs(fit.params["day"] * 1461 - 2.0) < 0.2
+    assert study.check().fits
+
+
+def test_bounds_of_dates_are_for_columns_of_dates_and_nothing_is_spent(tmp_path):
+    ledger = kng.Ledger.create(tmp_path / "book", kng.Budget.pure(9), adjacency="replace", dataset="d")
+    numbers = pd.DataFrame({"day": [1.0] * 50, "wage": 1.0})
+    with pytest.raises(TypeError, match="the bounds of column 'day' are dates, and its type holds none"):
+        kng.mean("day", numbers, bounds=BOUNDS, adjacency="replace", epsilon=1, ledger=ledger, force=True)
+    with pytest.raises(TypeError, match="holds neither numbers nor text"):
+        kng.mean("day", _people(), bounds={"day": (0, 9)}, adjacency="replace", epsilon=1, ledger=ledger)
+    with pytest.raises(TypeError, match="two dates or two numbers"):
+        kng.Study(_people(), bounds={"day": (FIRST, 20000)}, adjacency="replace")
+    with pytest.raises(ValueError, match="the lower one first"):
+        kng.Study(_people(), bounds={"day": (LAST, FIRST)}, adjacency="replace")
+    assert ledger.read().num_rows == 1
