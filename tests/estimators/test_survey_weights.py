@@ -208,9 +208,9 @@ def test_every_regression_takes_weights_or_says_that_it_does_not():
         kng.AdaSSP
     ]
     assert all(float(one.bounds.weight) == 4.0 for one in mechanisms)
-    # The middle of the wages' bounds, also where without weights KNG would serve.
+    # The middle of the wages' bounds.
     many = plan.linear_regression("wage ~ poly(age, 4) + region", epsilon=20)
-    assert type(many.unweighted.parts[0].mechanism) is kng.KNG
+    assert type(many.unweighted.parts[0].mechanism) is kng.ObjectivePerturbation
     for centred in (mechanisms[3], many.parts[0].mechanism):
         np.testing.assert_array_equal(centred.centre, [5.0, 0.0, 0.0, 0.0, 0.0, 0.0])
     with pytest.raises(ValueError, match="not drawn together"):
@@ -273,3 +273,29 @@ def test_columns_that_are_no_weights_are_refused_before_the_debit(tmp_path):
     with pytest.raises(TypeError, match="holds no numbers"):
         study(TABLE.assign(weight=pd.Timestamp("2020-01-01")), ledger=ledger).mean("wage", epsilon=1)
     assert ledger.verify().spent is None
+
+
+def test_an_exposure_is_a_weight_of_rates():
+    """The advice of the refusal, followed: the minimum is that of counts with the exposure as an offset."""
+    generator = np.random.default_rng(3)
+    frame = pd.DataFrame({"age": generator.uniform(20, 60, COUNT), "years": generator.uniform(0.5, 2.0, COUNT)})
+    frame["calls"] = generator.poisson(frame["years"] * np.exp(0.02 * frame["age"] - 1.0))
+    bounds = {"age": (20, 60), "years": (0.5, 2), "calls": (0, 20)}
+    counted = kng.Study(frame, bounds=bounds, adjacency="replace")
+    for given in ({"exposure": "years"}, {"offset": "years"}):
+        for asked in (counted, counted.plan(), counted.preview()):
+            with pytest.raises(
+                TypeError, match=r"poisson_regression has no argument .* weights='name of the exposure'"
+            ):
+                asked.poisson_regression("calls ~ age", epsilon=1, **given)
+        with pytest.raises(TypeError, match=r"poisson_regression has no argument .* it is the same loss"):
+            kng.poisson_regression("calls ~ age", frame, epsilon=1, bounds=bounds, adjacency="replace", **given)
+    years, calls = frame["years"].to_numpy(), frame["calls"].to_numpy()
+    design = np.column_stack([np.ones(COUNT), kng.terms.Polynomial("age", 20, 60).columns_of(frame["age"])])
+    theta = np.zeros(2)
+    for _ in range(20):
+        # Newton's steps for counts with the offset log e.
+        mean = np.exp(design @ theta + np.log(years))
+        theta += np.linalg.solve((design * mean[:, None]).T @ design, design.T @ (calls - mean))
+    scores = np.asarray(kng.PoissonLoss().record_score(design @ theta, calls / years))
+    np.testing.assert_allclose(design.T @ (years * scores), 0.0, atol=1e-3)
