@@ -74,7 +74,8 @@ def check(
 ) -> Check:
     """Looks whether releases can prepare these records, and in words why not. FOR THE DATA OWNER ONLY.
 
-    Nothing is released or debited. No value is told but those that recur.
+    Nothing is released or debited. No value is told but levels, and numbers beyond the bounds or at their ends, that
+    recur.
 
     **Arguments:** `frame`: private. `columns`: what was said of them. `steps`: the releases, as
     `kngjax.estimators.analyses.Step`. `words`: puts a message of the library in the terms of whoever asks.
@@ -173,11 +174,7 @@ def _marked(column: Any, flags: np.ndarray) -> list[str]:
             f"{marked} cells are numbers with other marks, as '1,234' or '12%', and count as missing: convert the "
             "column, or of a CSV file say thousands and decimal in [data]"
         )
-    others = [text for text in texts if _MARKED.fullmatch(text.strip()) is None]
-    often = [f"{text!r} ({number})" for text, number in _recurring(others, flags.size)[:_SHOWN]]
-    if others:
-        notes.append(f"{len(others)} cells are text that is no number" + (f": {', '.join(often)}" if often else ""))
-    return notes
+    return notes if marked == len(texts) else [*notes, f"{len(texts) - marked} cells are text that is no number"]
 
 
 def _codes(name: str, values: np.ndarray, bounds: tuple[Any, Any] | None) -> list[str]:

@@ -64,7 +64,7 @@ def test_a_code_counts_as_a_missing_cell(asked, name):
             not METHODS[name].groups or name in ("histogram", "crosstab") or "region" in str(METHODS[name].what)
         ):
             continue
-        made = [METHODS[name].ask(one.by(*by) if by else one) for one in (held, empty)]
+        made = [METHODS[name].ask(one.by(*by, num_records=1000) if by else one) for one in (held, empty)]
         found = [analysis.records(frame) for analysis, frame in made]
         assert same(*found)
         told = " ".join(made[0][0].told)
@@ -117,7 +117,7 @@ CHECKED = {
     "marks": (wages(slice(20), "1,234"), {"missing": {"v": 7}}, True, "20 cells are numbers with other marks"),
     "currencies": (wages(slice(20), "$ 1 234.50"), {}, False, "20 cells are numbers with other marks"),
     "decimal commas": (wages(slice(20), "12,5"), {}, False, "20 cells are numbers with other marks"),
-    "text": (wages(slice(20), "refused"), {}, False, "20 cells are text that is no number: 'refused' (20)"),
+    "text": (wages(slice(20), "refused"), {}, False, "20 cells are text that is no number"),
     "a code beyond": (wages(slice(50), 9999999), {}, True, "50 cells hold 9999999, beyond the bounds"),
     "a code at the end": (wages(slice(50), 99999), {"bounds": {"v": (0, 99999)}}, True, "missing_codes={'v': [99999]}"),
     "a code below": (wages(slice(50), -9), {}, True, "50 cells hold -9, beyond the bounds"),
