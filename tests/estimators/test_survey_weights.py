@@ -1,5 +1,6 @@
 """Studies of records with weights: what they estimate, what they say of it, and what they refuse."""
 
+import jax
 import numpy as np
 import pandas as pd
 import pytest
@@ -297,5 +298,6 @@ def test_an_exposure_is_a_weight_of_rates():
         # Newton's steps for counts with the offset log e.
         mean = np.exp(design @ theta + np.log(years))
         theta += np.linalg.solve((design * mean[:, None]).T @ design, design.T @ (calls - mean))
-    scores = np.asarray(kng.PoissonLoss().record_score(design @ theta, calls / years))
-    np.testing.assert_allclose(design.T @ (years * scores), 0.0, atol=1e-3)
+    scores = np.asarray(jax.vmap(kng.PoissonLoss().record_score)(design @ theta, calls / years))
+    # Of some thousands at coefficients that are off by 1.
+    np.testing.assert_allclose(design.T @ (years * scores), 0.0, atol=0.05)
