@@ -3,6 +3,7 @@
 Keys are the arguments of `kngjax.Study` and of its methods, read off their signatures.
 """
 
+import datetime
 import inspect
 import pathlib
 from collections.abc import Mapping
@@ -60,7 +61,7 @@ class StudyConfig(Declared):
     def public(self) -> dict[str, Any]:
         """All that decides what is released, whatever the file is called; JSON-ready."""
         asked = [one.public for one in self.analyses]
-        found = {"study": plain(self.study), "analyses": asked}
+        found = {"study": _as_json(plain(self.study)), "analyses": asked}
         return found if self.intervals is None else found | {"intervals": self.intervals.written}
 
     @property
@@ -154,6 +155,15 @@ def _without_guess(read: Intervals, where: str) -> Intervals:
     if read.num_records is not None:
         raise ValueError(f"{where} num_records: a guess of the number of records is said once, in the table [study]")
     return read
+
+
+def _as_json(value: Any) -> Any:
+    """A plain value with dates as the file has them."""
+    if isinstance(value, Mapping):
+        return {name: _as_json(part) for name, part in value.items()}
+    if isinstance(value, list):
+        return [_as_json(part) for part in value]
+    return value.isoformat() if isinstance(value, datetime.date) else value
 
 
 def plain(value: Any) -> Any:

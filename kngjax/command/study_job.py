@@ -95,7 +95,7 @@ class PlannedStudy(AbstractPlanned):
                 "adjacency": self.config.adjacency,
                 "guarantee": None if cost is None else cost.to_dict(),
             },
-            "study": plain(self.config.study),
+            "study": self.config.public["study"],
             "analyses": written,
         }
 

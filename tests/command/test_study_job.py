@@ -34,6 +34,23 @@ def test_heaped_columns_are_said_in_the_file(tmp_path):
         job.planned(configuration.read(path), 40)
 
 
+def test_bounds_of_a_file_may_be_dates(tmp_path):
+    lines = [f"{2020 + place % 4}-07-0{1 + place % 9}" for place in range(200)]
+    (tmp_path / "days.csv").write_text("\n".join(["day", *lines]))
+    (tmp_path / "days.toml").write_text(
+        '[data]\npath = "days.csv"\n[study]\nadjacency = "replace"\n[study.bounds]\n'
+        'day = [2020-01-01, 2024-01-01T00:00:00]\n[[analyses]]\nmethod = "mean"\ncolumn = "day"\nepsilon = 50\n'
+    )
+    config = configuration.read(tmp_path / "days.toml")
+    assert json.loads(json.dumps(config.public))["study"]["bounds"]["day"] == ["2020-01-01", "2024-01-01T00:00:00"]
+    frame = job.load(config)
+    planned = job.planned(config, 200)
+    records = planned.steps[0].analysis.records(frame)
+    # Nineteen thousand days and some after 1970.
+    assert 18262.0 <= records[1].min() < 18500.0
+    assert 19500.0 < records[1].max() <= 19723.0
+
+
 @pytest.fixture
 def previews():
     """Says that a test plans with previews."""
