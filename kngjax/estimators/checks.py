@@ -84,8 +84,7 @@ def check(
     """
     shown, known = table_of(frame), {}
     table, refusal = _try(lambda: table_of(opened(frame)), words)
-    of_dates = [column.name for column in columns if column.is_date]
-    found = [of_column(column, dates.with_days(shown if table is None else table, of_dates)) for column in columns]
+    found = [_of_dates_or_not(column, shown if table is None else table, words) for column in columns]
     lines = [*heading(shown), *(line for one, _ in found for line in one)]
     # Releases that are asked for decide, where there are some: they may read other columns alone.
     fits = refusal is None and (bool(steps) or all(fit for _, fit in found))
@@ -108,6 +107,14 @@ def heading(table: Any) -> list[str]:
     """The number of records, and what the lines of columns have."""
     about = "fraction of records beyond the public bounds or levels, or missing, and of those missing alone:"
     return [f"{len(table)} records", about]
+
+
+def _of_dates_or_not(column: DeclaredColumn, table: Any, words: Callable[[str], str]) -> tuple[list[str], bool]:
+    """As `of_column`, of which dates are days."""
+    if not column.is_date:
+        return of_column(column, table)
+    read, refusal = _try(lambda: dates.with_days(table, [column.name]), words)
+    return ([f"  {column.name}: {refusal}"], False) if read is None else of_column(column, read)
 
 
 def of_column(column: DeclaredColumn, table: Any) -> tuple[list[str], bool]:
