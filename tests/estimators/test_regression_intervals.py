@@ -1,6 +1,7 @@
 """Intervals of regressions of studies: what they cost, own units, bands, refusals, and how often they hold."""
 
 import functools
+import re
 
 import matplotlib as mpl
 import numpy as np
@@ -10,6 +11,8 @@ import scipy.stats
 
 import kngjax as kng
 from kngjax.core.errors import FAILED_OF_FRAME
+from kngjax.estimators import expectations
+from kngjax.estimators.fitted_intervals import frames_of, in_words
 from kngjax.estimators.regression_results import RegressionResults
 
 BOUNDS = {"wage": (20, 20_000), "education": (0, 18), "experience": (0, 60)}
@@ -225,6 +228,26 @@ def test_what_public_facts_refuse_costs_nothing(why, ledger):
     with pytest.raises(error, match=words):
         study(ledger=ledger, **facts).linear_regression("log(wage) ~ education", epsilon=1, **asked)
     assert not ledger.read().what
+
+
+def test_a_refusal_names_other_ways_that_have_intervals_there_with_their_widths(ledger):
+    asked = {"formula": "log(wage) ~ education", "epsilon": 1, "scale": 0.4}
+    with pytest.raises(ValueError, match="There would be intervals=") as told:
+        study(ledger=ledger).linear_regression(**asked, intervals=kng.Sandwich(share=1e-3))
+    named = re.findall(r"intervals=(kngjax\.\w+\([^()]*\)) up to ([\d.]+) times as wide", str(told.value))
+    assert len(named) > 1
+    for words, width in named[:2]:
+        covariance, _ = expectations._OTHER_WAYS[words]
+        found = study().preview().linear_regression(**asked, intervals=covariance).width
+        assert float(np.max(found)) == pytest.approx(float(width), rel=0.01)
+    assert not ledger.read().what
+
+
+def test_where_sums_say_nothing_an_interval_is_the_whole_line_and_never_nan():
+    none = kng.NoInterval("the noise is as large")
+    frame = frames_of({"robust": none}, ["intercept", "education"])["robust"]
+    assert frame.to_numpy().tolist() == [[-np.inf, np.inf]] * 2
+    assert in_words({"robust": none}, [], []) == "from -inf to inf, since the noise is as large"
 
 
 def test_groups_of_estimates_with_ridges_have_none(ledger):

@@ -268,7 +268,7 @@ def test_no_record_moves_the_sums_by_more_than_the_noise_hides_and_one_by_as_muc
         pytest.skip("means have intervals under replace alone")
     chosen = kng.IndependentErrors(0.3) if kind == "independent" else kng.Sandwich(0.3)
     asked = mean() if kind == "means" else ada_ssp(adjacency)
-    making = kng.WithIntervals(asked, chosen).making(500)
+    making = kng.WithIntervals(asked, chosen, 500).making()
     covariance, summing, theta = making.covariance, making.summing, np.array([0.9, 0.2, -0.3])[: making.dimension]
     assert type(covariance) is (Variances if kind == "means" else ScoresOfMoments)
     corners = np.array(list(itertools.product(*zip(LOWER, UPPER, strict=True), RESPONSES)))
