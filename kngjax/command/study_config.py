@@ -22,13 +22,15 @@ class Asked:
     """One of [[analyses]].
 
     **Arguments:** `method`: of `Study`. `arguments`: as the file has them. `by`: the columns of groups; none without.
-    `intervals`: what these arguments say of them, None where they say nothing, or that there are none.
+    `intervals`: what these arguments say of them, None where they say nothing, or that there are none. `num_records`:
+    of each group, or by its level, a public guess; None without.
     """
 
     method: str
     arguments: dict[str, Any]
     by: tuple[str, ...] = ()
     intervals: Intervals | None = None
+    num_records: int | dict[str, int] | None = None
 
     @property
     def several(self) -> tuple[str, ...]:
@@ -40,6 +42,7 @@ class Asked:
     def public(self) -> dict[str, Any]:
         """All of it, JSON-ready."""
         found = {"method": self.method, **plain(self.arguments)} | ({"by": list(self.by)} if self.by else {})
+        found |= {} if self.num_records is None else {"num_records": self.num_records}
         # Of a file of public rows the name alone is among the arguments.
         digest = None if self.intervals is None else self.intervals.written.get("sha256_of_rows")
         return found if digest is None else found | {"sha256_of_rows": digest}
@@ -131,16 +134,28 @@ def _asked(table: dict[str, Any], where: str, path: pathlib.Path, data: Source |
     by = table.get("by", [])
     if not isinstance(by, list) or not all(isinstance(one, str) for one in by):
         raise ValueError(f"{where}, {method}: 'by' must name one or several columns, like by = ['region']")
-    arguments = {name: value for name, value in table.items() if name not in ("method", "by")}
-    refuse_unknown(arguments, [*(one.name for one in parameters), "by"], f"{where}, {method},", "key")
+    sizes = table.get("num_records")
+    arguments = {name: value for name, value in table.items() if name not in ("method", "by", "num_records")}
+    refuse_unknown(arguments, [*(one.name for one in parameters), "by", "num_records"], f"{where}, {method},", "key")
+    if sizes is not None and not (by and _are_counts(sizes)):
+        raise ValueError(
+            f"{where}, {method}: num_records: must be the number of records of each group of by = [...], or of each by "
+            f"its level, like {{ north = 500, south = 700 }}; that of the table stands in [study]; not {shown(sizes)}"
+        )
     for one in parameters:
         if one.default is inspect.Parameter.empty and one.name not in arguments:
             raise ValueError(f"{where}, {method}, needs the key {one.name!r}")
-    made = Asked(method, arguments, tuple(by), _own_intervals(arguments, f"{where}, {method}: intervals:", path, data))
+    own = _own_intervals(arguments, f"{where}, {method}: intervals:", path, data)
+    made = Asked(method, arguments, tuple(by), own, sizes)
     for name in made.several:
         if not isinstance(arguments[name], list) or not all(isinstance(one, str) for one in arguments[name]):
             raise ValueError(f"{where}, {method}: {name!r} must name several columns, like {name} = ['age', 'region']")
     return made
+
+
+def _are_counts(sizes: Any) -> bool:
+    every = sizes.values() if isinstance(sizes, dict) else [sizes]
+    return all(isinstance(one, int) and not isinstance(one, bool) and one > 0 for one in every)
 
 
 def _own_intervals(arguments: dict[str, Any], where: str, path: pathlib.Path, data: Source | None) -> Intervals | None:

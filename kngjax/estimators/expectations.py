@@ -129,13 +129,11 @@ def expect(analysis: Analysis, count: int | None, is_said: bool = True) -> Expec
         if preview is None or warning is not None or _has_width(preview):
             continue
         warning = f"no intervals are expected of {part.label}, as there is too much noise"
-        # Of features that are spread evenly over their bounds, at best.
-        if not analysis.force and not _has_width(kng.preview(part.whole, num_records=count, simulate=False)):
+        if not analysis.force:
             raise ValueError(
-                f"{warning}, of {count:,} records at epsilon = {preview.epsilon:g}. Fewer terms, a larger epsilon or "
-                "share, or another covariance would do, as preview() says; intervals=False releases the estimate "
-                "alone. Nothing was spent; force=True releases it all the same, but not KNG whose estimate may come "
-                "from far off"
+                f"{warning}, of {count:,} records at epsilon = {preview.epsilon:g}{_assumed(preview)}. "
+                f"{_ways(analysis, part, count)}; intervals=False releases the estimate alone. Nothing was spent; "
+                "force=True releases it all the same, but not KNG whose estimate may come from far off"
             )
     noise = tuple(_stated(preview, is_said) for preview in previews)
     return Expectations(noise, _in_words(analysis, previews, None not in noise, is_said), warning)
@@ -185,6 +183,33 @@ def _assumed(preview: kng.Preview) -> str:
     assert preview.expected is not None
     assert preview.setting is not None
     return "" if preview.expected.noise.is_exact else f", with {'; '.join(preview.setting.words)}"
+
+
+# By which a release may have intervals where it has none by another way, and what each asks for.
+_OTHER_WAYS = {
+    "kngjax.Sandwich(share=0.3)": (kng.Sandwich(share=0.3), ""),
+    "kngjax.Sandwich(share=0.3, noise='zcdp')": (kng.Sandwich(share=0.3, noise="zcdp"), ", of rho-zCDP and no pure ε"),
+    "kngjax.Groups()": (kng.Groups(), ""),
+    "kngjax.IndependentErrors(share=0.3)": (kng.IndependentErrors(share=0.3), ", if errors do not depend on features"),
+}
+
+
+def _ways(analysis: Analysis, part: Part, count: int) -> str:
+    """Which other covariances have intervals there, and how wide: each is previewed as it would be released."""
+    assert analysis.with_covariance is not None
+    place, found = [one.label for one in analysis.parts].index(part.label), []
+    for words, (covariance, asks) in _OTHER_WAYS.items():
+        try:
+            made = analysis.with_covariance(covariance)
+            preview = preview_of(made, made.parts[place], count)
+        except ValueError:
+            continue
+        if preview is not None and preview.width is not None and np.all(np.isfinite(preview.width)):
+            width = float(np.max(preview.width))
+            found.append((width, f"intervals={words} up to {width:.3g} times as wide as without privacy{asks}"))
+    if not found:
+        return "By no covariance there are any: fewer terms, more records or a larger epsilon would do"
+    return f"There would be {'; '.join(words for _, words in sorted(found))}; or with fewer terms or a larger epsilon"
 
 
 def _has_width(preview: kng.Preview) -> bool:

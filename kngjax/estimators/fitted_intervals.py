@@ -35,13 +35,13 @@ def intervals_of(
 
 
 def frames_of(found: Found, index: Any) -> "dict[str, pd.DataFrame]":
-    """Columns lower and upper by label; NaN where there is no interval."""
+    """Columns lower and upper by label, from -inf to inf where the release says nothing: never NaN."""
     import pandas as pd
 
     frames = {}
     for label, one in found.items():
-        none = np.full(len(index), np.nan)
-        lower, upper = (one.lower, one.upper) if isinstance(one, kng.Interval) else (none, none)
+        whole = np.full(len(index), np.inf)
+        lower, upper = (one.lower, one.upper) if isinstance(one, kng.Interval) else (-whole, whole)
         frames[label] = pd.DataFrame({"lower": lower, "upper": upper}, index=index)
     return frames
 
@@ -72,5 +72,5 @@ def in_words(found: Found, names: Sequence[str], mixed: Sequence[bool]) -> str:
 
 def _in_words(one: kng.Interval | kng.NoInterval) -> str:
     if isinstance(one, kng.NoInterval):
-        return f"none: {one.reason}"
+        return f"from -inf to inf, since {one.reason}"
     return f"each {one.level:.12g}, by {one.method}; assumed: {'; '.join(one.assumptions)}"

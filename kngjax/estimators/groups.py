@@ -73,6 +73,13 @@ class Groups(Generic[Outcome]):
         # Groups of which the same is known have the same mechanisms.
         made = {count: method(one, *positional, **named) for count, one in self._asked.items()}
         each = tuple(made[count][0] for count in self._counts)
+        if not self._are_said and any(isinstance(part.mechanism, kng.QuantileInterval) for part in each[0].parts):
+            raise ValueError(
+                "sizes of groups are private, and an interval of a quantile holds as often as it says where there are "
+                "at least as many records as it takes for granted: say how many each group has at least, "
+                "by(..., num_records=...), one number for all or one by level, from what is public or from counts that "
+                "were released before, less four times their noise"
+            )
         analysis = GroupedAnalysis(self._grouping, adjacency, each, tuple(self._counts), self._are_said)
         return self._owner._carry_out(analysis, functools.partial(GroupedResults.of, made[self._counts[0]][1]))
 

@@ -11,7 +11,8 @@ import kngjax as kng
 from kngjax.estimators.analyses import Analysis, Part
 from kngjax.estimators.public_facts import PublicFacts
 from kngjax.inference.covariances import AbstractSums
-from kngjax.inference.makings import GroupsMaking, public_bandwidth, serves_groups
+from kngjax.inference.groups_of_records import serves_groups
+from kngjax.inference.makings import GroupsMaking, public_bandwidth
 from kngjax.inference.widths import narrowest
 
 
@@ -46,7 +47,8 @@ def _with(analysis: Analysis, covariance: Any, count: int | None) -> Analysis:
     ]
     parts = tuple(_planned(analysis, place, one, count) for place, one in enumerate(chosen))
     remake = None if analysis.remake is None else functools.partial(_remade, analysis, chosen)
-    return dataclasses.replace(analysis, parts=parts, remake=remake)
+    others = functools.partial(_with, analysis, count=count)
+    return dataclasses.replace(analysis, parts=parts, remake=remake, with_covariance=others)
 
 
 def _remade(analysis: Analysis, chosen: list[Any], epsilon: float, count: int) -> Analysis:
@@ -83,7 +85,10 @@ def _with_bandwidth(analysis: Analysis, part: Part, covariance: Any, count: int 
 
 
 def _narrowest(analysis: Analysis, place: int, count: int | None) -> Any:
-    """The covariance that assumes nothing of the errors and has the least previewed width, in own units."""
+    """The covariance that assumes nothing of the errors and has the least previewed width, in own units.
+
+    Where none has any, the first one, which `kngjax.estimators.expectations` refuses with the ways that have.
+    """
     if count is None:
         return kng.Sandwich()
     part, by_sums, design = analysis.parts[place], _planned(analysis, place, kng.Sandwich(), count), analysis.design
@@ -94,12 +99,8 @@ def _narrowest(analysis: Analysis, place: int, count: int | None) -> Any:
     own = design.own_units_matrix
     try:
         found = narrowest(*given, design, analysis.scale, own)
-    except ValueError:
-        # Of features that are spread evenly over their bounds, at best.
-        found = narrowest(*given, None, analysis.scale, own)
-    try:
         _ = _planned(analysis, place, found, count)
     except ValueError:
-        # So few records in each group that another mechanism serves them.
+        # No width by either, or so few records in each group that another mechanism serves them.
         return kng.Sandwich()
     return found

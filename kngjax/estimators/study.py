@@ -90,7 +90,7 @@ class Study(AbstractAnalyses[RegressionResults, EstimateResults, TableResults, M
         **Arguments:** `columns`: the names of one or several, with `levels`. Records without a declared level are in no
         group if `missing` says "drop", in that of the level which it names, or else make the release fail.
         `num_records`: a public guess of how many records each group has, or by its level; an equal share of the
-        study's if it is left out.
+        study's if it is left out. For `quantile_interval` it is how many each has at least, and may not be left out.
         """
         return groups_of(self, columns, num_records)
 

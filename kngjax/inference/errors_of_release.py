@@ -6,6 +6,7 @@ import numpy as np
 from jaxtyping import Float
 
 from kngjax.inference.covariances import AbstractSums, Matrices
+from kngjax.inference.groups_of_records import serves_groups
 from kngjax.inference.intervals import Interval, NoInterval
 from kngjax.inference.score_moments import RecordCurvature
 from kngjax.mechanisms.base import AbstractMechanism
@@ -53,9 +54,10 @@ def interval_of_sums(
         num_records,
     )
     if len(matrices.hessian) < FEWEST * draws:
+        groups = ", or kngjax.Groups() in the place of sums" * serves_groups(mechanism)
         return NoInterval(
-            "the noise of the covariance is as large as the covariance itself: more records, a larger share or a "
-            "larger epsilon would do, or covariance=kngjax.Groups()"
+            "the noise of the covariance is as large as the covariance itself: more records, a larger share of epsilon "
+            f"for it or a larger epsilon would do{groups}"
         )
     errors, found = errors_of(matrices, noise, theta, random), theta
     if combinations is not None:

@@ -50,6 +50,11 @@ class Groups:
         return {"type": "Groups", "number": self.number}
 
 
+def serves_groups(mechanism: Any) -> bool:
+    """Says whether the spread of groups' estimates shows all of their error: of regressions without a ridge."""
+    return mechanism.loss.has_response and not mechanism.has_ridge(mechanism.dimension)
+
+
 def records_needed(mechanism: Any) -> int:
     """Of a group."""
     return int(np.ceil(ENOUGH * mechanism.dimension / float(mechanism.epsilon)))

@@ -20,7 +20,7 @@ from kngjax.inference import groups_of_records as groups
 from kngjax.inference.covariances import AbstractSums, IndependentErrors, PublicDesign, Sandwich
 from kngjax.inference.errors_of_release import interval_of_sums
 from kngjax.inference.gaussian_sums import divided
-from kngjax.inference.groups_of_records import Groups
+from kngjax.inference.groups_of_records import Groups, serves_groups
 from kngjax.inference.intervals import Interval, NoInterval
 from kngjax.inference.published import mechanism_of
 from kngjax.inference.released_designs import ReleasedDesign
@@ -261,11 +261,6 @@ def _require_served(mechanism: Any) -> None:
         return
     # Says so where the law is not known.
     mechanism.error_noise(dimension, {})
-
-
-def serves_groups(mechanism: Any) -> bool:
-    """Whether the spread of groups' estimates shows all of their error: of regressions without a ridge."""
-    return mechanism.loss.has_response and not mechanism.has_ridge(mechanism.dimension)
 
 
 def _number_of_groups(mechanism: Any, chosen: Groups, count: int | None) -> int:
