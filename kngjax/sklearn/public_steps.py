@@ -13,6 +13,7 @@ from sklearn.preprocessing import (
     PolynomialFeatures,
 )
 
+from kngjax.data import cells
 from kngjax.sklearn.public_design import PublicDesign
 
 _SCALES = "learns where the records lie; private estimators map columns to [-1, 1] by their public bounds themselves"
@@ -94,6 +95,9 @@ def _reason(step: Any) -> str | None:
         wanted = "ignore" if kind is OneHotEncoder else "use_encoded_value"
         if step.handle_unknown != wanted or step.min_frequency is not None or step.max_categories is not None:
             return f"must have handle_unknown={wanted!r} and neither min_frequency nor max_categories"
+        words = [word for one in step.categories for word in np.asarray(one).ravel().tolist() if isinstance(word, str)]
+        if any(cells.normal(word) != word for word in words):
+            return "has a category that no cell is: write text in Unicode's form NFC, without white space at its ends"
         return None
     if kind is FunctionTransformer:
         return _reason_of_function(step)

@@ -52,6 +52,8 @@ LEARN = {
     "OneHotEncoder that counts": OneHotEncoder(
         categories=[["north", "south"]], handle_unknown="ignore", min_frequency=3
     ),
+    "OneHotEncoder of blanks": OneHotEncoder(categories=[["north ", "south"]], handle_unknown="ignore"),
+    "OneHotEncoder of another form": OneHotEncoder(categories=[["Sa\u0303o", "south"]], handle_unknown="ignore"),
     "FunctionTransformer": FunctionTransformer(lambda table: table - table.mean(axis=0)),
     "FunctionTransformer of two": FunctionTransformer(np.add),
     "FunctionTransformer of any function": FunctionTransformer(np.frompyfunc(lambda value: value, 1, 1)),
