@@ -164,6 +164,25 @@ def test_the_header_is_shown_as_it_was_read(tmp_path, header):
     assert words in csv_files.header_in_words(written(tmp_path, f"{header}\n10,30\n".encode()), Dialect(**settings))
 
 
+def test_tables_that_pythons_writer_writes_are_read(tmp_path):
+    """With line breaks, quotes and separators in cells, each record by itself: one more moves no other."""
+    generator = np.random.default_rng(5)
+    for trial in range(60):
+        separator, end = ",;\t|"[trial % 4], ("\n", "\r\n")[trial % 2]
+        # A bare CR before LF would be the line's end.
+        quoting = csv.QUOTE_MINIMAL if trial % 2 else csv.QUOTE_ALL
+        letters = np.array([*'ab \u00e9"\n\r', separator, "\r\n"])
+        rows = [["".join(generator.choice(letters, generator.integers(5))) for _ in range(3)] for _ in range(8)]
+        for kept in (rows, rows[:3] + rows[4:]):
+            text = io.StringIO()
+            csv.writer(text, delimiter=separator, lineterminator=end, quoting=quoting).writerows(
+                [["x", "y", "z"], *kept]
+            )
+            path = written(tmp_path, text.getvalue().encode(("utf-8", "utf-16")[trial % 3 == 0]))
+            found = texts(path, Dialect(separator=separator, quoted_line_breaks=True))
+            assert list(map(list, zip(*found.values(), strict=True))) == kept
+
+
 def test_a_stream_is_told_how_its_file_is_written(tmp_path):
     path = written(tmp_path, b"notes\na;b\n1,5;2\n")
     stream = kng.stream(path, ["a"], "b", csv={"separator": ";", "decimal": ",", "header_line": 2})
