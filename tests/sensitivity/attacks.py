@@ -20,7 +20,7 @@ LOSSES = {
     "logistic": (kng.LogisticLoss(), None, (0.0, 1.0)),
     "squared": (kng.SquaredLoss(), (-1.0, 2.0), (-9.0, 9.0)),
     "poisson": (kng.PoissonLoss(), (0.0, 3.0), (0.0, 9.0)),
-    "capped-poisson": (kng.CappedPoissonLoss(limit=1.5), (0.0, 3.0), (0.0, 9.0)),
+    "capped-poisson": (kng.CappedPoissonLoss(limit=5.0), (0.0, 3.0), (0.0, 9.0)),
     "expectile": (kng.ExpectileLoss(tau=0.8), (-1.0, 2.0), (-9.0, 9.0)),
 }
 # One number of coefficients for all, so that a loss is compiled once.
