@@ -136,7 +136,8 @@ def _one_by_one(part: Part) -> list[Part]:
 
 def _regression(mechanism: Any, bounds: kng.Bounds) -> Any:
     """The same, but for smooth losses of many coefficients, which KNG draws in seconds without weights alone."""
-    loss, is_many = mechanism.loss, mechanism.domain.dimension or bounds.dimension or 1
+    loss = mechanism.loss
+    is_many = (None if mechanism.domain is None else mechanism.domain.dimension) or bounds.dimension or 1
     kind = type(mechanism)
     if kind is kng.KNG and is_many > MOST_SMOOTH and not (loss.is_quadratic or loss.is_homogeneous):
         kind = kng.ObjectivePerturbation
