@@ -9,16 +9,14 @@ import numpy as np
 
 import kngjax as kng
 from kngjax.accounting.exact import inward
+from kngjax.data.admission import EMPTY
 from kngjax.data.formulas import Formula
-from kngjax.data.terms import Polynomial
 from kngjax.estimators.analyses import Analysis, Part, bounds_of, of_level
 from kngjax.estimators.centres import middle_of, public_centre
 from kngjax.estimators.responses import Response
 from kngjax.inference.score_laws import SCATTER
-from kngjax.losses.smoothed_quantile import DRAWN_EXACTLY
 from kngjax.mechanisms.parameters import whole_epsilon
-from kngjax.mechanisms.shell_draws import UNITS_A_WIDTH
-from kngjax.samplers.advice import GRADIENTS_UNASKED, MOST_BOXED
+from kngjax.samplers.advice import MOST_BOXED
 
 # Beyond these, coefficients of a basis within [-1, 1] would leave the response's bounds by far.
 _WIDTHS = 1.5
@@ -29,14 +27,15 @@ _LARGEST_LOGARITHM = 10.0
 # poor guesses of the scale: errors are 1.1 times those of the best bandwidth in the geometric mean, and 2.1 times at
 # most.
 _SHRINKAGE = 1.25
-# Up to so many coefficients smooth losses are drawn by KNG at any n·ε, by boxes. Four would take 40 to 140 s of a
-# processor on wages and salaries, where objective perturbation, which is previewed as accurate, takes one.
+# Up to so many coefficients smooth losses are drawn by KNG, by boxes, which end for all records. Four would take 40 to
+# 140 s of a processor on wages and salaries, where objective perturbation, which is previewed as accurate, takes one.
+# From five on KNG searches in the space of gradients, for as long as the records make it: a full set of dummies with an
+# intercept, separated classes, wrong units. So a study takes objective perturbation, which ends soon for all of them.
 MOST_SMOOTH = 3
-# Of the noise that a mechanism is asked for at most.
-_LARGEST_EPSILON = 100.0
-# n·ε·h·4τ(1-τ)/(d²·scale) from which on KNG draws a smoothed quantile loss exactly in some proposals although few
-# records have a level: measured on diamonds by cut, of which the reference has 3 in 100, it takes e^22 at a third.
-_DRAWN_WITH_RARE = 750.0
+# What of ε is spent on a smaller ridge at most: beyond, noise moves what no record tells apart by more than Θ is wide.
+_MOST_ON_RIDGE, _WIDENED = 6.0, 2.0**10
+# And least squares up to so many, beyond which the search depends on how Θ holds the estimate.
+_MOST_SQUARED = 5
 
 
 def quantile_regression(
@@ -61,7 +60,8 @@ def quantile_regression(
         if dimension <= MOST_BOXED:
             kind, loss = kng.KNG, kng.QuantileLoss(level)
         else:
-            kind, loss = _smoothed(level, formula, _count(count), share, adjacency, _scale(scale, response))
+            loss = _smoothed(level, dimension, _count(count), share, _scale(scale, response))
+            kind = kng.ObjectivePerturbation
         parts.append(Part(of_level(level), _made(kind, loss, formula, response, share, adjacency, domain)))
     given = {"adjacency": adjacency, "domain": domain, "scale": scale}
     remake = functools.partial(quantile_regression, formula, response, tau, **given)
@@ -76,22 +76,15 @@ def quantile_regression(
     )
 
 
-def _smoothed(
-    level: float, formula: Formula, count: int, epsilon: float, adjacency: str, scale: float
-) -> tuple[Callable[..., Any], kng.SmoothedQuantileLoss]:
-    """KNG where its exact draws need no wider bandwidth than objective perturbation, which is as accurate there."""
-    dimension = len(formula.design.names)
+def _smoothed(level: float, dimension: int, count: int, epsilon: float, scale: float) -> kng.SmoothedQuantileLoss:
+    """The bandwidth at which what a ridge shrinks and what smoothing moves are about as much."""
     narrow = kng.SmoothedQuantileLoss.public_bandwidth(level, count, dimension, scale)
     # A ridge shrinks by some d²/(hn(e^{ε/2} - 1)), smoothing moves quantiles by some h², outer ones by more: they
     # balance here.
-    outer, gain = 2.0 * math.sqrt(level * (1.0 - level)), math.expm1(min(epsilon, _LARGEST_EPSILON) / 2.0)
-    balanced = max(narrow, scale * outer * math.cbrt(_SHRINKAGE * dimension**2 / (count * gain)))
-    needed = DRAWN_EXACTLY if all(isinstance(term, Polynomial) for term in formula.design.terms) else _DRAWN_WITH_RARE
-    # Few records lie about a line of a high or a low level.
-    drawn = max(narrow, scale * needed * dimension**2 / (count * epsilon * 4.0 * level * (1.0 - level)))
-    if _kind(dimension, count, epsilon, adjacency) is kng.KNG and drawn <= balanced:
-        return kng.KNG, kng.SmoothedQuantileLoss(level, drawn)
-    return kng.ObjectivePerturbation, kng.SmoothedQuantileLoss(level, balanced)
+    outer, gain = 2.0 * math.sqrt(level * (1.0 - level)), math.expm1(min(epsilon / 2.0, _MOST_ON_RIDGE))
+    return kng.SmoothedQuantileLoss(
+        level, max(narrow, scale * outer * math.cbrt(_SHRINKAGE * dimension**2 / (count * gain)))
+    )
 
 
 def linear_regression(
@@ -120,18 +113,13 @@ def linear_regression(
         made = kng.AdaSSP(bounds_of(formula.design, response), epsilon, delta, adjacency)
         return Analysis("linear regression", response, formula.design, (Part(method, made),), formula.text)
     if method == "squared":
-        kind, loss = kng.KNG, kng.SquaredLoss()
+        kind, loss = kng.KNG if dimension <= _MOST_SQUARED else kng.ObjectivePerturbation, kng.SquaredLoss()
     else:
         known = _count(count)
         threshold = kng.PseudoHuberLoss.public_threshold(known, dimension, _scale(scale, response), float(epsilon))
         # Beyond the width of the bounds of y the loss is least squares, and noise alone grows with it.
         threshold = min(threshold, response.ends[1] - response.ends[0])
-        loss = kng.PseudoHuberLoss(threshold)
-        kind = _kind(dimension, known, epsilon, adjacency)
-        # Exact draws of losses that bend within little of the response's width need more records.
-        widths = (response.ends[1] - response.ends[0]) * loss.smooth_score().steepness
-        if dimension > MOST_SMOOTH and known * float(epsilon) < UNITS_A_WIDTH * dimension**2 * widths:
-            kind = kng.ObjectivePerturbation
+        kind, loss = _kind(dimension), kng.PseudoHuberLoss(threshold)
     made = _made(kind, loss, formula, response, epsilon, adjacency, domain)
     given = {"adjacency": adjacency, "domain": domain, "scale": scale}
     return Analysis(
@@ -154,13 +142,10 @@ def logistic_regression(
             f"logistic regression needs the two levels of {response.column!r}, levels={{{response.column!r}: ('no', "
             "'yes')}: coefficients are those of the second one"
         )
-    kind = _kind(len(formula.design.names), count, epsilon, adjacency)
-    size = _LARGEST_LOGARITHM
-    theta = kng.Box(-size, size) if domain is None else domain
-    made = _made(kind, kng.LogisticLoss(), formula, response, epsilon, adjacency, theta)
+    kind = _kind(len(formula.design.names))
+    made = _made(kind, kng.LogisticLoss(), formula, response, epsilon, adjacency, domain)
     parts = (Part("log odds", made),)
-    remake = _remake(logistic_regression, formula, response, adjacency, domain)
-    return Analysis("logistic regression", response, formula.design, parts, formula.text, link="odds", remake=remake)
+    return Analysis("logistic regression", response, formula.design, parts, formula.text, link="odds")
 
 
 def poisson_regression(
@@ -178,14 +163,6 @@ def poisson_regression(
     return Analysis("Poisson regression", response, formula.design, parts, formula.text, link="rate")
 
 
-def _remake(kind: Callable[..., Analysis], *given: Any) -> Callable[..., Analysis] | None:
-    """What makes the same at another n and ε, on which the mechanism depends; None of few coefficients."""
-    formula, response, adjacency, domain = given
-    if len(formula.design.names) <= MOST_SMOOTH:
-        return None
-    return functools.partial(kind, formula, response, adjacency=adjacency, domain=domain)
-
-
 def _made(
     kind: Callable[..., Any],
     loss: Any,
@@ -199,19 +176,33 @@ def _made(
     if loss.score_is_piecewise_constant:
         of_response = response.bounds_of_quantiles
     bounds, dimension = bounds_of(formula.design, response, of_response), len(formula.design.names)
-    theta = domain_of(response, dimension) if domain is None else domain
+    theta = domain
+    if domain is None:
+        is_of_odds = isinstance(loss, kng.LogisticLoss)
+        theta = kng.Box(-_LARGEST_LOGARITHM, _LARGEST_LOGARITHM) if is_of_odds else domain_of(response, dimension)
     if kind is kng.ObjectivePerturbation:
-        return kind(loss, bounds, theta, epsilon, adjacency, centre=public_centre(loss, bounds, dimension))
+        if domain is None and not loss.is_quadratic:
+            theta = _widened(theta, dimension)
+        share = max(0.5, 1.0 - _MOST_ON_RIDGE / float(epsilon))
+        centre = public_centre(loss, bounds, dimension)
+        return kind(loss, bounds, theta, epsilon, adjacency, noise_share=share, centre=centre)
     return kind(loss, bounds, theta, epsilon, adjacency)
 
 
-def _kind(dimension: int, count: int | None, epsilon: Any, adjacency: str) -> Callable[..., Any]:
-    """KNG where `release` draws it exactly in seconds, else objective perturbation. A guess of n serves no draw."""
-    if dimension <= MOST_SMOOTH:
-        return kng.KNG
-    is_public = adjacency == kng.Adjacency.REPLACE.value
-    is_enough = is_public and count is not None and count * float(epsilon) >= GRADIENTS_UNASKED * dimension**2
-    return kng.KNG if is_enough and dimension > MOST_BOXED else kng.ObjectivePerturbation
+def _widened(theta: kng.Box, dimension: int) -> kng.Box:
+    """Θ so wide that hardly anything is projected onto it.
+
+    Where columns add up to one, coefficients may all move together and mean the same: what noise does to that is large,
+    and each by itself moved into Θ would mean something else.
+    """
+    lower, upper = (np.broadcast_to(np.asarray(end, np.float64), (dimension,)) for end in (theta.lower, theta.upper))
+    middle, reach = 0.5 * (lower + upper), 0.5 * _WIDENED * (upper - lower)
+    return kng.Box(middle - reach, middle + reach)
+
+
+def _kind(dimension: int) -> Callable[..., Any]:
+    """What ends soon for all records: KNG of few coefficients, else objective perturbation."""
+    return kng.KNG if dimension <= MOST_SMOOTH else kng.ObjectivePerturbation
 
 
 def domain_of(response: Response, dimension: int) -> kng.Box:
@@ -258,6 +249,8 @@ def _count(count: int | None) -> int:
             "under add_remove the number of records is not public: give a public guess of it, num_records=10_000; a "
             "wrong one costs accuracy, and no privacy"
         )
+    if count < 1:
+        raise ValueError(EMPTY)
     return count
 
 

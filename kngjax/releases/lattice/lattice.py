@@ -34,7 +34,8 @@ from kngjax.samplers.grid.uniforms import Bits
 _ELSE = "Without a sampler release takes what serves, and else says what would"
 
 LARGEST_DIMENSION = 4
-_MOST_RECORDS = 2**19  # for which a draw takes seconds
+# A million take 10 s with two coefficients and 50 s with four, on one core.
+_MOST_RECORDS = 2**22
 MOST_DIGITS = 50  # of the 53 of a float64
 
 
@@ -116,9 +117,8 @@ class Lattice(ShownAsTyped, AbstractModule):
         """
         if mechanism.loss.is_quadratic:
             return True
-        each = dimension // len(_parts(mechanism))
         # Measured (docs/benchmarks.md, `real_tables`); beyond this the box tree in float64 is faster.
-        return num_records is None or num_records <= max(_MOST_RECORDS, 2**22 // 4**each)
+        return num_records is None or num_records <= _MOST_RECORDS
 
     def prepare(self, mechanism: AbstractMechanism, X: Any, y: Any = None) -> Records | ExactSums:
         """What it draws from: records; of a stream or shards, for quadratic losses, their sums on the lattice. Private.
