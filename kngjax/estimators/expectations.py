@@ -12,6 +12,7 @@ from kngjax.estimators.moments import CentredSquares, least_noise_of_variance
 from kngjax.estimators.responses import Response
 from kngjax.inference.previews import LITTLE, MOST_NOISE, rounded_up
 from kngjax.inference.settings import EVEN, Setting
+from kngjax.losses.base import AbstractPredictorLoss
 from kngjax.mechanisms.base import AbstractMechanism
 
 _UNKNOWN_COUNT = (
@@ -22,6 +23,11 @@ _UNKNOWN_COUNT = (
 _WHAT = "the standard deviation of what is added for privacy"
 
 _LEAVE = "Nothing was spent; force=True releases it all the same"
+
+_OPEN_SCATTER = (
+    "not checked: how far responses scatter about the regression is not known; their public bounds, or a guess, "
+    "scale=, would tell"
+)
 
 _WEIGHTED = "checked as if every record had the largest weight: with smaller ones noise is larger, and they are private"
 
@@ -62,7 +68,7 @@ def preview_of(
     `simulate`: as of `kngjax.preview`, or as `design` a frame or a mapping of public or made-up cells in own units.
     """
     is_served = isinstance(analysis.response, Response) and isinstance(part.mechanism, AbstractMechanism)
-    if not count or not is_served:
+    if not count or not is_served or (residual is None and _has_open_scatter(analysis, part)):
         return None
     terms = analysis.design
     if isinstance(design, Mapping) or hasattr(design, "columns"):
@@ -115,6 +121,8 @@ def expect(analysis: Analysis, count: int | None, is_said: bool = True) -> Expec
     if not count:
         return Expectations((None,) * len(parts), warning=_UNKNOWN_COUNT)
     warning = _unclear(analysis, count)
+    if warning is None and any(_has_open_scatter(analysis, part) for part in parts):
+        warning = _OPEN_SCATTER
     previews = [preview_of(analysis, part, count) for part in parts]
     for part, preview in zip(parts, previews, strict=True):
         if preview is None or warning is not None or (why := preview.hopeless) is None:
@@ -215,6 +223,14 @@ def _ways(analysis: Analysis, part: Part, count: int) -> str:
 def _has_width(preview: kng.Preview) -> bool:
     """Whether intervals are expected, or none were asked for, or nobody knows."""
     return preview.width is None or bool(np.all(np.isfinite(preview.width)))
+
+
+def _has_open_scatter(analysis: Analysis, part: Part) -> bool:
+    """Whether nobody said how far the responses of a regression scatter: neither their bounds nor a scale."""
+    loss, bounds = part.mechanism.loss, part.mechanism.bounds
+    if analysis.design is None or analysis.scale is not None or bounds.y_lower is not None:
+        return False
+    return isinstance(loss, AbstractPredictorLoss) and loss.usual_responses(bounds, 2) is None
 
 
 def expecting(analysis: Analysis, count: int | None, is_said: bool = True) -> Analysis:

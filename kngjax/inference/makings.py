@@ -218,7 +218,7 @@ def making_of(
     count = num_records if guess is None else guess
     if covariance is None:
         covariance = Sandwich()
-        if count is not None and serves_groups(mechanism):
+        if count is not None and serves_groups(mechanism) and _has_known_scatter(mechanism):
             covariance = narrowest(mechanism, _with_sums(mechanism, covariance, count), count)
     if isinstance(covariance, Groups):
         return GroupsMaking(mechanism, _number_of_groups(mechanism, covariance, count))
@@ -229,6 +229,12 @@ def making_of(
             f"{f': {OF_MATRICES}' if _are_numbers(covariance) else ''}"
         )
     return _with_sums(mechanism, covariance, count)
+
+
+def _has_known_scatter(mechanism: Any) -> bool:
+    """Whether public facts say how far responses scatter, so that widths can be previewed."""
+    loss, bounds = mechanism.loss, mechanism.bounds
+    return bounds.y_lower is not None or loss.usual_responses(bounds, 2) is not None
 
 
 def _are_numbers(covariance: Any) -> bool:
@@ -300,7 +306,10 @@ def _with_sums(mechanism: Any, covariance: AbstractSums, count: int | None) -> S
     if bandwidth is None and count is not None:
         bounds = mechanism.bounds
         if bounds.y_lower is None:
-            raise ValueError("without bounds of y give a bandwidth, how near responses count: Sandwich(bandwidth=0.5)")
+            raise ValueError(
+                "without bounds of y give a bandwidth, how near responses count, like kngjax.Sandwich(bandwidth=0.5), "
+                "or public bounds of the responses"
+            )
         width = float(bounds.y_upper) - float(bounds.y_lower)
         bandwidth = public_bandwidth(SCATTER * width, count)
     if bandwidth is None and mechanism.adjacency is Adjacency.ADD_REMOVE:

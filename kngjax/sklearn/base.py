@@ -72,6 +72,10 @@ class AbstractPrivateEstimator(BaseEstimator, abc.ABC):
     def _analysis(self, read: Formula, response: Response, count: int | None) -> Analysis:
         """The one release that a fit is. **Arguments:** `count`: n where it is public, or a guess."""
 
+    def _require_bounds(self, response: Response, dimension: int) -> None:
+        """Raises ValueError that names what y lacks, where it lacks something. **Arguments:** `dimension`: d."""
+        return
+
     @abc.abstractmethod
     def _response(self, name: str) -> Response:
         """y, by its public facts."""
@@ -146,7 +150,9 @@ class AbstractPrivateEstimator(BaseEstimator, abc.ABC):
         if is_public and self.num_records is not None:
             raise ValueError("under replace the number of records is that of X: leave num_records out")
         count = table.rows if is_public else self.num_records
-        planned = self._analysis(Formula(text, name, None, design), self._response(name), count)
+        response = self._response(name)
+        self._require_bounds(response, len(design.names))
+        planned = self._analysis(Formula(text, name, None, design), response, count)
         return expecting(planned.forced(self.force), count)
 
     @property

@@ -14,6 +14,7 @@ from kngjax.data.formulas import Formula
 from kngjax.estimators import regressions
 from kngjax.estimators.analyses import Analysis
 from kngjax.estimators.responses import Response
+from kngjax.samplers.advice import MOST_BOXED
 from kngjax.sklearn.base import AbstractPrivateEstimator, ends_of
 from kngjax.sklearn.facts import plain
 from kngjax.sklearn.rowwise import exponentials, predictors
@@ -28,6 +29,10 @@ class AbstractPrivateRegressor(AbstractPrivateEstimator):
 
     def _response(self, name: str) -> Response:
         return Response(name, None, ends_of(self.bounds_y), None, self.missing_y)
+
+    def _require_bounds(self, response: Response, dimension: int) -> None:
+        if response.ends is None:
+            raise ValueError("y needs public bounds in own units, bounds_y=(lower, upper)")
 
     def predict(self, X: Any) -> np.ndarray:
         return self._linear(X)
@@ -107,6 +112,14 @@ class PrivateQuantileRegressor(AbstractPrivateRegressor):
 
     def _response(self, name: str) -> Response:
         return replace(super()._response(name), dither=plain(self.dither))
+
+    def _require_bounds(self, response: Response, dimension: int) -> None:
+        if response.ends is None and (self.domain is None or (dimension > MOST_BOXED and self.scale is None)):
+            scale = " with scale=..., how far y scatters" if dimension > MOST_BOXED else ""
+            raise ValueError(
+                "y needs public bounds in own units, bounds_y=(lower, upper), or in their place "
+                f"domain=kngjax.Box(lower, upper) of the coefficients{scale}"
+            )
 
     def _analysis(self, read: Formula, response: Response, count: int | None) -> Analysis:
         _check_quantile(self.quantile)

@@ -313,3 +313,19 @@ def test_intervals_of_a_study_hold_as_often_as_they_say(covariance, tables):
     shares = np.mean(held, axis=0)
     assert np.all(shares >= 0.95 - 3.0 * np.sqrt(0.95 * 0.05 / tables)), shares
     print(covariance, shares)
+
+
+def test_without_bounds_of_the_response_a_domain_serves_and_a_bandwidth_gives_intervals():
+    """By the plainest calls; what is refused names what serves."""
+    bounds = {"education": (0, 18)}
+    one = kng.Study(PEOPLE, bounds=bounds, adjacency="replace")
+    asked = functools.partial(
+        one.quantile_regression, "wage ~ education", tau=0.5, epsilon=5, domain=kng.Box(-1e4, 1e4)
+    )
+    assert "how far responses scatter about the regression is not known" in asked().expected.warning
+    with pytest.raises(ValueError, match=r"kngjax\.Sandwich\(bandwidth=0\.5\)"):
+        asked(intervals=True)
+    assert isinstance(asked(intervals=kng.Sandwich(bandwidth=200.0)).intervals(), kng.Interval)
+    robust = kng.KNG(kng.PseudoHuberLoss(200.0), kng.Bounds(x=([0.0], [18.0])), kng.Box(-1e4, 1e4), 5.0, "replace")
+    x, y = PEOPLE[["education"]].to_numpy(), PEOPLE["wage"].to_numpy()
+    assert isinstance(kng.release(kng.WithIntervals(robust), x, y).intervals(), kng.Interval)
