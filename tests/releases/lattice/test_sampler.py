@@ -183,8 +183,8 @@ def test_no_number_has_a_private_quantile_under_add_remove():
         assert released_of_none.certificate.assurance == "exact_with_rounding"
 
 
-@pytest.mark.default_cases("1-1048576")
-@pytest.mark.parametrize(("coefficients", "most"), [(1, 2**20), (4, 2**19)])
+@pytest.mark.default_cases("1-4194304")
+@pytest.mark.parametrize(("coefficients", "most"), [(1, 2**22), (4, 2**22)])
 def test_the_default_of_quantile_losses_up_to_so_many_records(coefficients, most):
     features = coefficients - 1
     bounds = kng.Bounds(x=([-1.0] * features, [1.0] * features)) if features else kng.Bounds(y=(-1.0, 1.0))
