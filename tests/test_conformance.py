@@ -5,6 +5,7 @@ A class whose constructor asks for something new fails here until `tests/example
 
 import functools
 import json
+from unittest import mock
 
 import equinox as eqx
 import jax
@@ -12,22 +13,70 @@ import jax.numpy as jnp
 import numpy as np
 import numpyro.distributions as dist
 import pytest
+from scipy import stats
 
 import kngjax as kng
 from kngjax.core import registry
 from kngjax.core.representation import ShownAsTyped
+from kngjax.geometry.abstract_norms import AbstractNorm
+from kngjax.geometry.domains import AbstractDomain
+from kngjax.losses.base import AbstractLoss
+from kngjax.mechanisms.base import AbstractMechanism
 from kngjax.mechanisms.density import AbstractDensityMechanism
 from kngjax.releases.certificate import describe
 from kngjax.releases.debits import in_json
+from kngjax.samplers.base import AbstractSampler
+from tests import laws
 from tests.examples import CLASSES, FEW, KINDS, MANY, PARTS, RECORDS, arguments, bounds, example, of_kinds, records
 from tests.offenders import every_case
 
+# Compiling their draws takes seconds; their laws have tests of their own.
+LONG_TO_COMPILE = {
+    kng.AdaOPS,
+    kng.AdaSSP,
+    kng.ObjectivePerturbation,
+    kng.OutputPerturbation,
+    kng.PosteriorSample,
+    kng.PrivateIRLS,
+}
+mechanisms = pytest.mark.parametrize(
+    "one",
+    [
+        pytest.param(one, marks=[pytest.mark.slow] * (one in LONG_TO_COMPILE), id=name)
+        for name, one in of_kinds("mechanisms")
+    ],
+)
 dimensions = pytest.mark.parametrize("dimension", [MANY, pytest.param(FEW, marks=pytest.mark.slow)])
 
 
 def test_the_registry_has_what_the_package_names():
     for kind in KINDS:
         assert {one.__name__ for (its, _), one in CLASSES.items() if its == kind} == set(registry.names(kind).values())
+
+
+BASES = {
+    "losses": AbstractLoss,
+    "norms": AbstractNorm,
+    "domains": AbstractDomain,
+    "mechanisms": AbstractMechanism,
+    "samplers": AbstractSampler,
+}
+
+
+def test_every_public_class_is_registered_as_what_its_base_class_says():
+    """A class in a new file of its room is in the registry, in jobs and in the tests of this file."""
+    public = [part for name in kng.__all__ if isinstance(part := getattr(kng, name), type)]
+    offenders = []
+    for kind, base in BASES.items():
+        registered = {one for (its, _), one in CLASSES.items() if its == kind} - {kng.Lattice}
+        by_class = {one for one in public if issubclass(one, base)}
+        offenders += [f"{one.__name__} is no {base.__name__}, and stands among {kind}" for one in registered - by_class]
+        offenders += [
+            f"{one.__name__} is one of the {kind}, and kngjax.core.registry does not find its file {one.__module__}: "
+            "see _FILES there"
+            for one in by_class - registered
+        ]
+    assert not offenders
 
 
 @pytest.mark.parametrize("kinds", [PARTS, ("mechanisms",)], ids=["parts", "mechanisms"])
@@ -133,6 +182,104 @@ def test_a_norm_is_one_and_its_ball_holds_its_draws(dimension):
                 assert np.all(sizes > 0)
                 assert np.all(sums <= (sizes + np.roll(sizes, 1)) * (1 + 1e-12))
                 assert np.all(inside <= 1 + 1e-9)
+
+
+@functools.partial(jax.jit, static_argnames="dimension")
+def declared_of_a_norm(norm, matrix, vectors, sides, key, dimension):
+    """What a sensitivity or a law takes from a norm, and lengths that tell of it."""
+    mapped, corners = jax.vmap(norm), jnp.concatenate([jnp.eye(dimension), -jnp.eye(dimension), vectors])
+    within = jnp.clip(corners * 1e6, -1.0, 1.0) * sides[None]
+    draws = norm.draw_from_ball(key, (2000,), dimension)
+    return {
+        "largest_over_box": (norm.largest_over_box(sides), jnp.max(mapped(within))),
+        "largest_over_l2_ball": (
+            norm.largest_over_l2_ball(dimension),
+            jnp.max(mapped(corners / jnp.linalg.norm(corners, axis=1, keepdims=True))),
+        ),
+        "dual": (norm.dual(sides), jnp.max(corners @ sides / mapped(corners))),
+        "largest_quadratic": (
+            norm.largest_quadratic(matrix),
+            jnp.max(jnp.einsum("vi,ij,vj->v", corners, matrix, corners) / mapped(corners) ** 2),
+        ),
+    }, (norm.log_volume(dimension), mapped(draws), draws, mapped(vectors))
+
+
+def why_no_norm(norm, dimension):
+    """What an attack on a norm's sensitivity and on the law of its ball finds."""
+    random = np.random.default_rng(4)
+    vectors, sides = random.uniform(-1.0, 1.0, (4000, dimension)), np.linspace(0.5, 1.5, dimension)
+    root = random.normal(size=(dimension, dimension))
+    compared, (log_volume, lengths, draws, sizes) = jax.tree.map(
+        np.asarray, declared_of_a_norm(norm, root @ root.T, vectors, sides, jax.random.key(2), dimension)
+    )
+    offenders = [
+        f"{name} is {declared:.6g}, and a point has {found:.6g}"
+        for name, (declared, found) in compared.items()
+        if not found <= declared * (1.0 + 1e-9)
+    ]
+    # Of uniform points of the ball ‖v‖^d is uniform.
+    if stats.kstest(lengths**dimension, "uniform").pvalue < 1e-6:
+        offenders.append("draw_from_ball does not draw uniformly")
+    reach = 1.0 / np.max(np.abs(draws))
+    share = np.mean(sizes <= reach) if dimension == FEW else None
+    if share is not None:
+        # The ball of this radius just lies within [-1, 1]^d.
+        expected = float(np.exp(log_volume)) * reach**dimension / 2.0**dimension
+        if abs(share - expected) > 6.0 * np.sqrt(expected / len(vectors)):
+            offenders.append(f"log_volume makes {expected:.3g} of what is {share:.3g}")
+    return offenders
+
+
+def test_what_a_sensitivity_and_a_law_take_from_a_norm_is_attacked():
+    with every_case() as case:
+        for name, one in of_kinds("norms"):
+            with case(name):
+                assert not why_no_norm(example(one, FEW), FEW)
+
+
+class ShortL1(AbstractNorm):
+    """A norm that is wrong in what a sensitivity takes from it, and in its law."""
+
+    def __call__(self, vector):
+        return jnp.sum(jnp.abs(vector))
+
+    def dual(self, vector):
+        return 0.9 * jnp.max(jnp.abs(vector))
+
+    def largest_over_box(self, half_widths):
+        return jnp.max(half_widths)
+
+    def largest_over_l2_ball(self, dimension):
+        return jnp.ones(())
+
+    def draw_from_ball(self, key, shape, dimension):
+        return kng.L1().draw_from_ball(key, shape, dimension) * 0.9
+
+    def log_volume(self, dimension):
+        return kng.L2().log_volume(dimension)
+
+
+def test_a_norm_that_makes_sensitivities_too_small_is_found_out():
+    words = " ".join(why_no_norm(ShortL1(), FEW))
+    for name in ("largest_over_box", "largest_over_l2_ball", "dual", "draw_from_ball", "log_volume"):
+        assert name in words
+
+
+@mechanisms
+def test_the_law_of_each_mechanism_is_as_private_as_it_claims_and_a_tenth_of_its_noise_is_not(one):
+    assert laws.why_not_private(one) is None
+
+
+def test_a_mechanism_with_a_tenth_of_its_noise_or_without_a_row_is_found_out():
+    def bold(epsilon):
+        """Ten times the budget under the claim of `epsilon`."""
+        return make(10.0 * epsilon)
+
+    make, pair = laws.LAWS[kng.KNormMechanism]
+    assert laws.told_apart(bold(1.0), pair, make(1.0).guarantee_for(1)) > 1.0
+    with mock.patch.object(kng.KNormMechanism, "guarantee_for", return_value=make(1.0).guarantee_for(1)):
+        assert "spends at least epsilon" in laws.why_not_private(kng.KNormMechanism, (bold, pair))
+    assert "nothing attacks its law: add a row" in laws.why_not_private(ShortL1)
 
 
 @functools.partial(jax.jit, static_argnames="dimension")

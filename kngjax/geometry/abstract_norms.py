@@ -88,7 +88,7 @@ class AbstractNorm(ShownAsTyped, AbstractModule):
         With P = RR' and r_k the columns of R, v'Pv = Σ_k (r_k'v)² ≤ Σ_k ‖r_k‖_*².
         """
         values, vectors = jnp.linalg.eigh(jnp.asarray(matrix))
-        roots = vectors * jnp.sqrt(jnp.maximum(values, 0.0))
+        roots = vectors * jnp.sqrt(jnp.maximum(values, 0.0))[None, :]
         return jnp.sum(jax.vmap(self.dual)(roots.T) ** 2)
 
     @abc.abstractmethod

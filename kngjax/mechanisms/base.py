@@ -134,16 +134,17 @@ class AbstractMechanism(AbstractPreparation):
         """A public centre of what is released and its public size about it, from which its rounding is made.
 
         Of Θ, or of the bounds of a mean or a quantile, the middle and half of the width; else where a ridge pulls to,
-        and y's largest value over each column's.
+        and y's largest value, 1 without bounds of y, over each column's.
         """
         domain, bounds, towards = getattr(self, "domain", None), self.bounds, getattr(self, "centre", None)
         if domain is not None:
             return np.asarray(domain.interior_point(dimension)), np.asarray(domain.widths(dimension)) / 2
-        if not self.loss.has_response or bounds.x_lower is None:
+        if not self.loss.has_response or (bounds.x_lower is None and bounds.y_lower is not None):
             sides = bounds.features(dimension) if not self.loss.has_response else (bounds.y_lower, bounds.y_upper)
             lower, upper = (np.broadcast_to(np.asarray(side), (dimension,)) for side in sides)
             return lower + (upper - lower) / 2, (upper - lower) / 2
-        largest = np.max(np.abs([np.asarray(side) for side in bounds.features(dimension)]), axis=0)
+        sizes = np.ones((1, dimension)) if bounds.x_lower is None else bounds.features(dimension)
+        largest = np.max(np.abs([np.asarray(side) for side in sizes]), axis=0)
         reach = 1.0 if bounds.y_lower is None else float(gradients.response_radius(bounds))
         return np.zeros(dimension) if towards is None else np.asarray(towards), reach / largest
 
