@@ -145,8 +145,10 @@ def _regression(mechanism: Any, bounds: kng.Bounds) -> Any:
     if kind is not kng.ObjectivePerturbation:
         return kind(*parts, allow_large_epsilon=True)
     # The centre of one that was no objective perturbation is what it would have been.
-    centre = mechanism.centre if type(mechanism) is kind else public_centre(loss, bounds, is_many)
-    return kind(*parts, centre=centre, allow_large_epsilon=True)
+    own = type(mechanism) is kind
+    centre = mechanism.centre if own else public_centre(loss, bounds, is_many)
+    share = float(mechanism.noise_share) if own else 0.5
+    return kind(*parts, noise_share=share, centre=centre, allow_large_epsilon=True)
 
 
 def _least_squares(mechanism: Any, bounds: kng.Bounds) -> Any:
