@@ -118,12 +118,19 @@ _INTERVALS = [
     ("level = 0.9", "level = 95", r"\[intervals\] level: must lie between 0 and 1, like 0\.95, not 95"),
     ("number = 3", "number = 3, level = 0.5", r"intervals: the level is said once"),
     ("intervals = { covar", 'intervals = "groups" # { covar', "intervals: must be a table, like"),
+    ("number = 3 }", "number = 3 }\nnum_records = 900", r"num_records: must be the number .* of each group of by"),
     ("share = 0.4", "share = 0.4\nnum_records = 900", r"num_records: a guess of .* in the table \[study\]"),
     ("number = 3", "number = 3, num_records = 900", r"num_records: a guess of .* in the table \[study\]"),
     ("share = 0.4", "share = 0.4\nnum_records = 0", r"\[intervals\] num_records: must be at least 1"),
     ("share = 0.4", 'share = 0.4\nnum_records = "many"', r"\[intervals\] num_records: must be a whole number"),
 ]
 _MADE_INTERVALS = [
+    ("share = 0.4", "share = 0.001", r'There would be intervals = \{ covariance = "'),
+    (
+        'method = "median"',
+        'method = "quantile_interval"\ntau = 0.5\nby = ["region"]',
+        r"at least, num_records = \.\.\. beside by = \[\.\.\.\]",
+    ),
     ("number = 3", "number = 300", r'300 groups need .*or covariance = "sandwich"'),
 ]
 _SYNTHESIS = [
