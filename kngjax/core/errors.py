@@ -136,8 +136,9 @@ def holding_no_records(
             del refusal
 
     # A traceback shows the name of what was called.
-    called.__code__ = called.__code__.replace(co_name=function.__name__, co_qualname=function.__qualname__)
-    return called
+    shown: Any = called
+    shown.__code__ = shown.__code__.replace(co_name=function.__name__, co_qualname=function.__qualname__)
+    return shown
 
 
 def holders_of_records(kind: type[Kind]) -> type[Kind]:

@@ -30,7 +30,7 @@ def fresh(value: Any) -> Any:
     """
     if type(value) is np.ndarray:
         place = value.__array_interface__["data"]
-        key = place, value.shape, value.strides, value.dtype, value.flags.writeable, jax.config.jax_enable_x64
+        key = place, value.shape, value.strides, value.dtype, value.flags.writeable, jax.config.read("jax_enable_x64")
         view = _VIEWS.get(key)
         if view is None:
             _VIEWS[key] = view = value.view()

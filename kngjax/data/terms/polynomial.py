@@ -105,7 +105,8 @@ class Polynomial(AbstractColumnTerm):
         from kngjax.geometry.feature_hulls import moment_curve
 
         if self.from_zero:
-            return [moment_curve(self.degree, *(end / self._size for end in self._ends), pieces)]
+            lower, upper = (end / self._size for end in self._ends)
+            return [moment_curve(self.degree, lower, upper, pieces)]
         matrix = _in_powers(self.degree, -1.0, 1.0)
         return [matrix[0] + moment_curve(self.degree, -1.0, 1.0, pieces) @ matrix[1:]]
 
