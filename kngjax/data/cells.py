@@ -42,6 +42,7 @@ READING = (
     "text was read in Unicode's form NFC, without white space at its ends; a cell has a level that is text if it has "
     "the same letters, and one that is a number if it has that number"
 )
+_HALF = re.compile("[\ud800-\udfff]")
 _TRUTH = {"true": 1.0, "false": 0.0}
 # Types of numbers whose cells are read one by one in Python.
 _READ_IN_PYTHON = (nw.Decimal, nw.Int128, nw.UInt128)
@@ -196,8 +197,11 @@ def text(cell: Any) -> str | None:
 
 
 def normal(written: str) -> str:
-    """Text in Unicode's normal form NFC, without Unicode's white space at its ends."""
-    return (written if written.isascii() else unicodedata.normalize("NFC", written)).strip(_WHITE_SPACE)
+    """Text in Unicode's normal form NFC, without Unicode's white space at its ends; half of a pair is U+FFFD."""
+    if not written.isascii():
+        # Libraries raise for a half that stands alone, of which one record's text may be.
+        written = unicodedata.normalize("NFC", _HALF.sub("\ufffd", written))
+    return written.strip(_WHITE_SPACE)
 
 
 def _each(values: np.ndarray | list[Any], rule: Callable[[Any], Any], dtype: Any) -> np.ndarray:

@@ -16,11 +16,11 @@ from kngjax.core.errors import UnfitShape
 
 SEPARATORS = (",", ";", "\t", "|", ":", "^", "~")
 _THOUSANDS = (",", ".", " ", "'", "_", "\u2019", "\u00a0", "\u202f", "\u2009")
-# Encodings whose line breaks are the byte of ASCII, and which others call them by; and those of two bytes a unit.
+# Encodings whose line breaks are the byte of ASCII; UTF-16 is read where the file's own mark says so.
 _BYTES = ("utf-8", "latin-1", "cp1250", "cp1251", "cp1252", "cp850", "iso-8859-2", "iso-8859-15", "mac-roman")
 _BYTES += ("gb18030", "shift_jis", "euc-jp", "euc-kr", "big5")
-_UNITS = ("utf-16", "utf-16-le", "utf-16-be")
-ENCODINGS = (*_BYTES, *_UNITS)
+# No encoding that a job names may move the end of the header line: it would tell whether a record is what it names.
+ENCODINGS = (*_BYTES, "utf-16")
 _PLAIN = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 
 
@@ -32,7 +32,6 @@ class Dialect:
     mark between digits in threes, or None. `encoding`: of the letters; UTF-8, and UTF-16 by its mark, need not be said.
     `quoted_line_breaks`: whether a line break within quotes is part of a cell, as in RFC 4180. Then the file must be
     well formed: one quote too many would join the records of other people, so a certificate says that this is assumed.
-    `header_line`: the number of the line that has the names; those before it are no records.
 
     **Raises:** `ValueError` for what none of these can be, and for two marks that are one.
     """
@@ -42,7 +41,6 @@ class Dialect:
     thousands: str | None = None
     encoding: str = "utf-8"
     quoted_line_breaks: bool = False
-    header_line: int = 1
 
     def __post_init__(self) -> None:
         for name, known in (("separator", SEPARATORS), ("decimal", (".", ",")), ("encoding", ENCODINGS)):
@@ -55,9 +53,6 @@ class Dialect:
             raise ValueError(f"thousands: must be another mark than that of decimals, {self.decimal!r}")
         if not isinstance(self.quoted_line_breaks, bool):
             raise ValueError(f"quoted_line_breaks: must be true or false, not {self.quoted_line_breaks!r}")
-        is_whole = isinstance(self.header_line, int) and not isinstance(self.header_line, bool)
-        if not is_whole or self.header_line < 1:
-            raise ValueError(f"header_line: must be a whole number from 1, not {self.header_line!r}")
 
     @property
     def said(self) -> dict[str, Any]:
@@ -102,29 +97,26 @@ class Dialect:
     def codec(self, mark: bytes) -> tuple[str, int]:
         """The name of the encoding for Python, and how many bytes a mark at the start of the file has.
 
-        **Arguments:** `mark`: the file's first bytes, three where it has so many. Raises UnfitShape for UTF-16 of which
-        no mark says the order of its bytes.
+        **Arguments:** `mark`: the file's first bytes, three where it has so many. Raises UnfitShape for UTF-16 without
+        its mark.
         """
         by_mark = {b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}.get(mark[:2])
         if self.encoding in ("utf-8", "utf-16") and by_mark is not None:
             return by_mark, 2
         if self.encoding == "utf-16":
-            raise UnfitShape("encoding: the file has no mark of UTF-16: say 'utf-16-le' or 'utf-16-be'")
+            raise UnfitShape("encoding: the file has no mark of UTF-16: write it with its mark, or as UTF-8")
         if self.encoding == "utf-8":
             return "utf-8", 3 if mark == b"\xef\xbb\xbf" else 0
-        return self.encoding, 2 if by_mark == self.encoding else 0
+        return self.encoding, 0
 
 
-def advice(header: list[str], said: dict[str, Any]) -> str:
-    """Tells which setting may be missing where a header line was read as these names; empty where none is likely.
-
-    **Arguments:** `said`: as of `Dialect`, what was set already.
-    """
+def advice(header: list[str]) -> str:
+    """Tells which setting may be missing where a header line was read as these names; empty where none is likely."""
     text = "".join(header)
     if any("\x00" in name for name in header):
-        return 'The bytes look like UTF-16: say encoding = "utf-16-le" or "utf-16-be".'
-    if header[0].lower() in ("sep=", "sep=;", "sep=|", "sep=\t") or not any(map(str.isalnum, text)):
-        return f"If the names stand in a later line, say header_line = {said.get('header_line', 1) + 1}."
+        return "The bytes look like UTF-16 without its mark: write the file with it, or as UTF-8."
+    if not any(map(str.isalnum, text)):
+        return "If the names stand in a later line, take out those before it."
     if len(header) == 1:
         for mark in (";", "\t", "|", ",", ":", "^", "~"):
             if mark in text:

@@ -2,7 +2,8 @@
 
     lines    end with LF or CR LF; each after the first, the header, is a record, an empty one too
     cells    lie between commas; one with a comma or a quote in it lies in quotes, and its quotes are doubled
-    names    are the cells of the header line, without white space at their ends
+    names    are the cells of the header line, without white space at their ends; the header is the first line, or
+             the second where the first is "sep=" and a mark, as spreadsheets write it
     bytes    are UTF-8, or UTF-16 where the file's mark says so; what is none is U+FFFD, in its own cell
 
 Other separators, marks of numbers and encodings are public settings, a `kngjax.data.csv_dialects.Dialect`. Every cell
@@ -32,6 +33,7 @@ from kngjax.data.columns import Columns
 from kngjax.data.csv_dialects import Dialect, advice
 
 PLAIN = Dialect()
+_HINT = re.compile(r'"?[sS][eE][pP]=.?"?\r?\n?')
 _BLOCK = 2**22
 _RECORDS = 2**16
 
@@ -46,13 +48,13 @@ def header_in_words(path: pathlib.Path, dialect: Dialect = PLAIN) -> str:
 
     In a file without a header line that line is somebody's record.
     """
-    header = _names_of(next(itertools.islice(_records(path, dialect), dialect.header_line - 1, None), None), dialect)
+    header = _names_of(next(_records(path, dialect), None), dialect)
     if header is None:
-        return f"Line {dialect.header_line} of the file is no header that could be read."
+        return "The first line of the file is no header that could be read."
     shown = ", ".join(map(repr, header[:20])) + ", ..." * (len(header) > 20)
     number = "one column" if len(header) == 1 else f"{len(header)} columns"
     lie = f"cells lie between {'commas' if dialect.separator == ',' else repr(dialect.separator)}"
-    return f"The header was read as {number}, {shown}: {lie}. {advice(header, dialect.said)}".rstrip()
+    return f"The header was read as {number}, {shown}: {lie}. {advice(header)}".rstrip()
 
 
 def table(path: pathlib.Path, dialect: Dialect = PLAIN, as_written: Sequence[str] = ()) -> Columns:
@@ -104,7 +106,7 @@ def numbers(path: pathlib.Path, wanted: Sequence[str], dialect: Dialect = PLAIN)
         return
     with path.open("rb") as file:
         file.seek(length)
-        for _ in range(dialect.header_line):
+        if _is_hint(file.readline().decode("utf-8", "replace")):
             file.readline()
         while block := file.read(_BLOCK):
             block += file.readline()
@@ -114,7 +116,7 @@ def numbers(path: pathlib.Path, wanted: Sequence[str], dialect: Dialect = PLAIN)
 
 def has_no_rows(path: pathlib.Path, dialect: Dialect = PLAIN) -> bool:
     """Whether nothing comes after the header line."""
-    return next(itertools.islice(_records(path, dialect), dialect.header_line, None), None) is None
+    return next(itertools.islice(_records(path, dialect), 1, None), None) is None
 
 
 def _mark(path: pathlib.Path) -> bytes:
@@ -122,8 +124,21 @@ def _mark(path: pathlib.Path) -> bytes:
         return file.read(3)
 
 
+def _is_hint(line: str) -> bool:
+    """Whether the first line of a file is one that spreadsheets write before the header: sep=;"""
+    return _HINT.fullmatch(line) is not None
+
+
 def _lines(path: pathlib.Path, dialect: Dialect) -> Iterator[str]:
-    """The lines of a file with their ends, each decoded by itself."""
+    """The lines of a file with their ends, each decoded by itself, the header first."""
+    lines = _decoded(path, dialect)
+    first = next(lines, None)
+    if first is not None and not _is_hint(first):
+        yield first
+    yield from lines
+
+
+def _decoded(path: pathlib.Path, dialect: Dialect) -> Iterator[str]:
     codec, length = dialect.codec(_mark(path))
     if codec.startswith("utf-16"):
         # By units of two bytes: no part of another letter is a line's end, and what is no letter ends with its unit.
@@ -143,8 +158,6 @@ def _records(path: pathlib.Path, dialect: Dialect) -> Iterator[str]:
     if not dialect.quoted_line_breaks:
         yield from lines
         return
-    # What stands before the header line is no record, and its quotes close nothing.
-    yield from itertools.islice(lines, dialect.header_line - 1)
     parts: list[str] = []
     is_open = False
     for line in lines:
@@ -162,8 +175,8 @@ def _is_odd(record: str) -> bool:
 
 
 def _header(records: Iterator[str], dialect: Dialect) -> list[str]:
-    """The names, once the lines before them are gone, and their own."""
-    header = _names_of(next(itertools.islice(records, dialect.header_line - 1, None), None), dialect)
+    """The names, once their line is gone."""
+    header = _names_of(next(records, None), dialect)
     if header is None:
         raise ValueError("there is no header line, or it cannot be read")
     return header

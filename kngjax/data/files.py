@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from kngjax.core.errors import INTERRUPTIONS, UnfitShape, UnfitType
+from kngjax.core.errors import UnfitShape, UnfitType, raise_from_outside
 from kngjax.data import csv_files
 from kngjax.data.columns import opened
 
@@ -63,9 +63,8 @@ def read(path: pathlib.Path, dialect: csv_files.Dialect = csv_files.PLAIN, as_wr
     except UnfitShape as error:
         # Of the file's mark and of settings alone.
         refusal = f"the file of data {path}: {error}"
-    except INTERRUPTIONS:
-        raise
-    except BaseException:
+    except BaseException as error:
+        raise_from_outside(error)
         refusal = f"the file of data {path} cannot be read as {kind}"
     # Outside of the handler: the readers quote what they could not read, which is private.
     raise ValueError(refusal)

@@ -11,7 +11,7 @@ from typing import Any
 
 import narwhals as nw
 
-from kngjax.core.errors import INTERRUPTIONS, UnfitShape, UnfitType
+from kngjax.core.errors import UnfitShape, UnfitType, raise_from_outside
 from kngjax.core.owner_only import OwnerOnly
 from kngjax.data.csv_dialects import Dialect
 from kngjax.data.csv_files import PLAIN
@@ -158,7 +158,7 @@ def stream(
     - `response`: the name of y's column; None where the model has no response, or for pairs.
     - `chunk`: the number of rows of a chunk, for sources that are not in chunks already.
     - `csv`: of a CSV file how it is written, as [data] of a job says it: {"separator": ";", "decimal": ","}, with
-        `thousands`, `encoding` and `header_line`. A record is a line: text with line breaks is read into a frame.
+        `thousands` and `encoding`. A record is a line: text with line breaks is read into a frame.
 
     Raises FileNotFoundError, ImportError for files without pyarrow, TypeError and ValueError for what cannot be read in
     chunks; the data themselves are looked at in `prepare`.
@@ -251,9 +251,8 @@ def _prefetch(source: Iterator[Any]) -> Generator[Any, None, None]:
 def _read(step: Callable[[], Any]) -> Any:
     try:
         return step()
-    except INTERRUPTIONS:
-        raise
     except BaseException as error:
+        raise_from_outside(error)
         failure = type(error).__name__
     # Outside of the handler, so that the reader's own message is not chained to this one.
     raise ValueError(

@@ -11,7 +11,7 @@ import numpy as np
 
 import kngjax as kng
 from kngjax.accounting.kinds import Kind
-from kngjax.core.errors import UNREADABLE, UnfitShape, UnfitType
+from kngjax.core.errors import UNREADABLE, UnfitShape, UnfitType, raise_from_outside
 from kngjax.data import dates
 from kngjax.data.admission import EMPTY, Facts
 from kngjax.data.columns import Columns, opened
@@ -330,7 +330,8 @@ def table_of(frame: Any) -> Any:
         return frame
     try:
         table = nw.from_native(frame, eager_only=True, pass_through=True)
-    except Exception:
+    except Exception as error:
+        raise_from_outside(error)
         # The words of other packages may tell a frame's own names.
         raise UnfitType(UNREADABLE) from None
     if not isinstance(table, nw.DataFrame):

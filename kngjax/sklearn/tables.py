@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.exceptions import DataConversionWarning
 
 import kngjax as kng
-from kngjax.core.errors import UNREADABLE, UnfitShape, UnfitType
+from kngjax.core.errors import UNREADABLE, UnfitShape, UnfitType, raise_from_outside
 from kngjax.data import admission
 from kngjax.data.columns import Columns
 from kngjax.data.terms import Categorical, Design, Polynomial
@@ -128,7 +128,8 @@ def _is_of_numbers(column: Any) -> bool:
 def _native(X: Any) -> Any:
     try:
         return nw.from_native(X, allow_series=True, pass_through=True)
-    except Exception:
+    except Exception as error:
+        raise_from_outside(error)
         # The words of other packages may tell a frame's own names.
         raise UnfitType(UNREADABLE) from None
 
@@ -140,7 +141,8 @@ def _array(values: Any) -> Any:
         return values
     try:
         return np.asarray(values)
-    except Exception:
+    except Exception as error:
+        raise_from_outside(error)
         raise UnfitType(UNREADABLE) from None
 
 

@@ -244,3 +244,10 @@ def test_text_that_is_no_utf8_is_no_number_in_its_own_cell_alone(kind):
     column = pd.Series(pd.arrays.ArrowExtensionArray(pa.chunked_array([text]))) if kind == "pandas" else text
     np.testing.assert_array_equal(cells.numbers(column), [1.0, 2.0, math.nan, math.nan])
     np.testing.assert_array_equal(cells.levels(column, ("x", "2")), [-1, 1, -1, 0])
+
+
+def test_half_of_a_pair_is_the_letter_for_what_is_none():
+    """Of which one record's text may be: Arrow, pandas and polars raise for a half that stands alone."""
+    assert cells.text("a\ud800") == "a\ufffd"
+    assert cells.texts(["\udfff", "\U0001f600"]) == ["\ufffd", "\U0001f600"]
+    assert cells.levels(["\ud800", "1"], ("1", "\ufffd")).tolist() == [1, 0]
