@@ -71,8 +71,9 @@ def planned_for(config: Declared, frame: Any) -> AbstractPlanned:
             analysis.check(frame)
     except (UnfitShape, UnfitType) as error:
         raise type(error)(f"{config.path}: {error}") from None
-    for step in made.steps:
-        _of_sampler(config, functools.partial(step.certificates, count or 0))
+    with telling(*_dialect(config).assumptions):
+        for step in made.steps:
+            _of_sampler(config, functools.partial(step.certificates, count or 0))
     return made
 
 
@@ -115,8 +116,9 @@ def foreseen(config: Declared, num_records: int | None, ledger: kng.Ledger | Non
     **Returns** the text, and whether the ledger, if there is one, allows all. Raises as `planned`.
     """
     count, made = num_records or 0, planned(config, num_records)
-    lines, steps = _of_sampler(config, functools.partial(made.lines, count)), made.steps
-    lines += ["", f"All together: {in_words(together(steps, count))}"]
+    with telling(*_dialect(config).assumptions):
+        lines, steps = _of_sampler(config, functools.partial(made.lines, count)), made.steps
+        lines += ["", f"All together: {in_words(together(steps, count))}"]
     if ledger is None:
         return "\n".join([*lines, "No ledger is named."]), True
     costs = [step.owed(count) for step in steps]

@@ -178,11 +178,23 @@ def _code(handler: Any) -> types.CodeType | None:
     return code if isinstance(code, types.CodeType) else None
 
 
+class _WhileInside(type):
+    """Makes a kind of warnings that every kind belongs to while a thread is in `_silence`, and none else."""
+
+    def __subclasscheck__(cls, kind: type) -> bool:
+        return _silence.is_used
+
+
+class _Any(Warning, metaclass=_WhileInside):
+    """Stands for every kind of warnings while a thread is in `_silence`."""
+
+
 class _Silence:
     """Silences the warnings of this process while any thread is in it.
 
     `warnings.catch_warnings` restores what was there when it began, also while other threads compute. This puts one
-    filter before all others whenever a thread enters, and takes that one away when the last thread leaves.
+    filter before all others whenever a thread enters, and takes that one away when the last thread leaves. Filters that
+    another thread restores meanwhile have one that was there from the beginning, which silences nothing at other times.
     """
 
     def __init__(self) -> None:
@@ -190,6 +202,12 @@ class _Silence:
         self._inside = 0
         self._filter = ("ignore", None, Warning, None, 0)
         self._lists: list[Any] = []
+        self.from_the_beginning = ("ignore", None, _Any, None, 0)
+
+    @property
+    def is_used(self) -> bool:
+        """Whether any thread is in it."""
+        return self._inside > 0
 
     @contextmanager
     def __call__(self) -> Iterator[None]:
@@ -212,6 +230,8 @@ class _Silence:
 
 
 _silence = _Silence()
+_filters: Any = warnings.filters
+_filters.insert(0, _silence.from_the_beginning)
 
 
 def run_telling_refusals(step: Callable[[], Any]) -> tuple[Any, Exception | None]:

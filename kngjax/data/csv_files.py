@@ -83,9 +83,10 @@ def table(path: pathlib.Path, dialect: Dialect = PLAIN, as_written: Sequence[str
 
     def opened() -> Columns:
         if odd:
+            advice = ": if line breaks stand within quotes, say quoted_line_breaks = true"
             raise ValueError(
-                f"{len(odd)} of {len(rows)} lines have an odd number of quotes, record {odd[0] + 1} first: if line "
-                "breaks stand within quotes, say quoted_line_breaks = true"
+                f"{len(odd)} of {len(rows)} lines have an odd number of quotes, record {odd[0] + 1} first"
+                + advice * (not dialect.quoted_line_breaks)
             )
         return made
 

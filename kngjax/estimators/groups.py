@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, Generic, TypeVar
 
+import numpy as np
+
 import kngjax as kng
 from kngjax.accounting.exact import exactly, inward, with_both_orders
 from kngjax.core.errors import holding_no_records
@@ -55,6 +57,7 @@ class Groups(Generic[Outcome]):
     def __dir__(self) -> list[str]:
         return sorted({*super().__dir__(), *(name for name in dir(self._kind) if not name.startswith("_"))})
 
+    @holding_no_records
     def __getattr__(self, name: str) -> Callable[..., Outcome]:
         method = None if name.startswith("_") else getattr(self._kind, name, None)
         if not callable(method):
@@ -108,11 +111,21 @@ def _counts(grouping: Grouping, whole: int | None, given: int | Mapping[Any, int
     keys = [group[0] if len(group) == 1 else group for group in groups]
     if isinstance(given, Mapping):
         if set(given) != set(keys):
-            raise ValueError(f"num_records must have a number for each group, {keys}, and no other")
-        return [given[key] for key in keys]
+            raise ValueError(f"by(num_records=) must have a number for each group, {keys}, and no other")
+        return [_said(given[key]) for key in keys]
     if given is None and whole is not None:
         given = max(whole // len(groups), 1)
-    return [given] * len(groups)
+    return [None if given is None else _said(given)] * len(groups)
+
+
+def _said(count: Any) -> int:
+    """A number of records that is said of a group; raises ValueError for what is no whole number from 1."""
+    if isinstance(count, bool | np.bool_) or not isinstance(count, int | np.integer) or count < 1:
+        raise ValueError(
+            f"by(num_records=) must be whole numbers of at least 1, not {count!r}: of noisy counts take "
+            "counts.clip(lower=1)"
+        )
+    return int(count)
 
 
 class _OfOneGroup(AbstractAnalyses[Any, Any, Any, Any, Any]):

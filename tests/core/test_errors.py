@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import kngjax as kng
+from kngjax.core import errors
 from kngjax.core.errors import bare, holding_no_records, is_from_outside, run_hiding_errors, run_telling_refusals
 from tests.held_by_errors import records_held
 from tests.offenders import every_case
@@ -166,3 +167,21 @@ def test_no_filter_of_warnings_stays():
     assert warnings.filters[1:] == before
     copied.__exit__(None, None, None)
     assert warnings.filters == before
+
+
+def test_filters_that_another_thread_restores_are_silent_too():
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        # Pytest's own filters stand before those of a user's process.
+        warnings.filters.insert(0, errors._silence.from_the_beginning)
+        others = warnings.catch_warnings()
+        others.__enter__()
+
+        def work():
+            others.__exit__(None, None, None)
+            warnings.warn("0.98 is large", RuntimeWarning, stacklevel=1)
+
+        run_hiding_errors(work)
+        assert not heard
+        warnings.warn("heard again", RuntimeWarning, stacklevel=1)
+    assert [str(one.message) for one in heard] == ["heard again"]

@@ -206,3 +206,9 @@ def test_groups_without_intervals_say_how_they_are_asked_for():
     with pytest.raises(AttributeError, match="second release"):
         mean.conf_int()
     assert "interval" not in dict(lines.summary().rows())
+
+
+@pytest.mark.parametrize("count", [0, -3, True])
+def test_what_is_said_of_groups_is_a_whole_number(count):
+    with pytest.raises(ValueError, match=r"by\(num_records=\) must be whole numbers of at least 1.*clip\(lower=1\)"):
+        study(PEOPLE).by("region", num_records=count)
