@@ -131,9 +131,7 @@ class AbstractAnalyses(AbstractTabulations[Tabled, Summed], Generic[Regressed, E
     ) -> Regressed:
         """The logarithm of the odds of the response's second level. **Arguments:** as `quantile_regression`."""
         facts = self.facts
-        made = regressions.logistic_regression(
-            *facts.read(formula), epsilon, facts.adjacency.value, facts.count, domain
-        )
+        made = regressions.logistic_regression(*facts.read(formula), epsilon, facts.adjacency.value, domain)
         return self._carry_out(with_intervals(made, intervals, facts).forced(force), RegressionResults.of)
 
     @_not_called(exposure=_RATES, offset=f"of the logarithm of an exposure, {_RATES}")
@@ -146,7 +144,7 @@ class AbstractAnalyses(AbstractTabulations[Tabled, Summed], Generic[Regressed, E
         Σ e(exp(x'θ) - (c/e)x'θ) = Σ exp(x'θ + log e) - c x'θ, the same loss.
         """
         facts = self.facts
-        made = regressions.poisson_regression(*facts.read(formula), epsilon, facts.adjacency.value, facts.count, domain)
+        made = regressions.poisson_regression(*facts.read(formula), epsilon, facts.adjacency.value, domain)
         return self._carry_out(with_intervals(made, intervals, facts).forced(force), RegressionResults.of)
 
     def mean(self, column: str, *, epsilon: Any, force: bool = False) -> Estimated:

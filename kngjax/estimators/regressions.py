@@ -31,7 +31,7 @@ _SHRINKAGE = 1.25
 # 140 s of a processor on wages and salaries, where objective perturbation, which is previewed as accurate, takes one.
 # From five on KNG searches in the space of gradients, for as long as the records make it: a full set of dummies with an
 # intercept, separated classes, wrong units. So a study takes objective perturbation, which ends soon for all of them.
-MOST_SMOOTH = 3
+_MOST_SMOOTH = 3
 # What of ε is spent on a smaller ridge at most: beyond, noise moves what no record tells apart by more than Θ is wide.
 _MOST_ON_RIDGE, _WIDENED = 6.0, 2.0**10
 # And least squares up to so many, beyond which the search depends on how Θ holds the estimate.
@@ -134,7 +134,7 @@ def linear_regression(
 
 
 def logistic_regression(
-    formula: Formula, response: Response, epsilon: Any, adjacency: str, count: int | None, domain: Any = None
+    formula: Formula, response: Response, epsilon: Any, adjacency: str, domain: Any = None
 ) -> Analysis:
     """Of a response of two levels: the logarithm of the odds of the second one."""
     if response.levels is None:
@@ -149,7 +149,7 @@ def logistic_regression(
 
 
 def poisson_regression(
-    formula: Formula, response: Response, epsilon: Any, adjacency: str, count: int | None, domain: Any = None
+    formula: Formula, response: Response, epsilon: Any, adjacency: str, domain: Any = None
 ) -> Analysis:
     """Of a response of counts: the logarithm of their mean."""
     refuse_levels(response, "Poisson regression")
@@ -202,7 +202,7 @@ def _widened(theta: kng.Box, dimension: int) -> kng.Box:
 
 def _kind(dimension: int) -> Callable[..., Any]:
     """What ends soon for all records: KNG of few coefficients, else objective perturbation."""
-    return kng.KNG if dimension <= MOST_SMOOTH else kng.ObjectivePerturbation
+    return kng.KNG if dimension <= _MOST_SMOOTH else kng.ObjectivePerturbation
 
 
 def domain_of(response: Response, dimension: int) -> kng.Box:

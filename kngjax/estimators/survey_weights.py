@@ -12,9 +12,8 @@ from kngjax.core.errors import UnfitShape, UnfitType
 from kngjax.data import cells
 from kngjax.data.columns import Columns
 from kngjax.estimators.analyses import Analysis, Part
-from kngjax.estimators.centres import public_centre
 from kngjax.estimators.moments import CentredSquares, names_of_sums
-from kngjax.estimators.regressions import MOST_SMOOTH, equal_parts
+from kngjax.estimators.regressions import equal_parts
 
 
 @dataclasses.dataclass(frozen=True)
@@ -135,20 +134,12 @@ def _one_by_one(part: Part) -> list[Part]:
 
 
 def _regression(mechanism: Any, bounds: kng.Bounds) -> Any:
-    """The same, but for smooth losses of many coefficients, which KNG draws in seconds without weights alone."""
-    loss = mechanism.loss
-    is_many = (None if mechanism.domain is None else mechanism.domain.dimension) or bounds.dimension or 1
-    kind = type(mechanism)
-    if kind is kng.KNG and is_many > MOST_SMOOTH and not (loss.is_quadratic or loss.is_homogeneous):
-        kind = kng.ObjectivePerturbation
-    parts = (loss, bounds, mechanism.domain, mechanism.epsilon, mechanism.adjacency)
-    if kind is not kng.ObjectivePerturbation:
-        return kind(*parts, allow_large_epsilon=True)
-    # The centre of one that was no objective perturbation is what it would have been.
-    own = type(mechanism) is kind
-    centre = mechanism.centre if own else public_centre(loss, bounds, is_many)
-    share = float(mechanism.noise_share) if own else 0.5
-    return kind(*parts, noise_share=share, centre=centre, allow_large_epsilon=True)
+    """The same mechanism, of Σ w ρ(x'θ, y): studies choose it by the number of coefficients alone."""
+    parts = mechanism.loss, bounds, mechanism.domain, mechanism.epsilon, mechanism.adjacency
+    if isinstance(mechanism, kng.KNG):
+        return kng.KNG(*parts, allow_large_epsilon=True)
+    own = {"noise_share": float(mechanism.noise_share), "centre": mechanism.centre}
+    return kng.ObjectivePerturbation(*parts, **own, allow_large_epsilon=True)
 
 
 def _least_squares(mechanism: Any, bounds: kng.Bounds) -> Any:

@@ -125,7 +125,7 @@ def _interval_contradictions(
         lowest, highest = (float(end) for end in loss.score_interval((-np.inf, np.inf), None))
         if not (
             lowest - _ROUNDING * (1.0 + abs(lowest)) <= scores.min()
-            and scores.max() <= highest + 1e-9 * (1.0 + abs(highest))
+            and scores.max() <= highest + _ROUNDING * (1.0 + abs(highest))
         ):
             found.setdefault("everywhere", "score_interval for every predictor and response does not hold the score")
     yield from found.values()

@@ -264,7 +264,7 @@ class PrivatePoissonRegressor(AbstractPrivateRegressor):
         self.force = force
 
     def _analysis(self, read: Formula, response: Response, count: int | None) -> Analysis:
-        return regressions.poisson_regression(read, response, self.epsilon, self.adjacency, count, self.domain)
+        return regressions.poisson_regression(read, response, self.epsilon, self.adjacency, self.domain)
 
     def predict(self, X: Any) -> np.ndarray:
         return np.exp(self._linear(X))
