@@ -33,7 +33,10 @@ class Dialect:
     `quoted_line_breaks`: whether a line break within quotes is part of a cell, as in RFC 4180. Then the file must be
     well formed: one quote too many would join the records of other people, so a certificate says that this is assumed.
 
-    **Raises:** `ValueError` for what none of these can be, and for two marks that are one.
+    `separator` may be one of the marks of numbers, as "," beside `decimal=","`: cells that hold that mark are quoted
+    then, or else the line has more cells than names.
+
+    **Raises:** `ValueError` for what none of these can be, and where `decimal` and `thousands` are one mark.
     """
 
     separator: str = ","

@@ -14,7 +14,9 @@ make of data looks at all records, as centring and the levels of a category do. 
     a:b, a*b, a/b   products of these, and products with what they are made of
     0 + a, a - 1    without an intercept, where a category then has a coefficient for each level
 
-Columns span what they span in R, patsy and formulaic (`kngjax.data.codings`); a threshold is a number, 0 or 1, as in
+Columns span what they span in R, patsy and formulaic (`kngjax.data.codings`), but for products of `poly` and `bs`
+without their margins, as `r:poly(x, 2)` or `bs(x, knots=[3])/s` where no term is `r` or `s`: theirs are counted from a
+mean or the least number of the data, and these from zero or the lower bound. A threshold is a number, 0 or 1, as in
 formulaic. A column of any name is written between backticks.
 """
 

@@ -74,6 +74,26 @@ def test_columns_span_what_those_of_formulaic_span(seed):
     assert compared > 10
 
 
+@pytest.mark.parametrize("function", ["poly(x, 2)", "bs(x, knots=[3])"])
+@pytest.mark.parametrize(
+    ("right", "is_same"),
+    [
+        ("{}", True),
+        ("a*{}", True),
+        ("a + a:{}", True),
+        ("a/{}", True),
+        ("z + z:{}", True),
+        ("a:{}", False),
+        ("{}/a", False),
+        ("z:{}", False),
+    ],
+)
+def test_functions_that_theirs_count_from_the_data_span_the_same_beside_their_margins(right, is_same, function):
+    ours, theirs = of_kngjax(right.format(function))[1], of_formulaic(right.format(function))
+    assert rank(ours) == ours.shape[1] == rank(theirs)
+    assert (rank(np.hstack([ours, theirs])) == rank(ours)) is is_same
+
+
 @pytest.mark.parametrize(
     ("right", "names"),
     [

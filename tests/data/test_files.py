@@ -121,6 +121,12 @@ def test_what_no_file_can_be_is_refused(settings, words):
         Dialect(**settings)
 
 
+@pytest.mark.parametrize("settings", [{"decimal": ","}, {"thousands": ","}], ids=str)
+def test_a_mark_of_numbers_may_lie_between_cells_too_where_cells_that_hold_it_are_quoted(tmp_path, settings):
+    path = written(tmp_path, b'wage,age\n"1,250",40\n7,41\n')
+    assert numbers(path, "wage", **settings) == [1.25 if "decimal" in settings else 1250.0, 7.0]
+
+
 CUT = ['"1,2', '1,"2', '"1\n2",3', '""",2', '1,4"2', '1,"one\n2,3\nend"']
 
 
