@@ -1,4 +1,4 @@
-"""Which mechanism serves a regression, by public facts alone: the number of coefficients, n where it is public, ε."""
+"""Which mechanism serves a regression, by its number of coefficients alone, and with which loss, by n and ε too."""
 
 import functools
 import math
@@ -48,7 +48,7 @@ def quantile_regression(
     domain: Any = None,
     scale: float | None = None,
 ) -> Analysis:
-    """Of each level τ. With up to four coefficients KNG with the quantile loss; with more a smoothed quantile loss.
+    """Of each level τ. Up to four coefficients KNG; with more objective perturbation, with a smoothed quantile loss.
 
     **Arguments:** all public. `count`: n, or a guess of it under add_remove. `scale`: how far responses scatter about
     the regression, a public guess, for the bandwidth; a tenth of the width of their bounds if it is left out.

@@ -69,7 +69,7 @@ class AbstractPrivateRegressor(AbstractPrivateEstimator):
 class PrivateQuantileRegressor(AbstractPrivateRegressor):
     """Quantile regression under ε-differential privacy: the τ-quantile of y is linear in X.
 
-    KNG with the quantile loss up to four coefficients, then a smoothed quantile loss.
+    KNG with the quantile loss up to four coefficients, then objective perturbation with a smoothed quantile loss.
 
     **Arguments:** `quantile`: τ in (0, 1). `scale`: of five and more coefficients, how far responses scatter about the
     regression, a public guess. `dither`: of up to four, the unit that y was rounded to, for uniform noise of this width
@@ -136,7 +136,9 @@ class PrivateQuantileRegressor(AbstractPrivateRegressor):
 
 
 class PrivateLinearRegressor(AbstractPrivateRegressor):
-    """Least squares: ε-DP by KNG with the squared loss; with a δ (ε, δ)-DP by `kngjax.AdaSSP`, from noisy sums.
+    """Least squares: ε-DP by KNG, or objective perturbation; with a δ (ε, δ)-DP by `kngjax.AdaSSP`, from noisy sums.
+
+    KNG up to five coefficients.
 
     **Arguments:** `delta`: δ, or None for pure ε. Others as of `AbstractPrivateRegressor`; `bounds_y` is needed;
     `domain` is for pure ε alone.
