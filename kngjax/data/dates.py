@@ -9,6 +9,7 @@ A column's type must be one of dates, or one whose cells are read one by one. No
 """
 
 import datetime
+import functools
 import importlib
 import re
 from collections.abc import Collection, Mapping
@@ -36,9 +37,35 @@ def is_date(value: Any) -> bool:
     return isinstance(value, datetime.date | np.datetime64)
 
 
+def plain(value: Any) -> Any:
+    """A public number of NumPy as Python's, which JSON has; NumPy's dates and any other value unchanged."""
+    return value.item() if isinstance(value, np.generic) and not is_date(value) else value
+
+
 def in_days(value: Any) -> Any:
     """A public date as days since 1970-01-01; any other value unchanged."""
     return days(value) if is_date(value) else value
+
+
+def code_in_days(code: Any) -> Any:
+    """A public code of a column of dates as days, whether it is a date or written as one; a number unchanged.
+
+    What is no date becomes NaN, which no code may be.
+    """
+    return code if isinstance(code, int | float) else days(code)
+
+
+def written(number: float | int) -> str | None:
+    """The shortest text that `days` reads as this number, like 2020-01-31; None where no text is."""
+    for in_a_day, shown in ((1, 10), (1440, 16), (86_400, 19), (_A_DAY["us"], 26)):
+        try:
+            passed = datetime.timedelta(microseconds=round(number * in_a_day) * (_A_DAY["us"] // in_a_day))
+            text = (datetime.datetime(1970, 1, 1) + passed).isoformat(timespec="microseconds")[:shown]
+        except (ValueError, OverflowError):  # NaN, or a year that has no four digits
+            return None
+        if days(text) == number:
+            return text
+    return None
 
 
 def dated(bounds: Mapping[str, Any]) -> tuple[str, ...]:
@@ -83,8 +110,12 @@ def with_days(table: Any, names: Collection[str]) -> Any:
     if unfit := [name for name in own if not _holds_dates(table[name])]:
         raise UnfitType(f"the bounds of column {unfit[0]!r} are dates, and its type holds none")
 
+    @functools.cache
+    def days_of(name: str) -> Float[np.ndarray, " records"]:
+        return numbers(table[name])
+
     def column_of(name: str) -> Any:
-        return numbers(table[name]) if name in own else table[name]
+        return days_of(name) if name in own else table[name]
 
     return Columns(tuple(table.columns), len(table), column_of) if own else table
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float
 
-from kngjax.data import cells
+from kngjax.data import cells, dates
 from kngjax.data.columns import Columns
 
 DROP = "drop"
@@ -84,11 +84,18 @@ def fill_missing(
     return columns, drop
 
 
-def codes_by_column(given: Any, missing: Any, levels: Mapping[str, Sequence[Any]], known: Collection[str]) -> Codes:
-    """The codes of each column, numbers of NumPy as Python's; empty without any.
+def codes_by_column(
+    given: Any,
+    missing: Any,
+    levels: Mapping[str, Sequence[Any]],
+    known: Collection[str],
+    of_dates: Collection[str] = (),
+) -> Codes:
+    """The codes of each column, numbers of NumPy as Python's, dates as days; empty without any.
 
     **Arguments:** all public. `given`: by column one code or several, numbers or text. `missing`: the policies, as
-    `Study` takes them. `levels`: those that were declared. `known`: the columns with bounds or levels. Raises TypeError
+    `Study` takes them. `levels`: those that were declared. `known`: the columns with bounds or levels. `of_dates`:
+    those whose bounds were dates: codes are dates, text that writes one, or numbers of days. Raises TypeError
     for what are no codes; ValueError for other columns, for a code that is a declared level, and for a column without a
     policy, of which every release with such a cell would fail.
     """
@@ -103,7 +110,14 @@ def codes_by_column(given: Any, missing: Any, levels: Mapping[str, Sequence[Any]
     found = {}
     for name, several in given.items():
         listed = list(several) if isinstance(several, list | tuple | set | frozenset | np.ndarray) else [several]
-        own = tuple(one.item() if isinstance(one, np.generic) else one for one in listed)
+        own = tuple(dates.plain(one) for one in listed)
+        if name in of_dates:
+            own = tuple(map(dates.code_in_days, own))
+            if any(code != code for code in own):
+                raise TypeError(
+                    f"missing_codes of column {name!r}, whose bounds are dates, must be dates, like '2020-01-31', or "
+                    "days since 1970-01-01; text that is no date counts as missing without a code"
+                )
         for kind in (_words_of(own), _numbers_of(own)):
             cells.require_levels(f"missing_codes of column {name!r}", kind)
         if not own or len(_words_of(own)) + len(_numbers_of(own)) < len(own):
@@ -150,9 +164,17 @@ def objects(column: Any) -> list[Any]:
     return list(cells._values(column))
 
 
-def explain_codes(codes: Codes, columns: Collection[str]) -> tuple[str, ...]:
-    """The codes of these columns in one sentence for a certificate; none where they have none."""
-    each = [f"{' or '.join(map(repr, own))} in {name}" for name, own in codes.items() if name in columns]
+def explain_codes(codes: Codes, columns: Collection[str], of_dates: Collection[str] = ()) -> tuple[str, ...]:
+    """The codes of these columns in one sentence for a certificate; none where they have none.
+
+    **Arguments:** `of_dates`: the columns whose codes are days, of which the dates are told.
+    """
+
+    def word(name: str, code: Any) -> str:
+        return (dates.written(code) if name in of_dates else None) or repr(code)
+
+    own = {name: [word(name, code) for code in codes[name]] for name in codes if name in columns}
+    each = [f"{' or '.join(words)} in {name}" for name, words in own.items()]
     return (f"cells that hold a code count as missing: {', '.join(each)}",) if each else ()
 
 

@@ -200,7 +200,7 @@ class Analysis:
     @property
     def told(self) -> tuple[str, ...]:
         """What certificates say of its codes and dates."""
-        return (*explain_codes(self.codes, self.columns), *dates.explain(self.dates, self.columns))
+        return (*explain_codes(self.codes, self.columns, self.dates), *dates.explain(self.dates, self.columns))
 
     @property
     def what(self) -> str:
@@ -230,7 +230,10 @@ class Analysis:
         What is dropped is NaN. Each record is mapped by itself. Raises as `check`, and ValueError for missing cells
         without a policy; no message tells a value.
         """
-        table = without_codes(self.check(opened(frame)), self.codes)
+        return self.of_table(without_codes(self.check(opened(frame)), self.codes))
+
+    def of_table(self, table: Any) -> Prepared:
+        """As `records`, of a table that was checked and in which codes are missing cells. Private."""
         x = None if self.design is None else self.design.matrix(table)
         return x, self.response.of_table(table), None if self.weights is None else self.weights.cells_of(table)
 

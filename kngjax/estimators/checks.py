@@ -24,6 +24,8 @@ _RECURS, _PART = 10, 0.001
 _SHOWN = 5
 # Nines and eights as surveys fill a field with them, and small negative numbers.
 _CODE = re.compile(r"-?(?:9{2,}|9+[78]|8{2,}|7{2,})|-[1-9][0-9]?")
+# Dates that programs write where there is none.
+_DAY = re.compile("9999-.*|(0001|1753|1900|1970)-01-01|1899-12-3[01]")
 _MARKED = re.compile(
     "[-+(]?[$\u20ac\u00a3\u00a5]?\\s*[0-9]{1,3}(?:[,.'\u2019 \u00a0\u202f][0-9]{3})+(?:[.,][0-9]+)?\\s*[%$\u20ac]?\\)?"
     "|[-+]?[$\u20ac\u00a3\u00a5]?\\s*[0-9]+(?:[.,][0-9]+)?\\s*[%$\u20ac]?"
@@ -149,7 +151,7 @@ def of_column(column: DeclaredColumn, table: Any) -> tuple[list[str], bool]:
             "as: what reads the column fails once it is paid. Say missing="
         )
     notes += _undeclared(given, outside & ~empty) if column.levels is not None else _marked(given, absent & ~empty)
-    notes += [] if column.levels is not None else _codes(name, values, column.bounds)
+    notes += [] if column.levels is not None else _codes(column, values)
     return [f"  {name}: {shares[0]:.4g}, missing {shares[1]:.4g}", *(f"    {note}" for note in notes)], fits
 
 
@@ -184,21 +186,22 @@ def _marked(column: Any, flags: np.ndarray) -> list[str]:
     return notes if marked == len(texts) else [*notes, f"{len(texts) - marked} cells are text that is no number"]
 
 
-def _codes(name: str, values: np.ndarray, bounds: tuple[Any, Any] | None) -> list[str]:
-    """Numbers that recur beyond the bounds or at their ends, and may stand for a missing cell."""
-    if bounds is None:
+def _codes(column: DeclaredColumn, values: np.ndarray) -> list[str]:
+    """Numbers or dates that recur beyond the bounds or at their ends, and may stand for a missing cell."""
+    if column.bounds is None:
         return []
-    low, high = (float(end) for end in bounds)
+    low, high = (float(end) for end in column.bounds)
     far = values[(values <= low) | (values >= high)]
     notes = []
     for value, number in _recurring(far.tolist(), values.size):
-        shown = f"{value:.12g}"
-        if low <= value <= high and _CODE.fullmatch(shown) is None:
+        day = dates.written(value) if column.is_date else None
+        shown, code = (f"{value:.12g}",) * 2 if day is None else (day, repr(day))
+        if low <= value <= high and (_DAY if column.is_date else _CODE).fullmatch(shown) is None:
             continue
         place = "at an end of the bounds" if low <= value <= high else "beyond the bounds, where they count as the end"
         notes.append(
             f"{number} cells hold {shown}, {place}: if it is a code for what is missing, say "
-            f"missing_codes={{{name!r}: [{shown}]}}"
+            f"missing_codes={{{column.name!r}: [{code}]}}"
         )
     return notes[:_SHOWN]
 

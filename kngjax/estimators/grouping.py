@@ -131,7 +131,8 @@ class GroupedAnalysis:
     def told(self) -> tuple[str, ...]:
         """What certificates say of its codes and dates."""
         columns = (*self.grouping.division.by, *self.analyses[0].columns)
-        return (*explain_codes(self.codes, columns), *explain(self.analyses[0].dates, columns))
+        own = self.analyses[0].dates
+        return (*explain_codes(self.codes, columns, own), *explain(own, columns))
 
     def check(self, frame: Any) -> nw.DataFrame | Columns:
         """As `Analysis.check`, of the columns of the groups too."""
@@ -142,7 +143,7 @@ class GroupedAnalysis:
     def records(self, frame: Any) -> tuple[Prepared, np.ndarray]:
         """The columns of all records, as `Analysis.records`, and the place of each record's group. Private."""
         table = without_codes(self.check(opened(frame)), self.codes)
-        return self.analyses[0].records(frame), self.grouping.places(table)
+        return self.analyses[0].of_table(table), self.grouping.places(table)
 
     def steps(self, number: int | None = None) -> "list[GroupedStep]":
         """Its only one: one debit pays for all groups. **Arguments:** `number`: as of `Analysis.steps`."""

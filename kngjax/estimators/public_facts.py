@@ -69,13 +69,13 @@ class PublicFacts:
         if isinstance(missing, Mapping):
             if unknown := [name for name in missing if name not in ends and name not in choices]:
                 raise ValueError(f"missing names {unknown}, which have neither bounds nor levels")
-            missing = {name: dates.in_days(_item(value)) for name, value in missing.items()}
+            missing = {name: dates.in_days(dates.plain(value)) for name, value in missing.items()}
         elif missing not in (None, "drop"):
             raise TypeError("missing must be 'drop' or name columns, like missing={'age': 40}")
         if not isinstance(dither, Mapping | None):
             raise TypeError(f"dither must name columns, dither={{'carat': 0.01}}, not a {type(dither).__name__}")
-        units = {name: _item(unit) for name, unit in (dither or {}).items()}
-        codes = codes_by_column(missing_codes, missing, choices, {**ends, **choices})
+        units = {name: dates.plain(unit) for name, unit in (dither or {}).items()}
+        codes = codes_by_column(missing_codes, missing, choices, {**ends, **choices}, of_dates)
         weighing = SurveyWeights.of(weights, ends, missing)
         made = cls(ends, choices, adjacency, missing, count, weighing, units, codes, of_dates)
         for name in units:
@@ -165,8 +165,4 @@ def _plain(given: Any, words: str, number: int | None = None) -> tuple[Any, ...]
         raise TypeError(f"{words}, not {given!r}")
     if number is not None and len(given) != number:
         raise ValueError(f"{words}, not {given!r}")
-    return tuple(_item(one) for one in given)
-
-
-def _item(value: Any) -> Any:
-    return value.item() if isinstance(value, np.generic) else value
+    return tuple(dates.plain(one) for one in given)

@@ -35,20 +35,25 @@ def test_heaped_columns_are_said_in_the_file(tmp_path):
 
 
 def test_bounds_of_a_file_may_be_dates(tmp_path):
-    lines = [f"{2020 + place % 4}-07-0{1 + place % 9}" for place in range(200)]
+    lines = [f"{2020 + place % 4}-07-0{1 + place % 9}" for place in range(200)] + ["9999-12-31", "1899-12-30"]
     (tmp_path / "days.csv").write_text("\n".join(["day", *lines]))
     (tmp_path / "days.toml").write_text(
         '[data]\npath = "days.csv"\n[study]\nadjacency = "replace"\n[study.bounds]\n'
-        'day = [2020-01-01, 2024-01-01T00:00:00]\n[[analyses]]\nmethod = "mean"\ncolumn = "day"\nepsilon = 50\n'
+        "day = [2020-01-01, 2024-01-01T00:00:00]\n[study.missing]\nday = 2021-01-01\n"
+        '[study.missing_codes]\nday = [9999-12-31, "1899-12-30"]\n'
+        '[[analyses]]\nmethod = "mean"\ncolumn = "day"\nepsilon = 50\n'
     )
     config = configuration.read(tmp_path / "days.toml")
     assert json.loads(json.dumps(config.public))["study"]["bounds"]["day"] == ["2020-01-01", "2024-01-01T00:00:00"]
+    assert config.public["study"]["missing_codes"]["day"] == ["9999-12-31", "1899-12-30"]
     frame = job.load(config)
-    planned = job.planned(config, 200)
+    planned = job.planned(config, 202)
+    assert planned.steps[0].analysis.told[0].endswith("count as missing: 9999-12-31 or 1899-12-30 in day")
     records = planned.steps[0].analysis.records(frame)
     # Nineteen thousand days and some after 1970.
     assert 18262.0 <= records[1].min() < 18500.0
     assert 19500.0 < records[1].max() <= 19723.0
+    assert records[1][200:].tolist() == [18628.0, 18628.0]
 
 
 @pytest.fixture

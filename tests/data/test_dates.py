@@ -14,7 +14,7 @@ from kngjax.data import dates
 
 UTC, EAST = datetime.UTC, datetime.timezone(datetime.timedelta(hours=2))
 NEW_YEAR, NOON = datetime.date(2020, 1, 1), datetime.datetime(2020, 1, 1, 12)
-FIRST, LAST = datetime.date(2020, 1, 1), datetime.date(2024, 1, 1)
+FIRST, LAST, FAR = datetime.date(2020, 1, 1), datetime.date(2024, 1, 1), datetime.date(9999, 12, 31)
 WRITTEN = {
     NEW_YEAR: 18262.0,
     datetime.date(1969, 12, 31): -1.0,
@@ -46,6 +46,21 @@ def test_a_date_is_the_days_since_1970(cell):
 @pytest.mark.parametrize("cell", NO_DATES, ids=repr)
 def test_all_else_is_no_date(cell):
     assert math.isnan(dates.days(cell))
+
+
+# Text that writes a number of days, None where none does.
+SHORTEST = {
+    **{18262.0: "2020-01-01", 18262.5: "2020-01-01T12:00", -0.25: "1969-12-31T18:00", 2932896.0: "9999-12-31"},
+    **dict.fromkeys((math.nan, math.inf, 2932897.0, -719163.0)),
+    18262.0 + 1 / 86400: "2020-01-01T00:00:01",
+    18262.0 + 1.5 / 86400: "2020-01-01T00:00:01.500000",
+    18262.1 + 1e-11: None,
+}
+
+
+@pytest.mark.parametrize("number", SHORTEST)
+def test_days_are_written_as_they_are_read(number):
+    assert dates.written(number) == SHORTEST[number]
 
 
 DAYS = [NEW_YEAR, None, datetime.date(1969, 12, 31), datetime.date(2023, 6, 30), datetime.date(9999, 12, 31)]
@@ -109,6 +124,62 @@ def test_studies_serve_dates_with_bounds_that_are_dates(make):
     fit = study.linear_regression("wage ~ day", epsilon=50)
     assert abs(fit.params["day"] * 1461 - 2.0) < 0.2
     assert study.check().fits
+
+
+@pytest.mark.parametrize("unit", ["D", "s", "ns"])
+def test_bounds_policies_and_codes_may_be_dates_of_numpy(unit):
+    low, high, code = np.array(["2020-01-01", "2024-01-01", "2200-01-01"], f"datetime64[{unit}]")
+    said = {"missing": {"day": low}, "missing_codes": {"day": code}}
+    facts = kng.Study(_people(), bounds={"day": (low, high)}, adjacency="replace", **said).facts
+    assert facts.bounds == {"day": (18262, 19723)}
+    assert facts.missing == {"day": 18262}
+    assert facts.codes == {"day": (84006,)}
+
+
+# Codes of a column of dates, and the words of the refusal.
+CODES = {
+    "a date": ([FAR], None),
+    "several kinds": ([FAR, "1899-12-30", datetime.datetime(1970, 1, 1, 12)], None),
+    "text": ("9999-12-31", None),
+    "days": (2932896, None),
+    "other text": (["refused"], "whose bounds are dates, must be dates, like '2020-01-31'"),
+    "no day": ("2021-02-29", "whose bounds are dates, must be dates"),
+    "no date": (pd.NaT, "whose bounds are dates, must be dates"),
+    "the same": ([FAR, "9999-12-31"], "must be all different"),
+}
+
+
+@pytest.mark.parametrize(("codes", "refusal"), CODES.values(), ids=CODES)
+@pytest.mark.parametrize("of_text", [False, True])
+def test_codes_of_dates_are_dates(codes, refusal, of_text):
+    days = [NEW_YEAR, FAR, LAST]
+    people = pl.DataFrame({"day": list(map(str, days)) if of_text else days, "group": ["a", "a", "b"]})
+    said = {"levels": {"group": ("a", "b")}, "adjacency": "add_remove", "missing": {"day": "drop", "group": "a"}}
+    said |= {"bounds": {"day": (FIRST, LAST)}, "missing_codes": {"day": codes}}
+    if refusal is not None:
+        with pytest.raises((TypeError, ValueError), match=refusal):
+            kng.Study(people, **said)
+        return
+    study = kng.Study(people, **said)
+    plan = study.plan()
+    analyses = [plan.sum("day", epsilon=1, force=True), plan.by("group").sum("day", epsilon=1, force=True)]
+    read = [analyses[0].records(people)[1], analyses[1].records(people)[0][1]]
+    for found in read:
+        np.testing.assert_array_equal(found, [18262.0, np.nan, 19723.0])
+    for analysis in analyses:
+        assert any(one.startswith("cells that hold a code") and "9999-12-31" in one for one in analysis.told)
+    assert "1 cells hold a code of missing_codes" in study.check().summary()
+
+
+def test_groups_convert_each_column_of_dates_once(monkeypatch):
+    converted, numbers = [], dates.numbers
+    monkeypatch.setattr(dates, "numbers", lambda column: converted.append(len(column)) or numbers(column))
+    people = pd.DataFrame({"day": [NEW_YEAR, LAST], "group": ["a", "b"]})
+    facts = {"bounds": {"day": (FIRST, LAST)}, "levels": {"group": ("a", "b")}, "adjacency": "add_remove"}
+    analysis = kng.Study(people, **facts).plan().by("group").sum("day", epsilon=1, force=True)
+    found, places = analysis.records(people)
+    assert (found[1].tolist(), places.tolist()) == ([18262.0, 19723.0], [0, 1])
+    assert converted == [2]
 
 
 def test_bounds_of_dates_are_for_columns_of_dates_and_nothing_is_spent(tmp_path):

@@ -130,6 +130,26 @@ CHECKED = {
         "50 cells hold a code of missing_codes",
     ),
     "dates in bounds": (DAYS, {"bounds": {"v": DATES}}, True, "v: 0.817, missing 0"),
+    "dates beyond": (
+        [*[datetime.date(9999, 12, 31)] * 50, *DAYS[50:]],
+        {"bounds": {"v": DATES}},
+        True,
+        "50 cells hold 9999-12-31, beyond the bounds, where they count as the end: if it is a code for what is "
+        "missing, say missing_codes={'v': ['9999-12-31']}",
+    ),
+    "dates at the end": (
+        [*[datetime.datetime(1900, 1, 1)] * 50, *DAYS[50:]],
+        {"bounds": {"v": (datetime.date(1900, 1, 1), DATES[1])}},
+        True,
+        "50 cells hold 1900-01-01, at an end of the bounds: if it is a code for what is missing, say "
+        "missing_codes={'v': ['1900-01-01']}",
+    ),
+    "a date that was said": (
+        [*["9999-12-31"] * 50, *map(str, DAYS[50:])],
+        {"bounds": {"v": DATES}, "missing": {"v": DATES[0]}, "missing_codes": {"v": "9999-12-31"}},
+        True,
+        "50 cells hold a code of missing_codes",
+    ),
     "numbers where dates are due": (
         WAGES,
         {"bounds": {"v": DATES}},
