@@ -152,7 +152,8 @@ def without_codes(table: Any, codes: Codes) -> Any:
         if name not in codes or not cells.is_readable(column):
             return column
         held = hold_code(column, codes[name])
-        if isinstance(values := cells._values(column), np.ndarray) and values.dtype == np.float64:
+        values = objects(column) if cells._is_of_bools(column) else cells._values(column)
+        if isinstance(values, np.ndarray) and values.dtype == np.float64:
             return np.where(held, np.nan, values)
         return [None if is_code else cell for cell, is_code in zip(values, held, strict=True)]
 
@@ -160,8 +161,11 @@ def without_codes(table: Any, codes: Codes) -> Any:
 
 
 def objects(column: Any) -> list[Any]:
-    """The cells as objects of Python, None or NaN where they are missing. Private."""
-    return list(cells._values(column))
+    """The cells as objects of Python, bools as bools, None or NaN where they are missing. Private."""
+    values = cells._values(column)
+    if cells._is_of_bools(column):
+        return [None if np.isnan(value) else bool(value) for value in values]
+    return list(values)
 
 
 def explain_codes(codes: Codes, columns: Collection[str], of_dates: Collection[str] = ()) -> tuple[str, ...]:

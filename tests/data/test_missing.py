@@ -44,6 +44,32 @@ def test_a_cell_that_holds_a_code_is_missing(name):
         assert np.isnan(cells.numbers(found)[1:3]).all()
 
 
+BOOLS = [True, False, True, False]
+OF_BOOLS = {
+    "numpy": np.array(BOOLS),
+    "pandas": pd.Series(BOOLS),
+    "pandas' boolean": pd.Series(BOOLS, dtype="boolean"),
+    "pandas' objects": pd.Series(BOOLS, dtype=object),
+    "polars": pl.Series(BOOLS),
+    "pyarrow": pa.array(BOOLS),
+    "list": BOOLS,
+}
+
+
+@pytest.mark.parametrize("column", OF_BOOLS.values(), ids=OF_BOOLS)
+@pytest.mark.parametrize("codes", [("refused",), (9,), ("9", "?")])
+def test_bools_are_kept_beside_codes(column, codes):
+    """So that they have the levels of text that they have without codes."""
+    found = missing.without_codes(table_of(column), {"v": codes})["v"]
+    for levels in (("true", "false"), ("False", "True"), (True, False), (0, 1), ("0", "1")):
+        assert cells.levels(found, levels).tolist() == cells.levels(column, levels).tolist()
+        assert cells.levels(found, levels).min() == 0
+    held = missing.without_codes(table_of(column), {"v": ("false",)})["v"]
+    assert cells.levels(held, ("true", "false")).tolist() == [0, -1, 0, -1]
+    assert cells.are_empty(held).tolist() == [False, True, False, True]
+    assert missing.objects(column) == BOOLS
+
+
 def test_types_are_kept():
     """So that a column whose type holds no number or level is refused as without codes."""
     dates = nw.from_native(pl.DataFrame({"v": pl.date_range(pl.date(2020, 1, 1), pl.date(2020, 1, 3), eager=True)}))
