@@ -82,8 +82,8 @@ class Category(AbstractColumn):
 
     Each cell by itself is the declared level that `kngjax.data.cells` finds in it; `other` where it has a number or
     text that is none of them; and `missing` where it has neither number nor text. A synthetic column has the type of
-    its levels, int64, float64 or bool. Where these are no text and `other` is, as by default, such cells are counted by
-    themselves and never drawn: two levels or more are drawn by their shares among one another.
+    its levels, int64, float64 or bool. Where these are no text and `other` is text that none of them has, as by default,
+    such cells are counted by themselves and never drawn: two levels or more are drawn by their shares among one another.
 
     **Arguments:** all public. `name`: of the column. `levels`: all text or all numbers, those that the data have or may
     have; read off the data they tell who is in them. `parents`: names of earlier columns, `Category` or `Ordinal`.
@@ -122,18 +122,18 @@ class Category(AbstractColumn):
     def labels(self) -> tuple[Any, ...]:
         """The declared levels, then `other` and `missing` where these are none of them."""
         every = list(self.levels)
-        for label in (self.other, self.missing):
-            if label is not None and cells.place_of(label, every) < 0:
+        for label in self._named:
+            if cells.place_of(label, every) < 0:
                 every.append(label)
         return tuple(every)
 
     @property
     def drawn(self) -> Bool[np.ndarray, " labels"]:
         made = super().drawn
-        beside = [self.other] if self.missing is None else [self.other, self.missing]
-        texts = [isinstance(label, str) for label in beside]
-        has_text = any(texts[1:]) or any(isinstance(level, str) for level in self.levels)
-        if texts[0] and not has_text and len(self.levels) > 1:
+        # Text that a declared level has, "1" of 1, is that level.
+        is_beside = [isinstance(label, str) and cells.place_of(label, self.levels) < 0 for label in self._named]
+        has_text = any(is_beside[1:]) or any(isinstance(level, str) for level in self.levels)
+        if is_beside[0] and not has_text and len(self.levels) > 1:
             made[self._place(self.other)] = False
         return made
 
@@ -153,6 +153,11 @@ class Category(AbstractColumn):
             if label is not None:
                 places[chosen] = self._place(label)
         return places
+
+    @property
+    def _named(self) -> tuple[Any, ...]:
+        """What other cells count as, and missing ones if they have a level."""
+        return (self.other,) if self.missing is None else (self.other, self.missing)
 
     def _place(self, label: Any) -> int:
         return cells.place_of(label, self.labels)

@@ -56,6 +56,27 @@ def test_levels_that_are_not_declared_count_as_other_and_what_is_none_as_missing
     assert kng.Category("it", [0, 1], other=1).labels == (0, 1)
 
 
+# Categories, which of their labels a table may have, and the type that it has.
+DRAWN = {
+    "text beside numbers": (kng.Category("it", (1, 2)), [True, True, False], np.int64),
+    "text of a number": (kng.Category("it", (1, 2), other="1"), [True, True], np.int64),
+    "text of a float": (kng.Category("it", (0.5, 2), other="0.50"), [True, True], np.float64),
+    "text of a bool": (kng.Category("it", (False, True), other="true"), [True, True], np.bool_),
+    "missing as text of a number": (kng.Category("it", (1, 2), missing="2"), [True, True, False], np.int64),
+    "both as text of numbers": (kng.Category("it", (1, 2), other="01", missing="2.0"), [True, True], np.int64),
+    "missing as text": (kng.Category("it", (1, 2), missing="none"), [True] * 4, object),
+    "text": (kng.Category("it", ("a", "b")), [True] * 3, object),
+}
+
+
+@pytest.mark.parametrize(("column", "drawn", "kind"), DRAWN.values(), ids=DRAWN)
+def test_no_declared_level_is_left_out_of_tables(column, drawn, kind):
+    assert column.drawn.tolist() == drawn
+    shown = column.shown(np.flatnonzero(drawn))
+    assert shown.dtype == kind
+    assert shown[: len(column.levels)].tolist() == list(column.levels)
+
+
 @pytest.mark.parametrize("package", [pd.Series, pl.Series])
 def test_numbers_are_clipped_and_rounded_one_by_one(package):
     cells = package([-5.0, 0.4, 2.6, 95.0])
