@@ -104,6 +104,11 @@ def test_no_search_whose_time_depends_on_the_records_is_taken_unasked():
         for name, analysis in asked.items():
             expected = kng.KNG if order + 1 <= most[name] else kng.ObjectivePerturbation
             assert {type(part.mechanism) for part in analysis.parts} == {expected}, name
+            # As `docs/studies.md` has it.
+            reach = 10.0 if name == "odds" else 1.5 * np.log(BOUNDS["wage"][1] / BOUNDS["wage"][0])
+            reach *= 1024.0 if expected is kng.ObjectivePerturbation and name != "squared" else 1.0
+            for theta in (part.mechanism.domain for part in analysis.parts):
+                np.testing.assert_allclose(0.5 * (np.asarray(theta.upper) - np.asarray(theta.lower)), reach)
         [rate] = plan.poisson_regression(f"sick ~ {terms}", epsilon=50).parts
         assert type(rate.mechanism) is kng.ObjectivePerturbation or order + 1 <= 3
 
