@@ -82,8 +82,8 @@ class Category(AbstractColumn):
 
     Each cell by itself is the declared level that `kngjax.data.cells` finds in it; `other` where it has a number or
     text that is none of them; and `missing` where it has neither number nor text. A synthetic column has the type of
-    its levels, int64, float64 or bool. Where these are no text and `other` is text that none of them has, as by default,
-    such cells are counted by themselves and never drawn: two levels or more are drawn by their shares among one another.
+    its levels, int64, float64 or bool. Where these are no text and `other` is text of none of them, as by default, such
+    cells are counted by themselves and never drawn: two levels or more are drawn by their shares among one another.
 
     **Arguments:** all public. `name`: of the column. `levels`: all text or all numbers, those that the data have or may
     have; read off the data they tell who is in them. `parents`: names of earlier columns, `Category` or `Ordinal`.
