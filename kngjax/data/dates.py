@@ -5,7 +5,8 @@
     text 2020-01-01, 2020-01-01T12:30, with seconds, parts of seconds, Z or +01:00    what it writes
     all else                              no number
 
-A column's type must be one of dates, or one whose cells are read one by one. Nothing here raises for a value.
+A column's type must be one of dates, or one whose cells are read one by one. Nothing here raises for a value,
+and one further from 1970 than int64 has microseconds for, 292,000 years, is no number.
 """
 
 import datetime
@@ -30,6 +31,8 @@ _WRITTEN = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?(Z|[+-][0-9]{2}:[0-9]{2})?)?"
 )
 _A_DAY = {"D": 1, "s": 86_400, "ms": 86_400_000, "us": 86_400_000_000, "ns": 86_400_000_000_000}
+# Microseconds from 1970 that int64 has.
+_MOST = 2**63 - 1
 
 
 def is_date(value: Any) -> bool:
@@ -87,8 +90,11 @@ def days(cell: Any) -> float:
             cell = datetime.datetime.fromisoformat(written) if _WRITTEN.fullmatch(written) else None
         except ValueError:  # no day of a calendar
             return np.nan
+    if isinstance(cell, datetime.datetime) and hasattr(cell, "to_datetime64"):
+        # Timestamps of pandas have years that Python's dates have not.
+        cell = cell.to_datetime64()
     if isinstance(cell, np.datetime64):
-        return float(_of_counts(np.array([cell]).astype("datetime64[us]"), "us")[0])
+        return float(_of_numpy(np.array([cell]))[0])
     if not isinstance(cell, datetime.date) or cell != cell:
         return np.nan
     whole = cell.toordinal() - _ORIGIN
@@ -130,7 +136,7 @@ def numbers(column: Any) -> Float[np.ndarray, " records"]:
     """The days of each cell, shape (n,), NaN where it is no date. **Arguments:** `column`: private."""
     series = _series(column)
     if not isinstance(series, nw.Series) and getattr(getattr(series, "dtype", None), "kind", "") == "M":
-        return _of_counts(series.astype("datetime64[us]"), "us")
+        return _of_numpy(series)
     if not isinstance(series, nw.Series) or series.dtype not in _TYPES:
         return np.array([days(cell) for cell in cells._values(series)], dtype=np.float64)
     return _of_series(series)
@@ -156,8 +162,7 @@ def _of_series(column: nw.Series) -> Float[np.ndarray, " records"]:
     dtype = getattr(native, "dtype", None)
     if dtype is not None and not hasattr(dtype, "pyarrow_dtype"):
         plain = native.dt.tz_convert(None) if getattr(dtype, "tz", None) is not None else native
-        values = plain.to_numpy()
-        return _of_counts(values, np.datetime_data(values.dtype)[0])
+        return _of_numpy(plain.to_numpy())
     import pyarrow
 
     compute: Any = importlib.import_module("pyarrow.compute")
@@ -169,9 +174,22 @@ def _of_series(column: nw.Series) -> Float[np.ndarray, " records"]:
     return np.where(missing, np.nan, _of_counts(compute.fill_null(whole, 0).to_numpy(), unit))
 
 
-def _of_counts(counts: Int[np.ndarray, " records"] | Any, unit: str) -> Float[np.ndarray, " records"]:
-    """Days of counts of a unit since 1970, or of NumPy's dates."""
-    values = np.asarray(counts)
-    absent = np.isnat(values) if values.dtype.kind == "M" else np.zeros(values.shape, bool)
-    whole, part = np.divmod(values.astype(np.int64), _A_DAY[unit])
-    return np.where(absent, np.nan, whole.astype(np.float64) + part / _A_DAY[unit])
+def _of_numpy(values: np.ndarray) -> Float[np.ndarray, " records"]:
+    """Days of NumPy's dates of any unit."""
+    unit, number = np.datetime_data(values.dtype)
+    absent = np.isnat(values)
+    if unit not in _A_DAY or number > 1:
+        if unit not in ("ps", "fs", "as", "generic"):
+            # NumPy turns larger numbers into other dates without a word.
+            last, counts = np.datetime64(_MOST, "us").astype(values.dtype).astype(np.int64), values.astype(np.int64)
+            absent |= (counts < -last) | (counts > last)
+        values, unit = np.where(absent, np.datetime64(0, "us"), values.astype("datetime64[us]")), "us"
+    return np.where(absent, np.nan, _of_counts(values.astype(np.int64), unit))
+
+
+def _of_counts(counts: Int[np.ndarray, " records"], unit: str) -> Float[np.ndarray, " records"]:
+    """Days of counts of a unit since 1970; NaN of those that no count of microseconds is, in whatever unit they are."""
+    most = _MOST // max(_A_DAY["us"] // _A_DAY[unit], 1)
+    values = np.asarray(counts).astype(np.int64)
+    whole, part = np.divmod(values, _A_DAY[unit])
+    return np.where((-most <= values) & (values <= most), whole.astype(np.float64) + part / _A_DAY[unit], np.nan)

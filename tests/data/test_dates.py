@@ -31,8 +31,13 @@ WRITTEN = {
     "2020-01-01T00:00+02:00": 18261.0 + 22 / 24,
     b"2020-01-01": 18262.0,
 }
+# Counts of a unit from 1970 that no int64 of microseconds has: nearly the first ones, and such as wrap to other dates.
+FIRST_FAR = {"s": 9223372036855, "ms": 9223372036854776, "D": 106751992, "h": 2562047789, "W": 15250285, "Y": 292278}
+FAR_OFF = dict.fromkeys(("Y", "D", "m", "s", "ms", "10s"), 2**60) | {"M": 2**62, "W": 2**58, "h": 2**40}
 NO_DATES = (
     *(None, 18262, 1.5, "", "2020-13-01", "2021-02-29", "20200101", "01/02/2020", "2020-W01-1", "2020-01-01T25:00"),
+    *(np.datetime64(sign * far, unit) for unit, far in FAR_OFF.items() for sign in (1, -1)),
+    *(pd.Timestamp(np.datetime64(2**53, "s")), np.datetime64("NaT", "as")),
     *(pd.NaT, np.datetime64("NaT"), datetime.time(1), datetime.timedelta(1), [NEW_YEAR], math.nan, 1j),
 )
 
@@ -61,6 +66,34 @@ SHORTEST = {
 @pytest.mark.parametrize("number", SHORTEST)
 def test_days_are_written_as_they_are_read(number):
     assert dates.written(number) == SHORTEST[number]
+
+
+@pytest.mark.parametrize("unit", FIRST_FAR)
+def test_dates_of_numpy_are_their_own_or_none_as_far_as_they_go(unit):
+    far = FIRST_FAR[unit]
+    for sign in (1, -1):
+        near, beyond = (np.datetime64(sign * count, unit) for count in (far - 2, far + 1))
+        inside, outside = dates.numbers(np.array([near, beyond]))
+        assert inside == pytest.approx(sign * 2**63 / 86_400_000_000, rel=1e-5)
+        assert math.isnan(outside)
+
+
+def test_far_dates_of_a_column_change_no_other():
+    cells = np.array([0, 2**60, 86_400, -(2**60)], "datetime64[s]")
+    far = {
+        "numpy": cells,
+        "pandas": pd.Series(cells),
+        "pandas objects": pd.Series(list(map(pd.Timestamp, cells[[0, 2]])), dtype=object),
+        "pandas arrow": pd.Series(cells).astype(pd.ArrowDtype(pa.timestamp("s"))),
+        "pyarrow": pa.array(cells.astype(np.int64), pa.timestamp("s")),
+        "polars": pl.Series(np.array([0, 2**62, 86_400_000, -(2**62)])).cast(pl.Datetime("ms")),
+        "polars days": pl.Series([0, 2**31 - 1, 1, -(2**31)], dtype=pl.Int32).cast(pl.Date),
+    }
+    for name, column in far.items():
+        expected = [0.0, 1.0] if name == "pandas objects" else [0.0, math.nan, 1.0, math.nan]
+        np.testing.assert_array_equal(dates.numbers(column), expected, name)
+    assert dates.days(pd.Timestamp(np.datetime64(2**40, "s"))) == 2**40 / 86_400
+    assert -1.2e-11 < dates.days(np.datetime64(-1, "as")) < 0
 
 
 DAYS = [NEW_YEAR, None, datetime.date(1969, 12, 31), datetime.date(2023, 6, 30), datetime.date(9999, 12, 31)]
