@@ -90,9 +90,10 @@ def days(cell: Any) -> float:
             cell = datetime.datetime.fromisoformat(written) if _WRITTEN.fullmatch(written) else None
         except ValueError:  # no day of a calendar
             return np.nan
-    if isinstance(cell, datetime.datetime) and hasattr(cell, "to_datetime64"):
-        # Timestamps of pandas have years that Python's dates have not.
-        cell = cell.to_datetime64()
+    # Timestamps of pandas have years that Python's dates have not.
+    of_pandas = getattr(cell, "to_datetime64", None)
+    if of_pandas is not None and isinstance(cell, datetime.datetime):
+        cell = of_pandas()
     if isinstance(cell, np.datetime64):
         return float(_of_numpy(np.array([cell]))[0])
     if not isinstance(cell, datetime.date) or cell != cell:

@@ -49,6 +49,7 @@ def test_processes_make_as_many_releases_as_one_budget_allows(tmp_path):
     check_race(tmp_path, ledger_strain.race(tmp_path, writers=3, allowed=12))
 
 
+@pytest.mark.takes(6, "processes of their own, each of which imports the package")
 def test_a_storm_of_kills_never_overspends(tmp_path):
     check_storm(ledger_strain.kill_storm(tmp_path, kills=4, writers=4, allowed=300), 4)
 

@@ -211,6 +211,7 @@ def test_intervals_of_no_regression_are_refused(tmp_path):
         read(tmp_path, (regressions, ""))
 
 
+@pytest.mark.takes(5, "compiles the previews of three covariances")
 def test_a_job_of_one_mechanism_has_them(tmp_path):
     config = configuration.read(write_job(tmp_path, *PLAIN, data=workers(1500)))
     results = job.run(config, job.load(config), progress=False, directory=tmp_path)

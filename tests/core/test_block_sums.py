@@ -92,6 +92,7 @@ LOSSES = {
         kng.PseudoHuberLoss(0.8),
         kng.LogisticLoss(),
         kng.PoissonLoss(),
+        kng.CappedPoissonLoss(2.0),
         kng.SquaredDistanceLoss(),
         kng.GeometricMedianLoss(),
         TangentExtension(kng.LogisticLoss(), np.asarray(-1.0), np.asarray(1.0)),

@@ -20,6 +20,7 @@ from kngjax.core.owner_only import OwnerOnly
 from kngjax.data.exact_sums import ExactSums
 from kngjax.data.records import Counts, QuadraticSummary, Records, SortedValues, WeightedRecords
 from kngjax.data.weights import Weighted
+from kngjax.estimators.checks import Check
 from kngjax.geometry.abstract_norms import Noise
 from kngjax.losses.smooth_scores import SmoothPseudoHuber
 from kngjax.losses.verified_scores import HuberScore
@@ -70,6 +71,7 @@ OBJECTS = {
     "envelope": Envelope(CERTIFICATE, VALUES, VALUES, VALUES, VALUES, SECRET, SECRET),
     "law on a lattice": LatticeLaw(np.full((2, 3), SECRET), np.full(2, 1234567), Fraction(1, 2)),
     "sorted values": SortedValues(VALUES),
+    "check": Check(True, ("1.2345 cells",)),
     "counts": Counts(VALUES, np.asarray(SECRET)),
     "stream": kng.stream([(np.full((3, 1), SECRET), VALUES)]),
     "shards": kng.shard(np.full((3, 1), SECRET), VALUES),

@@ -201,6 +201,7 @@ STATED = {
 }
 
 
+@pytest.mark.takes(4, "forty releases")
 @pytest.mark.default_cases("mean-replace", "mean-add_remove", "variance-add_remove", "drowned variance-replace")
 @pytest.mark.parametrize("adjacency", ["replace", "add_remove"])
 @pytest.mark.parametrize("name", STATED)

@@ -88,6 +88,7 @@ def test_which_mechanism_serves_follows_from_public_facts():
     assert "all together: pure 56-differential privacy" in repr(plan)
 
 
+@pytest.mark.takes(4, "plans of three kinds of regressions with two to eight coefficients")
 def test_no_search_whose_time_depends_on_the_records_is_taken_unasked():
     """KNG of many coefficients searches without end where designs are degenerate, classes separated or units wrong."""
     facts = {"bounds": BOUNDS, "levels": LEVELS, "adjacency": "replace"}

@@ -99,7 +99,7 @@ def test_responses_without_a_meaning_are_missing():
 
 
 def test_levels_and_policies_that_are_none():
-    for levels in ((0, 1, 2), (1,), (), (1, 1.0), ("1", " 01")):
+    for levels in ((0, 1, 2), (1,), (), (1, 1.0), ("1", " 1")):
         with pytest.raises(ValueError, match=r"levels of LogisticLoss must be (two|all different)"):
             kng.LogisticLoss(levels)
     # Of a level that is no number every cell that is none would be an instance.

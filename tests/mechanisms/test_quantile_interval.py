@@ -231,6 +231,7 @@ def test_more_records_than_whole_numbers_hold_make_a_release_fail(monkeypatch):
         kng.release(private, np.full(101, 0.5))
 
 
+@pytest.mark.takes(4, "two hundred releases")
 @pytest.mark.default_cases(1)
 @pytest.mark.parametrize(
     ("tau", "count", "epsilon", "replicates"), [(0.5, 200, 1.0, 200), (0.9, 1000, 1.0, 1000), (0.5, 1000, 0.3, 1000)]

@@ -106,7 +106,7 @@ class Polynomial(AbstractColumnTerm):
 
         if self.from_zero:
             lower, upper = (end / self._size for end in self._ends)
-            return [moment_curve(self.degree, lower, upper, pieces)]
+            return [np.asarray(moment_curve(self.degree, lower, upper, pieces))]
         matrix = _in_powers(self.degree, -1.0, 1.0)
         return [matrix[0] + moment_curve(self.degree, -1.0, 1.0, pieces) @ matrix[1:]]
 

@@ -19,6 +19,7 @@ def one_size_of_batches(request, monkeypatch):
         monkeypatch.setattr(search, "_PROPOSED", (1024,))
 
 
+@pytest.mark.takes(5, "compiles the search of curves together")
 @pytest.mark.default_cases("shells-400")
 @pytest.mark.parametrize("number", [400, 1500])
 @pytest.mark.parametrize("name", SETTINGS)
