@@ -36,12 +36,25 @@ def test_a_call_within_its_budget_is_not_listed():
     assert not item.user_properties
 
 
-def test_a_call_beyond_its_budget_is_listed_and_beyond_twice_as_much_fails():
+def test_a_call_beyond_its_budget_is_listed_and_beyond_twice_as_much_fails(monkeypatch):
     item = Item(0.1)
     run(item, 0.11)
     assert dict(item.user_properties)["over budget"] > 0.1
+    monkeypatch.setattr(budget, "slowness", lambda: 1.0)
     with pytest.raises(pytest.fail.Exception, match="processor seconds of"):
         run(Item(0.01), 0.04)
+    monkeypatch.setattr(budget, "slowness", lambda: 3.0)
+    run(Item(0.01), 0.04)
+    with pytest.raises(pytest.fail.Exception, match="processor seconds of"):
+        run(Item(0.01), 0.07)
+
+
+def test_a_slow_processor_is_told_by_a_loop_and_a_fast_one_has_the_same_budget(monkeypatch):
+    for seconds, expected in ((0.15, 3.0), (0.01, 1.0)):
+        budget.slowness.cache_clear()
+        monkeypatch.setattr(budget, "_loop", lambda seconds=seconds: seconds)
+        assert budget.slowness() == pytest.approx(expected)
+    budget.slowness.cache_clear()
 
 
 @pytest.mark.parametrize("item", [Item(0.01, files=["tests/test_budget.py"]), Item(0.01, markexpr="slow")])
