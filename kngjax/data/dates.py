@@ -181,10 +181,11 @@ def _of_numpy(values: np.ndarray) -> Float[np.ndarray, " records"]:
     absent = np.isnat(values)
     if unit not in _A_DAY or number > 1:
         if unit not in ("ps", "fs", "as", "generic"):
-            # NumPy turns larger numbers into other dates without a word.
+            # NumPy turns larger numbers into other dates without a word, or raises for all.
             last, counts = np.datetime64(_MOST, "us").astype(values.dtype).astype(np.int64), values.astype(np.int64)
             absent |= (counts < -last) | (counts > last)
-        values, unit = np.where(absent, np.datetime64(0, "us"), values.astype("datetime64[us]")), "us"
+        known = np.where(absent, np.zeros(1, np.int64).astype(values.dtype), values)
+        values, unit = known.astype("datetime64[us]"), "us"
     return np.where(absent, np.nan, _of_counts(values.astype(np.int64), unit))
 
 

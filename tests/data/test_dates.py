@@ -38,7 +38,7 @@ NO_DATES = (
     *(None, 18262, 1.5, "", "2020-13-01", "2021-02-29", "20200101", "01/02/2020", "2020-W01-1", "2020-01-01T25:00"),
     *(np.datetime64(sign * far, unit) for unit, far in FAR_OFF.items() for sign in (1, -1)),
     *(pd.Timestamp(np.datetime64(2**53, "s")), np.datetime64("NaT", "as")),
-    *(pd.NaT, np.datetime64("NaT"), datetime.time(1), datetime.timedelta(1), [NEW_YEAR], math.nan, 1j),
+    *(pd.NaT, np.datetime64("NaT", "D"), datetime.time(1), datetime.timedelta(1), [NEW_YEAR], math.nan, 1j),
 )
 
 
@@ -48,7 +48,8 @@ def test_a_date_is_the_days_since_1970(cell):
     assert dates.numbers([cell, None]).tolist()[0] == WRITTEN[cell]
 
 
-@pytest.mark.parametrize("cell", NO_DATES, ids=repr)
+# Of far dates newer versions of NumPy have no text.
+@pytest.mark.parametrize("cell", NO_DATES, ids=map(str, range(len(NO_DATES))))
 def test_all_else_is_no_date(cell):
     assert math.isnan(dates.days(cell))
 
@@ -135,7 +136,7 @@ def test_a_date_is_the_same_number_in_every_container_and_whatever_stands_beside
 
 def _people(number=4000):
     generator = np.random.default_rng(0)
-    days = np.datetime64("2020-01-01") + generator.integers(0, 1461, number)
+    days = np.datetime64("2020-01-01") + generator.integers(0, 1461, number).astype("timedelta64[D]")
     wage = 10.0 + 2.0 * (days - np.datetime64("2020-01-01")).astype(float) / 1461 + generator.normal(0, 0.1, number)
     return pd.DataFrame({"day": days.astype("datetime64[s]"), "wage": wage})
 
