@@ -1,12 +1,11 @@
 from .black_box import BlackBoxAudit as BlackBoxAudit
 from .black_box import black_box as black_box
+from .cell_pairs import CellPairs as CellPairs
 from .dumps import DumpSearch as DumpSearch
 from .dumps import data_in_dumps as data_in_dumps
 from .files import READERS as READERS
-from .files import FilePairs as FilePairs
 from .files import file_pairs as file_pairs
 from .files import hostile_files as hostile_files
-from .frames import FramePairs as FramePairs
 from .frames import frame_pairs as frame_pairs
 from .hostile import HostileInputs as HostileInputs
 from .hostile import hostile_inputs as hostile_inputs

@@ -1,7 +1,6 @@
 """Pairs of files that differ in one cell: no reader may let that cell reach the numbers of another record."""
 
 import collections
-import dataclasses
 import decimal
 import pathlib
 import tempfile
@@ -11,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from kngjax.accounting.adjacency import Adjacency
+from kngjax.audit.cell_pairs import CellPairs
 from kngjax.audit.hostile import HostileInputs, trouble_with
 from kngjax.core.errors import FAILED, ReleaseFailed
 from kngjax.data import cells, files
@@ -82,24 +82,6 @@ TYPED_CELLS: Mapping[str, tuple[Any, ...]] = {
 }
 
 
-@dataclasses.dataclass(frozen=True)
-class FilePairs:
-    """What pairs of files that differ in one cell came to.
-
-    **Arguments:** `tried`: pairs, by reader. `changed`: those in which the cell's own record became another.
-    `differences`: pairs in which the number of records or another record changed, or that could not be read, in words.
-    """
-
-    tried: dict[str, int]
-    changed: int
-    differences: tuple[str, ...]
-
-    @property
-    def passed(self) -> bool:
-        """No other record changed; and the pairs are pairs: some records of their own did."""
-        return not self.differences and self.changed > 0
-
-
 def read_by(library: str) -> Callable[[pathlib.Path], np.ndarray]:
     """The rows, design and response, that a Parquet file has when "polars", "pandas" or "pyarrow" reads it.
 
@@ -154,7 +136,7 @@ _SUFFIXES = {"stream": (".csv", ".parquet", ".arrow")}
 
 def file_pairs(
     number: int, seed: int = 0, readers: Mapping[str, Callable[[pathlib.Path], np.ndarray]] = READERS
-) -> FilePairs:
+) -> CellPairs:
     """Reads pairs of files that differ in one cell, and compares all other records bit for bit.
 
     **Arguments:** `number`: of pairs for each reader. `seed`: of the pairs. `readers`: from a file's path to its rows,
@@ -175,7 +157,7 @@ def file_pairs(
             others = np.arange(len(one)) != place
             if one.shape != other.shape or one[others].tobytes() != other[others].tobytes():
                 differences.append(f"{reader}, {words}: another record changed")
-    return FilePairs(dict.fromkeys(readers, number), changed, tuple(differences))
+    return CellPairs(dict.fromkeys(readers, number), changed, tuple(differences))
 
 
 def has_cut_line(path: pathlib.Path) -> bool:

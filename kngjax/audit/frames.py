@@ -4,12 +4,12 @@ A column has one type in both frames of a pair, as a table's schema has. Its cel
 the steps of a pipeline are given.
 """
 
-import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
+from kngjax.audit.cell_pairs import CellPairs
 from kngjax.data.terms import Categorical, Design, Polynomial
 
 _ROWS = (2, 3, 17)
@@ -23,25 +23,7 @@ _DESIGNS = (
 )
 
 
-@dataclasses.dataclass(frozen=True)
-class FramePairs:
-    """How pairs of frames that differ in one cell came out.
-
-    **Arguments:** `tried`: pairs, by place where cells are read. `changed`: those in which the cell's own record became
-    another. `differences`: those in which another record changed, or that could not be read, in words.
-    """
-
-    tried: dict[str, int]
-    changed: int
-    differences: tuple[str, ...]
-
-    @property
-    def passed(self) -> bool:
-        """No other record changed; and the pairs are pairs: some records of their own did."""
-        return not self.differences and self.changed > 0
-
-
-def frame_pairs(number: int, seed: int = 0, places: Mapping[str, Callable[[Any], Any]] | None = None) -> FramePairs:
+def frame_pairs(number: int, seed: int = 0, places: Mapping[str, Callable[[Any], Any]] | None = None) -> CellPairs:
     """Reads pairs of frames of pandas, polars and pyarrow that differ in one cell, and compares all other records.
 
     **Arguments:** `number`: of pairs for each place. `seed`: of the pairs. `places`: what makes of a frame an array
@@ -69,7 +51,7 @@ def frame_pairs(number: int, seed: int = 0, places: Mapping[str, Callable[[Any],
             changed += one[place] != two[place]
             if len(one) != len(two) or one[:place] + one[place + 1 :] != two[:place] + two[place + 1 :]:
                 differences.append(f"{words}: another record changed")
-    return FramePairs(dict.fromkeys(places, number), changed, tuple(differences))
+    return CellPairs(dict.fromkeys(places, number), changed, tuple(differences))
 
 
 def _rows(table: np.ndarray) -> list[list[str]]:

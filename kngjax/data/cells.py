@@ -32,7 +32,7 @@ from kngjax.core.errors import UnfitType
 from kngjax.data.column_types import Holds, holds
 
 # Digits of ASCII alone: Python's own float() would also take those of other scripts, "1_000", "inf" and "nan".
-_NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _SHORT_NUMBER = r"^-?[0-9]{1,20}(\.[0-9]{1,30})?([eE][+-]?[0-9]{1,2})?\z"
 # All that Unicode calls white space.
 _WHITE_SPACE = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
@@ -169,7 +169,7 @@ def number(cell: Any) -> float:
         cell = cell.decode("utf-8", "replace")
     if isinstance(cell, str):
         cell = normal(cell)
-        if _NUMBER.fullmatch(cell) is None:
+        if NUMBER.fullmatch(cell) is None:
             return _TRUTH.get(cell.lower(), math.nan) if cell.isascii() else math.nan
     elif isinstance(cell, np.timedelta64) or not isinstance(cell, _REAL):  # NumPy has durations among its integers
         return math.nan

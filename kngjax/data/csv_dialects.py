@@ -13,6 +13,7 @@ import re
 from typing import Any
 
 from kngjax.core.errors import UnfitShape
+from kngjax.data import cells
 
 SEPARATORS = (",", ";", "\t", "|", ":", "^", "~")
 _THOUSANDS = (",", ".", " ", "'", "_", "\u2019", "\u00a0", "\u202f", "\u2009")
@@ -21,7 +22,6 @@ _BYTES = ("utf-8", "latin-1", "cp1250", "cp1251", "cp1252", "cp850", "iso-8859-2
 _BYTES += ("gb18030", "shift_jis", "euc-jp", "euc-kr", "big5")
 # No encoding that a job names may move the end of the header line: it would tell whether a record is what it names.
 ENCODINGS = (*_BYTES, "utf-16")
-_PLAIN = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -92,10 +92,10 @@ class Dialect:
         """
         if cell is None or self.has_plain_numbers:
             return cell
-        text = cell.strip()
+        text = cells.normal(cell)
         if self._number.fullmatch(text) is not None:
             return text.replace(self.thousands or "", "").replace(self.decimal, ".")
-        return None if _PLAIN.fullmatch(text) is not None else cell
+        return None if cells.NUMBER.fullmatch(text) is not None else cell
 
     def codec(self, mark: bytes) -> tuple[str, int]:
         """The name of the encoding for Python, and how many bytes a mark at the start of the file has.

@@ -30,10 +30,11 @@ import numpy as np
 
 from kngjax.data import cells
 from kngjax.data.columns import Columns
-from kngjax.data.csv_dialects import Dialect, advice
+from kngjax.data.csv_dialects import SEPARATORS, Dialect, advice
 
 PLAIN = Dialect()
-_HINT = re.compile(r'"?[sS][eE][pP]=.?"?\r?\n?')
+# With a mark: a file whose only column is called "sep=" has that name for its header.
+_HINT = re.compile(rf'"?[sS][eE][pP]=[{re.escape("".join(SEPARATORS))}]"?\r?\n?')
 _BLOCK = 2**22
 _RECORDS = 2**16
 

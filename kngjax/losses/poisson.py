@@ -37,7 +37,7 @@ class PoissonLoss(AbstractPredictorLoss):
 
     def usual_responses(self, bounds: Bounds, count: int) -> Float[np.ndarray, " responses"]:
         """Counts of mean a tenth of their bound."""
-        return _usual(bounds, 0.1, count)
+        return _usual(bounds, count)
 
     def record_value(self, predictor: Number, response: Number) -> Float[Array, ""]:
         return jnp.exp(predictor) - response * predictor
@@ -106,7 +106,7 @@ class CappedPoissonLoss(AbstractPredictorLoss):
 
     def usual_responses(self, bounds: Bounds, count: int) -> Float[np.ndarray, " responses"]:
         """Counts of mean a tenth of their bound."""
-        return _usual(bounds, 0.1, count)
+        return _usual(bounds, count)
 
     def record_value(self, predictor: Number, response: Number) -> Float[Array, ""]:
         nearest = self._nearest(predictor)
@@ -146,10 +146,10 @@ class CappedPoissonLoss(AbstractPredictorLoss):
         return jnp.clip(jnp.asarray(predictor), _LEAST, self.limit)
 
 
-def _usual(bounds: Bounds, share: float, count: int) -> np.ndarray:
-    """Made-up counts. **Arguments:** `share`: of their bound, their mean."""
+def _usual(bounds: Bounds, count: int) -> np.ndarray:
+    """Makes up counts of mean a tenth of their bound."""
     assert bounds.y_upper is not None
-    return np.random.default_rng(0).poisson(share * float(bounds.y_upper), count).astype(np.float64)
+    return np.random.default_rng(0).poisson(0.1 * float(bounds.y_upper), count).astype(np.float64)
 
 
 def _counts(column: np.ndarray) -> np.ndarray:

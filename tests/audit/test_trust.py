@@ -5,7 +5,7 @@ import pytest
 from kngjax import audit
 from kngjax.accounting.adjacency import Adjacency
 from kngjax.audit import figures_of_jobs, mutations, trust
-from kngjax.audit.files import FilePairs
+from kngjax.audit.cell_pairs import CellPairs
 from kngjax.command import cli
 from kngjax.inference import makings
 
@@ -58,7 +58,7 @@ def test_a_job_that_fails_on_a_hostile_file_has_its_one_text(monkeypatch):
         monkeypatch.setattr(figures_of_jobs, "_JOB", figures_of_jobs._JOB.replace(old, new))
 
     def one_table(jobs, quick):
-        monkeypatch.setattr(trust.audit, "file_pairs", lambda number, readers: FilePairs({}, 1, ()))
+        monkeypatch.setattr(trust.audit, "file_pairs", lambda number, readers: CellPairs({}, 1, ()))
         hostile = audit.hostile_files
         monkeypatch.setattr(trust.audit, "hostile_files", lambda number, *rest, **named: hostile(2, *rest, **named))
         found = list(figures_of_jobs._files(jobs, quick))

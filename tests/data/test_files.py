@@ -155,6 +155,7 @@ HEADERS = {
     "wage\tage": ({}, 'say separator = "\\t".'),
     "wage,age": ({"separator": "|"}, "'wage,age': cells lie between '|'. If cells lie between ',', say separator"),
     "sep=,": ({}, "2 columns, '10', '30': cells lie between commas."),
+    "sep=": ({}, "one column, 'sep=': cells lie between commas."),
     "-,-": ({}, "2 columns, '-', '-': cells lie between commas. If the names stand in a later line, take out those"),
     '"wage': ({}, "The first line of the file is no header that could be read"),
     "L\ufffdn": ({}, 'say encoding, like "cp1252"'),
