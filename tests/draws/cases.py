@@ -51,7 +51,7 @@ class Row:
 
     **Arguments:** `route`: the class that draws. `make(adjacency, size)`: the mechanism, for columns that are `size`
     times as wide. `adjacencies`: of which it is made. `sizes`: other sizes that it serves. `takes_chunks`: whether
-    records may come in chunks. `responses`: a row of 0 and 1 for a binary response, of whole numbers for cells.
+    records may come in chunks. `responses`: those of a binary response, of cells, or of counts.
     `most_weight`: of weights that records keep. `certain`: so many releases differ from so many others but for a
     probability that is negligible. `count`: how many records it takes here. `sampler`: what is asked for.
     """
@@ -169,6 +169,11 @@ def line(size: float = 1.0) -> kng.Bounds:
     return kng.Bounds(x=(size * LOWER[:1], size * UPPER[:1]), y=RESPONSE, intercept=False)
 
 
+def counted(size: float, lower: np.ndarray, upper: np.ndarray) -> kng.Bounds:
+    """Bounds columns without an intercept, and a response of counts."""
+    return kng.Bounds(x=(size * lower, size * upper), y=(0.0, 2.3), intercept=False)
+
+
 def theta(size: float = 1.0) -> kng.Box:
     """Bounds two coefficients of such columns by a box that lies unevenly about 0."""
     return kng.Box([-0.7 / size, -0.2 / size], [0.3 / size, 0.9 / size])
@@ -229,6 +234,14 @@ ROWS: dict[str, Row] = {
         False,
         responses=(0.0, 1.0),
     ),
+    "objective, capped Poisson": Row(
+        SmoothMinimum,
+        lambda a, s: kng.ObjectivePerturbation(kng.CappedPoissonLoss(0.3), counted(s, LOWER, UPPER), None, 1.1, a),
+        BOTH,
+        _FAR,
+        False,
+        responses=(0.0, 1.0, 2.3),
+    ),
     "private IRLS": Row(
         IteratesOnGrid, lambda a, s: kng.PrivateIRLS(plane(s), 1.1, DELTA, a, iterations=2), BOTH, _FAR, False
     ),
@@ -279,6 +292,16 @@ ROWS: dict[str, Row] = {
     ),
     "KNG, Huber, boxes": Row(
         BoxDraw, lambda a, s: _kng(_HUBER, a, line(s), kng.Box(-0.7 / s, 0.3 / s)), BOTH, (1e-30, 2.0**30), False
+    ),
+    "KNG, capped Poisson, boxes": Row(
+        BoxDraw,
+        lambda a, s: _kng(
+            kng.CappedPoissonLoss(0.1), a, counted(s, LOWER[:1], UPPER[:1]), kng.Box(-0.7 / s, 0.3 / s)
+        ),
+        BOTH,
+        (1e-30, 2.0**30),
+        False,
+        responses=(0.0, 1.0, 2.3),
     ),
     "KNG, logistic, shells": Row(ShellDraw, _shells, REPLACE, (), False, responses=(0.0, 1.0), count=400),
     "KNG, quantile, lattice": Row(kng.Lattice, lambda a, s: _kng(_CHECK, a, plane(s), theta(s)), BOTH, (), False),

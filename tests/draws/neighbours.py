@@ -20,6 +20,7 @@ from kngjax.accounting.exact import exactly
 from kngjax.audit import lattice_law, lattice_loss
 from kngjax.core.balls import ball_of
 from kngjax.data.admission import Facts
+from kngjax.losses.verified_scores import fraction_of
 from kngjax.mechanisms import geometric, private_choice, shell_draws
 from kngjax.mechanisms.output_perturbation import TOLERANCE
 from kngjax.mechanisms.shell_draws import ShellDraw
@@ -208,6 +209,21 @@ def of_means(adjacency: str) -> Fraction:
     return max(moves) / way.noise.scale_squared / (exactly(0.4) / 2) ** 2
 
 
+def of_capped_scores(adjacency: str) -> Fraction:
+    """A record whose mean is beyond the cap and whose count is 0 comes, or takes the place of one at the other corner.
+
+    At the end of Θ where the mean is so large. In squares: means are rounded downward.
+    """
+    limit, (least, most), epsilon = 0.1, (0.0, 0.3), 0.4
+    bounds = kng.Bounds(x=([-0.3], [0.7]), y=(least, most), intercept=False)
+    way = _way(kng.KNG(kng.CappedPoissonLoss(limit), bounds, kng.Box(-0.7, 0.3), epsilon, adjacency), 9)
+    with ctx.workprec(200):
+        capped, other = (fraction_of(arb(eta).exp().lower()) for eta in (limit, -0.3 * 0.3))
+    (weight,), move = way.noise.weights, Fraction(0.7) * capped
+    move += Fraction(0.3) * other if adjacency == "replace" else 0
+    return (move / weight) ** 2 / way.noise.scale_squared / (exactly(epsilon) / 2) ** 2
+
+
 def of_shells() -> Fraction:
     """A record with the score k for one with -k, at the corner of the bounds. In squares."""
     bounds = kng.Bounds(x=(np.array([-0.5, 0.1]), np.array([0.3, 0.7])))
@@ -263,5 +279,10 @@ WORST: dict[str, tuple[Callable[[], Any], float]] = {
     "objective, a fifth for the noise": (partial(of_perturbed_objectives, 0.2, [-1.5], "add_remove"), 0.99),
     **{f"output, Huber, {a}": (partial(of_perturbed_minimisers, a), 1.0 - 1e-8) for a in _BOTH},
     **{f"KNG, means, {a}": (partial(of_means, a), 1.0) for a in _BOTH},
+    # At one θ two records do not have the extremes of both scores.
+    **{
+        f"KNG, capped Poisson, {a}": (partial(of_capped_scores, a), least)
+        for a, least in (("replace", 0.85), ("add_remove", 1.0 - 1e-9))
+    },
     "KNG, pseudo-Huber, shells": (of_shells, 1.0),
 }

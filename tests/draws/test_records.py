@@ -66,7 +66,9 @@ def test_records_far_beyond_the_bounds_count_as_those_at_the_bounds(name):
         if bounds.y_lower is not None:
             above = generator.random(row.count) < 0.5
             ends = ends._replace(y=np.where(above, bounds.y_upper, bounds.y_lower))
-            far = far._replace(y=np.where(above, 1e300, -1e300))
+            # Counts are not negative.
+            lowest = bounds.y_lower if np.isnan(row.made(adjacency).loss.responses(np.array([-1e300]))[0]) else -1e300
+            far = far._replace(y=np.where(above, 1e300, lowest))
         if ends.weights is not None:
             ends, far = (
                 one._replace(weights=np.full(row.count, w)) for one, w in ((ends, bounds.weight), (far, 1e300))

@@ -21,7 +21,7 @@ from kngjax.losses.distance import SquaredDistanceLoss
 from kngjax.losses.expectile import ExpectileLoss
 from kngjax.losses.huber import HuberLoss, PseudoHuberLoss
 from kngjax.losses.logistic import LogisticLoss
-from kngjax.losses.poisson import PoissonLoss
+from kngjax.losses.poisson import CappedPoissonLoss, PoissonLoss
 from kngjax.losses.smoothed_quantile import SmoothedQuantileLoss
 from kngjax.losses.squared import SquaredLoss
 from kngjax.mechanisms.box_draws import BoxDraw
@@ -32,7 +32,7 @@ from kngjax.mechanisms.shell_draws import ShellDraw
 
 class Kind(NamedTuple):
     """A loss. **Arguments:** `score`: of η and y. `largest`: |s|, for |η| ≤ the first. `responses`: public ends of y.
-    `kinks`: residuals η - y at which the score is not analytic.
+    `kinks`: residuals η - y at which the score is not analytic. `bends`: η at which it is not.
     """
 
     loss: AbstractLoss
@@ -40,6 +40,7 @@ class Kind(NamedTuple):
     largest: Callable[[float], float]
     responses: tuple[float, float] | None = None
     kinks: tuple[float, ...] = ()
+    bends: tuple[float, ...] = ()
 
 
 def _pseudo_huber(k: float) -> Kind:
@@ -52,12 +53,14 @@ def _smoothed(tau: float, h: float, kernel: Literal["logistic", "gaussian"] = "l
     return Kind(loss, lambda eta, y: below((eta - y) / h) - tau, lambda _: max(tau, 1.0 - tau))
 
 
-def _poisson(most: float) -> Kind:
+def _poisson(most: float, limit: float | None = None) -> Kind:
+    cap = np.inf if limit is None else limit
     return Kind(
-        PoissonLoss(),
-        lambda eta, y: np.exp(eta) - y,
-        lambda reach: max(np.exp(reach), most - np.exp(-reach)),
+        PoissonLoss() if limit is None else CappedPoissonLoss(limit),
+        lambda eta, y: np.exp(np.minimum(eta, cap)) - y,
+        lambda reach: max(np.exp(min(reach, cap)), most - np.exp(-reach)),
         (0.0, most),
+        bends=() if limit is None else (limit,),
     )
 
 
@@ -80,6 +83,7 @@ SMOOTH = {
     ),
     "smoothed quantile": _smoothed(0.3, 0.2),
     "Gaussian kernel": _smoothed(0.3, 0.2, "gaussian"),
+    "capped Poisson": _poisson(0.7, 0.3),
 }
 # Wide enough for public facts to lead to draws in the space of gradients.
 _SHELLS = {
@@ -99,7 +103,7 @@ def records(kind: Kind, count: int, dimension: int, seed: int) -> tuple[np.ndarr
     low, high = kind.responses or (-9.0, 9.0)
     if isinstance(kind.loss, LogisticLoss):
         return x, (generator.uniform(size=count) < scipy.special.expit(2.0 * predictor)) * 1.0
-    if isinstance(kind.loss, PoissonLoss):
+    if isinstance(kind.loss, PoissonLoss | CappedPoissonLoss):
         return x, np.clip(generator.poisson(np.exp(predictor)), low, high).astype(float)
     return x, np.clip(predictor + 0.3 * generator.standard_normal(count), low, high)
 
@@ -122,7 +126,10 @@ def scores(kind: Kind, x: np.ndarray, y: np.ndarray, reach: float, epsilon: floa
 
 def _kinks(kind: Kind, x: np.ndarray, y: np.ndarray, axis: int) -> list[float]:
     rows = x[:, axis] != 0.0
-    return [] if kind is _MEAN else [k for r in kind.kinks for k in ((y[rows] + r) / x[rows, axis]).tolist()]
+    if kind is _MEAN:
+        return []
+    places = [(y[rows] + r) / x[rows, axis] for r in kind.kinks] + [eta / x[rows, axis] for eta in kind.bends]
+    return [place for each in places for place in each.tolist()]
 
 
 def _mechanism(kind: Kind, domain: Box, epsilon: float, dimension: int) -> KNG:
@@ -171,7 +178,7 @@ CASES: dict[str, Callable[[], Law]] = {
     "KNG, means": partial(_case, _MEAN, QuadraticDraw, (-0.75, 0.75), 12, 2, 2.0),
     **{
         f"KNG, {name}, boxes, {dimension}": partial(_case, kind, BoxDraw, (-0.5, 1.5), 12 * dimension, dimension, 4.0)
-        for dimension, (name, kind) in zip((2, 1, 2, 1, 1, 2, 1), SMOOTH.items(), strict=True)
+        for dimension, (name, kind) in zip((2, 1, 2, 1, 1, 2, 1, 1), SMOOTH.items(), strict=True)
     },
     **{f"KNG, {name}, shells, 5": partial(_in_shells, name) for name in _SHELLS},
 }
