@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -16,8 +16,17 @@ from kngjax.losses.base import AbstractLoss, AbstractPredictorLoss, AbstractResi
 # Of what is compared, and of what a derivative is compared with.
 _ROUNDING, _DERIVATIVE = 1e-9, 1e-7
 # No response that is tried, nor a usual kink, is at a predictor that is tried.
-_SHIFT = 0.0003141592653589793
+_SHIFT, _UNEVEN = 0.0003141592653589793, 1.0314159265358979
 _PREDICTORS, _RESPONSES = 401, 13
+# About each response and 0 predictors are tried at distances that fall by this factor: of whatever scale a loss is.
+_FACTOR, _DISTANCES = 3.0, 16
+
+
+class Contradiction(NamedTuple):
+    """A fact that does not hold: `fact` is "finite", "derivatives", "convex", "intervals" or "others"."""
+
+    fact: str
+    words: str
 
 
 def check_loss(
@@ -29,8 +38,9 @@ def check_loss(
 
     Tried are: that `record_score` is ∂ρ/∂η and `record_curvature` its derivative; that ρ is convex in η, so that the
     score never falls as η grows; that scores lie in `score_interval` and values in `value_interval`, on the grid and on
-    parts of it; that the curvature is at most `curvature_bound`; `score_step`, and `residual_minimiser`. It proves
-    nothing: a grid may miss what is wrong, and every guarantee rests on the facts themselves. No data are involved.
+    parts of it; that the curvature is at most `curvature_bound`; `score_step`, `residual_minimiser`, `is_quadratic`,
+    `is_half_square`, `is_homogeneous` and `verified_score`. It proves nothing: a grid may miss what is wrong, and every
+    guarantee rests on the facts themselves. No data are involved.
 
     **Arguments:** `loss`: of x'θ. `predictors`: (lowest, highest) η, finite. `responses`: y that are tried, public;
     those without a meaning for the loss are left out. By default 13 from -3 to 3.
@@ -47,9 +57,26 @@ def check_loss(
             "check_loss needs predictors=(lowest, highest), finite, and responses that the loss has a meaning for, got "
             f"predictors={predictors} and responses={responses}"
         )
-    etas = np.linspace(low, high, _PREDICTORS) + _SHIFT * (high - low)
+    return tuple(found.words for found in contradictions(loss, (low, high), with_meaning))
+
+
+def contradictions(
+    loss: AbstractPredictorLoss, predictors: tuple[float, float], responses: Float[np.ndarray, " responses"]
+) -> tuple[Contradiction, ...]:
+    """Finds what `check_loss` says in words. **Arguments:** `responses`: which have a meaning for the loss."""
     with float64():
-        return tuple(_contradictions(loss, etas, with_meaning))
+        return tuple(_contradictions(loss, _places(*predictors, responses), responses))
+
+
+def _places(low: float, high: float, ys: np.ndarray) -> np.ndarray:
+    """Predictors in increasing order: even over the interval, and ever denser about each response and 0."""
+    span = high - low
+    even = np.linspace(low, high, _PREDICTORS + 2)[1:-1] + _SHIFT * span
+    distances = span / _UNEVEN * _FACTOR ** -np.arange(1.0, _DISTANCES + 1.0)
+    near = np.append(ys, 0.0)[:, None] + np.concatenate([-distances, distances])
+    # In the place of those beyond the interval is a point within, so that few shapes are compiled.
+    near = np.where((low < near) & (near < high), near, low + (0.5 + _SHIFT) * span)
+    return np.sort(np.concatenate([even, near.ravel()]))
 
 
 @Compiled
@@ -64,35 +91,88 @@ def _tried(loss: AbstractPredictorLoss, etas: Any, responses: Any) -> Any:
     return jax.vmap(lambda y: jax.vmap(lambda eta: at(eta, y))(etas))(responses)
 
 
-def _contradictions(loss: AbstractPredictorLoss, etas: np.ndarray, ys: np.ndarray) -> Iterator[str]:
-    values, scores, curvatures, slopes, slopes_of_scores = map(np.asarray, _tried(loss, etas, ys))
+def _contradictions(loss: AbstractPredictorLoss, etas: np.ndarray, ys: np.ndarray) -> Iterator[Contradiction]:
+    found = np.array(_tried(loss, etas, ys))
+    known = np.isfinite(found).all(axis=0)
+    # Comparisons with NaN are false: nothing is said of what is not known.
+    values, scores, curvatures, slopes, slopes_of_scores = np.where(known, found, np.nan)
 
     def where(wrong: np.ndarray) -> str:
         row, column = np.unravel_index(np.argmax(wrong), wrong.shape)
         return f"at eta = {etas[column]:.6g}, y = {ys[row]:.6g}"
 
-    if (wrong := ~(np.isfinite(values) & np.isfinite(scores) & np.isfinite(curvatures))).any():
-        yield f"a value, score or curvature is not finite {where(wrong)}"
+    if not known.all():
+        yield Contradiction("finite", f"a value, score or curvature is not finite {where(~known)}")
+    if not known.any():
         return
     if (wrong := _differ(scores, slopes)).any():
-        yield f"record_score is not the derivative of record_value by the predictor {where(wrong)}"
+        words = "record_score is not the derivative of record_value by the predictor"
+        yield Contradiction("derivatives", f"{words} {where(wrong)}")
     if not loss.score_is_piecewise_constant and (wrong := _differ(curvatures, slopes_of_scores)).any():
-        yield f"record_curvature is not the derivative of record_score {where(wrong)}"
-    slack = _ROUNDING * (1.0 + np.max(np.abs(scores)))
+        yield Contradiction("derivatives", f"record_curvature is not the derivative of record_score {where(wrong)}")
+    slack = _ROUNDING * (1.0 + np.max(np.abs(scores), axis=1, where=known, initial=0.0))[:, None]
     if (wrong := np.diff(scores, axis=1) < -slack).any():
-        yield f"the score is not monotone: it falls as the predictor grows, and the loss is not convex, {where(wrong)}"
+        words = "the score is not monotone: it falls as the predictor grows, and the loss is not convex,"
+        yield Contradiction("convex", f"{words} {where(wrong)}")
     if (wrong := curvatures < -slack).any():
-        yield f"record_curvature is negative: the loss is not convex {where(wrong)}"
+        yield Contradiction("convex", f"record_curvature is negative: the loss is not convex {where(wrong)}")
     yield from _interval_contradictions(loss, etas, ys, values, scores, curvatures)
-    if loss.score_is_piecewise_constant:
-        first, jump = map(float, loss.score_step())
-        expected = first + jump * (etas[None] >= ys[:, None])
-        if (wrong := np.abs(scores - expected) > slack).any():
-            yield f"the score is not what score_step says {where(wrong)}"
+    for words, wrong in _flags(loss, etas, ys, values, scores, curvatures):
+        if wrong.any():
+            yield Contradiction("others", f"{words} {where(wrong)}")
     if isinstance(loss, AbstractResidualLoss):
         least = float(loss.residual_value(loss.residual_minimiser()))
         if (wrong := values < least - _ROUNDING * (1.0 + abs(least))).any():
-            yield f"the loss is smaller than at residual_minimiser {where(wrong)}"
+            yield Contradiction("others", f"the loss is smaller than at residual_minimiser {where(wrong)}")
+
+
+def _flags(
+    loss: AbstractPredictorLoss,
+    etas: np.ndarray,
+    ys: np.ndarray,
+    values: np.ndarray,
+    scores: np.ndarray,
+    curvatures: np.ndarray,
+) -> Iterator[tuple[str, np.ndarray]]:
+    """Where what a loss says of its whole form is wrong."""
+    if loss.score_is_piecewise_constant:
+        try:
+            first, jump = map(float, loss.score_step())
+        except TypeError:
+            first, jump = np.inf, 0.0
+        expected = first + jump * (etas >= ys[:, None])
+        yield "the score is not what score_step says", np.abs(scores - expected) > _ROUNDING * (1.0 + np.abs(scores))
+    if loss.is_quadratic:
+        yield (
+            "is_quadratic is declared, and the curvature is not one number",
+            _differ(curvatures, np.full_like(curvatures, np.nanmin(curvatures))),
+        )
+    if loss.is_half_square:
+        yield "is_half_square is declared, and the value is another", _differ(values, 0.5 * (ys[:, None] - etas) ** 2)
+    if loss.is_homogeneous:
+        doubled = np.asarray(_tried(loss, 2.0 * etas, 2.0 * ys)[0])
+        yield "is_homogeneous is declared, and twice (eta, y) has not twice the value", _differ(doubled, 2.0 * values)
+    if (verified := loss.verified_score()) is not None:
+        pairs = (np.ravel(pair) for pair in np.broadcast_arrays(etas, 0.0, ys[:, None]))
+        with np.errstate(all="ignore"):
+            numbers, off = (np.reshape(part, scores.shape) for part in verified.floats(*pairs))
+        slack = off + _ROUNDING * (1.0 + np.abs(scores))
+        yield "verified_score is not record_score", np.abs(numbers - scores) > slack
+
+
+@Compiled
+def _declared(loss: AbstractPredictorLoss, predictors: Any, responses: Any) -> Any:
+    """The declared intervals of scores, values and curvatures over parts of the grid, each of shape (parts, 2)."""
+
+    def over(predictor: Any, response: Any) -> Any:
+        intervals = (
+            loss.score_interval(tuple(predictor), tuple(response)),
+            loss.value_interval(tuple(predictor), tuple(response)),
+            (-jnp.inf, loss.curvature_bound(tuple(predictor))),
+        )
+        return [jnp.stack([jnp.asarray(end, float) for end in interval]) for interval in intervals]
+
+    return jax.vmap(over)(predictors, responses)
 
 
 def _interval_contradictions(
@@ -102,37 +182,43 @@ def _interval_contradictions(
     values: np.ndarray,
     scores: np.ndarray,
     curvatures: np.ndarray,
-) -> Iterator[str]:
-    """What lies outside of the declared intervals over the whole grid and over parts of it."""
+) -> Iterator[Contradiction]:
+    """Finds what lies outside of the declared intervals over the whole grid and over parts of it."""
     parts = [(slice(None), slice(None))]
     parts += [(rows, some) for rows in _slices(ys.size, 2) for some in _slices(etas.size, 8)]
-    found: dict[str, str] = {}
-    for rows, some in parts:
-        predictor, response = _ends(etas[some]), _ends(ys[rows])
-        place = f"for eta in [{predictor[0]:.6g}, {predictor[1]:.6g}], y in [{response[0]:.6g}, {response[1]:.6g}]"
-        declared = {
-            "score_interval does not hold the score": (scores, loss.score_interval(predictor, response)),
-            "value_interval does not hold the value": (values, loss.value_interval(predictor, response)),
-            "curvature_bound is exceeded": (curvatures, (-np.inf, loss.curvature_bound(predictor))),
-        }
-        for words, (numbers, interval) in declared.items():
-            lowest, highest = (float(end) for end in interval)
-            slack = _ROUNDING * (1.0 + np.max(np.abs(numbers[rows, some])))
-            # Written so that NaN is a contradiction.
-            if not (lowest - slack <= numbers[rows, some].min() and numbers[rows, some].max() <= highest + slack):
-                found.setdefault(words, f"{words} {place}: declared [{lowest:.6g}, {highest:.6g}]")
+    predictors, responses = (
+        np.array([_ends(grid[part[axis]]) for part in parts]) for grid, axis in ((etas, 1), (ys, 0))
+    )
+    kinds = {
+        "score_interval does not hold the score": scores,
+        "value_interval does not hold the value": values,
+        "curvature_bound is exceeded": curvatures,
+    }
+    for (words, numbers), ends in zip(
+        kinds.items(), map(np.asarray, _declared(loss, predictors, responses)), strict=True
+    ):
+        for number, (rows, some) in enumerate(parts):
+            here, (lowest, highest) = numbers[rows, some], ends[number]
+            here = here[np.isfinite(here)]
+            slack = _ROUNDING * (1.0 + np.max(np.abs(here), initial=0.0))
+            # Written so that a bound that is NaN is a contradiction.
+            if here.size and not (lowest - slack <= here.min() and here.max() <= highest + slack):
+                predictor, response = predictors[number], responses[number]
+                place = f"eta in [{predictor[0]:.6g}, {predictor[1]:.6g}], y in [{response[0]:.6g}, {response[1]:.6g}]"
+                yield Contradiction("intervals", f"{words} for {place}: declared [{lowest:.6g}, {highest:.6g}]")
+                break
     if not loss.needs_response_bounds:
         lowest, highest = (float(end) for end in loss.score_interval((-np.inf, np.inf), None))
         if not (
-            lowest - _ROUNDING * (1.0 + abs(lowest)) <= scores.min()
-            and scores.max() <= highest + _ROUNDING * (1.0 + abs(highest))
+            lowest - _ROUNDING * (1.0 + abs(lowest)) <= np.nanmin(scores)
+            and np.nanmax(scores) <= highest + _ROUNDING * (1.0 + abs(highest))
         ):
-            found.setdefault("everywhere", "score_interval for every predictor and response does not hold the score")
-    yield from found.values()
+            words = "score_interval for every predictor and response does not hold the score"
+            yield Contradiction("intervals", words)
 
 
 def _differ(declared: np.ndarray, derivative: np.ndarray) -> np.ndarray:
-    return ~(np.abs(declared - derivative) <= _DERIVATIVE * (1.0 + np.abs(derivative)))
+    return np.abs(declared - derivative) > _DERIVATIVE * (1.0 + np.abs(derivative))
 
 
 def _slices(number: int, parts: int) -> list[slice]:

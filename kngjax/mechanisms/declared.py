@@ -1,10 +1,16 @@
-"""What a proof takes from parts that are not kngjax's: the facts that a user's own class declares, in words."""
+"""What a proof takes from parts that are not kngjax's: facts that a user's own class declares, tried and in words."""
 
 from typing import Any
 
+import jax
+import numpy as np
+
+from kngjax.core.arrays import float64, is_traced
 from kngjax.geometry.abstract_norms import AbstractNorm
 from kngjax.geometry.domains import AbstractDomain
+from kngjax.geometry.reach import Everywhere
 from kngjax.losses.base import AbstractLoss, AbstractPredictorLoss
+from kngjax.losses.checks import contradictions
 from kngjax.mechanisms.base import AbstractMechanism
 
 _OF_A_LOSS = (
@@ -13,7 +19,7 @@ _OF_A_LOSS = (
 _OF_A_PREDICTOR = (
     "it is convex in x'theta, with a score that never falls as x'theta grows, the derivative of its value, and within "
     "score_interval for every record within the bounds; and its other facts (curvature_bound, value_interval, "
-    "is_smooth ...) hold. kngjax.check_loss tries to contradict them"
+    "curvature_facts, is_smooth ...) hold. kngjax.check_loss tries to contradict most of them"
 )
 _OF_A_NORM = "it is a norm, its largest value over a box is that, and its dual, its volume and its draws are its own"
 _OF_A_DOMAIN = "it is convex, and its projection, its chords and its extremes are its own"
@@ -22,6 +28,57 @@ _OF_A_DOMAIN = "it is convex, and its projection, its chords and its extremes ar
 def is_of_kngjax(part: Any) -> bool:
     """Whether a part's class is one of the package, whose facts are proved in its docstrings."""
     return type(part).__module__.partition(".")[0] == "kngjax"
+
+
+# Predictors without a bound are tried up to so many times the largest response, and responses without one up to so many
+# times the reach of the predictors.
+_FAR, _DOUBLINGS = 1e3, 8
+
+
+def require_declared(mechanism: AbstractMechanism, dimension: int, sampler: Any) -> None:
+    """Raises ValueError where a public grid contradicts what a proof takes from a loss that is not kngjax's.
+
+    Tried are all x'θ that bounds and Θ allow, and all responses: public facts, so that nothing is spent. Where a proof
+    or a draw rests on it, that is convexity as well, with derivatives; else what sensitivities are made of, intervals.
+
+    **Arguments:** `dimension`: d. `sampler`: that draws, or None; all but some Markov chains rest on convexity.
+    """
+    loss = mechanism.loss
+    if not isinstance(loss, AbstractPredictorLoss) or is_of_kngjax(loss) or is_traced(*jax.tree.leaves(mechanism)):
+        return
+    predictors, responses = _public_range(mechanism, dimension)
+    responses = np.unique(responses[np.isfinite(loss.responses(responses))])
+    if not (responses.size and predictors[0] < predictors[1]):
+        return
+    needs_convexity = getattr(sampler, "needs_convexity", True)
+    facts = ("intervals", "convex", "derivatives", "others") if needs_convexity else ("intervals",)
+    found = [one.words for one in contradictions(loss, predictors, responses) if one.fact in facts]
+    if found:
+        chains = ""
+        if needs_convexity and sampler is not None:
+            chains = (
+                ". Markov chains need no convexity, and nothing is proved of what they release: "
+                "sampler=kngjax.EnsembleWalk()"
+            )
+        raise ValueError(
+            f"{type(loss).__name__} is not as it declares within these bounds and this domain, and the proof rests on "
+            f"it: {'; '.join(found)}. See kngjax.check_loss{chains}"
+        )
+
+
+def _public_range(mechanism: AbstractMechanism, dimension: int) -> tuple[tuple[float, float], np.ndarray]:
+    """The ends of x'θ, and responses."""
+    bounds, domain, loss = mechanism.bounds_of_rows(dimension), getattr(mechanism, "domain", None), mechanism.loss
+    given = loss.response_interval(bounds)
+    even = np.linspace(-3.0, 3.0, 13) if given is None else np.linspace(*(float(end) for end in given), 13)
+    with float64():
+        reach = (Everywhere() if domain is None else domain).linear_interval(*bounds.features(dimension))
+        far = _FAR * (1.0 + np.max(np.abs(even)))
+        low, high = (float(np.clip(float(end), -far, far)) for end in reach)
+    if given is not None:
+        return (low, high), even
+    widths = 0.5 * (high - low) * 2.0 ** np.arange(_DOUBLINGS + 1)
+    return (low, high), np.concatenate([even, 0.5 * (low + high) - widths, 0.5 * (low + high) + widths])
 
 
 def declared_facts(mechanism: AbstractMechanism) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ from kngjax.core.errors import raise_from_outside
 from kngjax.data.processes import are_on_one_host
 from kngjax.data.records import Data
 from kngjax.mechanisms.base import AbstractMechanism
+from kngjax.mechanisms.declared import require_declared
 from kngjax.mechanisms.density import AbstractDensityMechanism
 from kngjax.mechanisms.direct import AbstractDirectMechanism
 from kngjax.owner import nonprivate
@@ -53,6 +54,7 @@ def draw(
     spoke against its proof.
     """
     require_sampler(mechanism, sampler)
+    require_declared(mechanism, data.dimension, sampler)
     if isinstance(mechanism, AbstractDirectMechanism):
         draws, succeeded = mechanism.draws(data, key, 1)
         return draws[0], succeeded

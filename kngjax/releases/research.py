@@ -11,6 +11,7 @@ from kngjax.core.randomness import require_typed_key
 from kngjax.data.processes import are_on_one_host
 from kngjax.data.records import Data
 from kngjax.mechanisms.base import AbstractMechanism
+from kngjax.mechanisms.declared import require_declared
 from kngjax.mechanisms.density import AbstractDensityMechanism
 from kngjax.mechanisms.direct import AbstractDirectMechanism
 from kngjax.owner.draws import Draws
@@ -62,6 +63,7 @@ def sample(
     if sampler is None and isinstance(mechanism, AbstractDensityMechanism):
         sampler, _ = default_sampler(mechanism, data.dimension, data.num_records, are_on_one_host(data))
     require_sampler(mechanism, sampler)
+    require_declared(mechanism, data.dimension, sampler)
     if isinstance(mechanism, AbstractDirectMechanism):
         with float64():
             draws, succeeded = direct_draws(mechanism, data, key, num_draws * num_chains)

@@ -38,13 +38,15 @@ class AbstractSampler(ShownAsTyped, AbstractModule):
 
     `assumptions`: what the guarantee of a release by it needs, besides those of every release. `failures`: what can
     make a release by it fail. `unproved`: what nobody has proved of a release by it. `takes_weights`: whether it asks
-    the loss for all sums over records, which knows their weights.
+    the loss for all sums over records, which knows their weights. `needs_convexity`: whether what it draws has the
+    density's law for a convex loss only.
     """
 
     assumptions: ClassVar[tuple[str, ...]] = ()
     failures: ClassVar[tuple[str, ...]] = ()
     unproved: ClassVar[tuple[str, ...]] = ()
     takes_weights: ClassVar[bool] = False
+    needs_convexity: ClassVar[bool] = False
 
     def admit(self, target: Target) -> None:
         """Raises ValueError, naming what would serve, for a density or records that this sampler does not draw from."""

@@ -12,7 +12,6 @@ import kngjax as kng
 from kngjax.core.arrays import float64
 from kngjax.core.balls import ball_of
 from kngjax.core.verified import UNIT
-from kngjax.losses.verified_scores import TangentScore
 
 
 def huber(k):
@@ -63,7 +62,7 @@ def case(name):
     loss, truth = SCORES[SPANS.get(name, name)]
     score = loss.verified_score()
     if name in SPANS:
-        return TangentScore(score, *ENDS), tangent(truth, *ENDS), ("Poisson" in name, "logistic" in name)
+        return score.extended(ENDS), tangent(truth, *ENDS), ("Poisson" in name, "logistic" in name)
     return score, truth, ("Poisson" in name, "logistic" in name)
 
 
@@ -193,6 +192,29 @@ def test_no_score_leaves_its_interval_and_none_rises_faster_than_said(name):
         assert score.interval(predictor, None) is None
     else:
         assert score.interval(None, None) == (lower, upper)
+
+
+# Ends beside the cap at ½ and those at -12: within, beyond on either side, about both, and of one point in common.
+TWICE = [(-0.3, 1.4), (-20.0, 0.3), (1.0, 2.0), (-15.0, -13.0), (-20.0, 3.0), (0.5, 0.7), (-13.0, -12.0)]
+
+
+@pytest.mark.parametrize("ends", TWICE)
+def test_what_is_continued_by_tangents_twice_is_the_score_at_the_nearest_number_of_the_nearest(ends):
+    """And its interval and its largest slope are those of where both meet; or hold it, where they do not."""
+    score = SCORES["capped Poisson"][0].verified_score().extended(tuple(map(Fraction, ends)))
+    etas, ys = np.linspace(-25.0, 5.0, 61), np.tile([0.0, 1.0], 31)[:61]
+    value, off = score.floats(etas, np.zeros(61), ys)
+    expected = np.exp(np.clip(np.clip(etas, *ends), -12.0, 0.5)) - ys
+    assert np.all(np.abs(value - expected) <= off + 1e-15)
+    assert np.all(off < 1e-12)
+    nearest = np.clip(ends, -12.0, 0.5)
+    found = score.interval((Fraction(-30), Fraction(30)), (Fraction(0), Fraction(4)))
+    low, high = np.exp(nearest) - [4.0, 0.0]
+    assert float(found[0]) <= low + 1e-15
+    assert high - 1e-15 <= float(found[1])
+    if nearest[0] < nearest[1]:
+        np.testing.assert_allclose([float(end) for end in found], [low, high], rtol=1e-14)
+        assert float(score.largest_slope(None)) == pytest.approx(np.exp(nearest[1]), rel=1e-14)
 
 
 def test_slopes_reach_their_largest_where_they_are_steepest():

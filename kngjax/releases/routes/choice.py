@@ -4,6 +4,7 @@ from typing import Any
 
 from kngjax.data.admission import Facts
 from kngjax.mechanisms.base import AbstractMechanism
+from kngjax.mechanisms.declared import require_declared
 from kngjax.releases.routes.base import AbstractRoute
 from kngjax.releases.routes.direct import DirectRoute
 from kngjax.releases.routes.grid import GridRoute
@@ -19,10 +20,12 @@ REQUESTS = tuple(route.requests for route in ROUTES if route.requests is not Non
 def route_for(mechanism: AbstractMechanism, sampler: Any, facts: Facts) -> AbstractRoute:
     """The first route that admits this mechanism and these records.
 
-    **Arguments:** `sampler`: what the caller asked for, or None. Raises as `AbstractRoute.admits`.
+    **Arguments:** `sampler`: what the caller asked for, or None. Raises as `AbstractRoute.admits`, and ValueError where
+    a loss that is not kngjax's is not what it declares.
     """
     for route in ROUTES:
         admitted = route.admits(mechanism, sampler, facts)
         if admitted is not None:
+            require_declared(mechanism, facts.dimension, getattr(admitted, "sampler", None))
             return admitted
     raise TypeError(f"{type(mechanism).__name__} neither has a density nor draws from a law of its own")

@@ -77,6 +77,7 @@ class GradientSpace(AbstractIndependenceSampler):
     expansion: Expansion | None = eqx.field(default=None, metadata={"derived": True})
 
     sweeps_a_block: ClassVar[int] = 100
+    needs_convexity: ClassVar[bool] = True
 
     def __check_init__(self):
         if not 0.0 < self.mixture < 1.0:

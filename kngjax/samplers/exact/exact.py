@@ -1,6 +1,7 @@
 """Exact independent draws, by the structure of the loss."""
 
 import math
+from typing import ClassVar
 
 import equinox as eqx
 import jax
@@ -52,7 +53,8 @@ class Exact(AbstractIndependentSampler):
     - Other convex losses of x'θ with few coefficients, the quantile loss among them: rejection from an envelope that
       is constant on boxes, refined about an estimate of θ (`box_tree`). Its estimate, coordinates and size are
       computed from the data and do not change the law. Needs a norm that grows with every |v_j|: l_1, l_2, l_inf. A
-      score below its box's bound contradicts the convexity that the loss declares, and the draw fails.
+      score below its box's bound contradicts the convexity that the loss declares, and the draw fails. Of a loss that
+      is not kngjax's convexity is tried on a public grid first, and refused where that contradicts it.
     - KNG with a smooth loss of x'θ that declares its curvature (pseudo-Huber, logistic, Poisson, smoothed quantile),
       any number of coefficients and any norm: rejection in the space of gradients (`smooth`), with a proposal or two a
       draw where n records at ε have nε ≥ 60d², columns are neither rare nor nearly collinear and the estimate lies
@@ -75,6 +77,8 @@ class Exact(AbstractIndependentSampler):
     max_proposals: int | None = eqx.field(static=True, default=1_000_000_000)
     most_coefficients: int = eqx.field(static=True, default=MOST_BOXED)
     least_records: int | None = eqx.field(static=True, default=None)
+
+    needs_convexity: ClassVar[bool] = True
 
     def __check_init__(self):
         limits = {"max_proposals": self.max_proposals, "least_records": self.least_records}
