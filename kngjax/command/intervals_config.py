@@ -18,6 +18,10 @@ COVARIANCES = {
 }
 
 
+# What is said whatever the covariance is.
+_OF_ALL = ("covariance", "level", "num_records", "force")
+
+
 @dataclass(frozen=True)
 class Intervals:
     """[intervals]: `covariance` with the settings of its constructor, or none for the narrowest one; `level`.
@@ -25,6 +29,7 @@ class Intervals:
     **Arguments:** `asked`: a covariance, or True for the narrowest. `written`: what the file says of it, JSON-ready.
     `level`: of what is printed and drawn; every other can be had of what was released. `file`: that of public rows.
     `num_records`: a public guess of n under add_remove, where n is private; None under replace, and without one.
+    `force`: whether to release also what public facts foresee to have no ends.
     """
 
     asked: Any
@@ -32,6 +37,7 @@ class Intervals:
     level: float = 0.95
     file: pathlib.Path | None = None
     num_records: int | None = None
+    force: bool = False
 
 
 def read_intervals(table: Any, where: str, path: pathlib.Path, data: Source | None = None) -> Intervals:
@@ -45,7 +51,7 @@ def read_intervals(table: Any, where: str, path: pathlib.Path, data: Source | No
     if not isinstance(table, dict):
         raise ValueError(f'{where} must be a table, like {{ covariance = "sandwich", share = 0.3 }}')
     kind, level = table.get("covariance"), table.get("level", 0.95)
-    others = {name: value for name, value in table.items() if name not in ("covariance", "level", "num_records")}
+    others = {name: value for name, value in table.items() if name not in _OF_ALL}
     if kind is not None and (not isinstance(kind, str) or kind not in COVARIANCES):
         raise ValueError(f"{where} covariance: must be one of {', '.join(COVARIANCES)}; not {shown(kind)}")
     if kind is None and others:
@@ -60,15 +66,20 @@ def read_intervals(table: Any, where: str, path: pathlib.Path, data: Source | No
         raise ValueError(f"{where} level: must lie between 0 and 1, like 0.95, not {shown(level)}")
     guess = _guess(table.get("num_records"), where)
     counted = {} if guess is None else {"num_records": guess}
+    try:
+        force = convert(table.get("force", False), bool)
+    except ValueError as error:
+        raise ValueError(f"{where} force: {error}") from None
     if kind is None:
-        return Intervals(True, {"covariance": "narrowest"} | counted, share, None, guess)
+        return Intervals(True, {"covariance": "narrowest"} | counted, share, None, guess, force)
     made = registry.public(COVARIANCES[kind])
     try:
         rows, known, file = {}, {}, None
         if kind == "public_design":
             rows, known, file = _public_rows(others.pop("rows", None), path, data)
         given = registry.settings(made, others)
-        return Intervals(made(**rows, **given), {"covariance": kind} | known | given | counted, share, file, guess)
+        written = {"covariance": kind} | known | given | counted
+        return Intervals(made(**rows, **given), written, share, file, guess, force)
     except (OSError, TypeError, ValueError) as error:
         raise ValueError(f"{where} {error}") from None
 

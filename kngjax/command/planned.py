@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
-from kngjax.command import planning, report
+import kngjax as kng
+from kngjax.command import planning, registry, report
 from kngjax.command.config import Config
 from kngjax.command.planning import Result
 from kngjax.estimators.analyses import Step
@@ -85,11 +86,20 @@ class PlannedRegressions(AbstractPlanned):
         return [Result(part, release, in_own_units(release)) for part, release in done]
 
     def lines(self, num_records: int) -> list[str]:
-        return lines_of(self.steps, num_records)
+        return [*lines_of(self.steps, num_records), *self._not_foreseen]
 
     def text(self, results: Sequence[Result]) -> str:
         intervals = [] if self.config.intervals is None else [report.intervals(self.config, results)]
+        intervals += self._not_foreseen
         return "\n\n".join([report.table(self.config, results), *intervals, report.certificates(results)])
+
+    @property
+    def _not_foreseen(self) -> list[str]:
+        """What nobody knows of its intervals before they are paid for."""
+        plans = [step.part.plan for step in self._steps]
+        why = [plan.not_foreseen for plan in plans if isinstance(plan, kng.WithIntervals)]
+        said = [registry.in_toml(one) for one in dict.fromkeys(why) if one is not None]
+        return [f"{one[0].upper()}{one[1:]}." for one in said]
 
     def to_dict(self, results: Sequence[Result]) -> dict[str, Any]:
         config, regressions = self.config, [result.regression for result in results]

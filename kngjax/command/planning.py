@@ -106,19 +106,26 @@ def analysis(config: Config, num_records: int | None = None) -> Analysis:
     """
     parts, basis = tuple(regressions(config)), design(config)
     if config.intervals is not None:
-        asked, guess = None if config.intervals.asked is True else config.intervals.asked, config.intervals.num_records
+        asked = None if config.intervals.asked is True else config.intervals.asked
         if isinstance(asked, kng.PublicDesign) and basis is not None:
             asked = translate_errors(config, "intervals", functools.partial(asked.by_terms, basis))
         parts = tuple(
-            translate_errors(config, "intervals", functools.partial(_with_intervals, one, asked, guess, num_records))
+            translate_errors(config, "intervals", functools.partial(_with_intervals, config, one, asked, num_records))
             for one in parts
         )
     asked = sampler(config)
     return Analysis(config.name, config.response.public, basis, parts, sampler=asked, codes=config.codes)
 
 
-def _with_intervals(part: Part, covariance: Any, guess: int | None, num_records: int | None) -> Part:
-    plan = kng.WithIntervals(part.mechanism, covariance, guess).settled(num_records)
+def _with_intervals(config: Config, part: Part, covariance: Any, num_records: int | None) -> Part:
+    """Raises ValueError, of public facts alone, where intervals in own units are expected to have no ends."""
+    assert config.intervals is not None
+    basis, intervals = design(config), config.intervals
+    asked = kng.WithIntervals(part.mechanism, covariance, intervals.num_records, force=intervals.force)
+    plan = asked.settled(num_records)
+    plan.require_ends(num_records, basis, None if basis is None else basis.own_units_matrix)
+    # That is decided, and with the terms.
+    plan = dataclasses.replace(plan, force=True)
     return dataclasses.replace(part, mechanism=plan.making().mechanism, plan=plan)
 
 

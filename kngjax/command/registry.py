@@ -49,6 +49,14 @@ WORDS = (
     (r"\bBudget\.zcdp\(rho, distance=\.\.\.\)", "kngjax ledger create --rho R --distance H"),
     (r"\b(bounds|levels)=\{'([^']*)': \(([^()]*)\)\}", r"[study.\1] \2 = [\3]"),
     (r"\b(missing|missing_codes|dither)=\{'([^']*)': ([^{}]*)\}", r"[study.\1] \2 = \3"),
+    (r"\bWithIntervals\(\.\.\., force=True\)", "[intervals] force = true"),
+    (r"\bThe mechanism alone has an estimate", "Without [intervals] there is an estimate"),
+    (
+        r"\bcovariance=kngjax\.Sandwich\(share=([\d.]+), noise='zcdp'\)",
+        r'covariance = "sandwich", share = \1, noise = "zcdp"',
+    ),
+    (r"\bcovariance=kngjax\.IndependentErrors\(share=([\d.]+)\)", r'covariance = "independent_errors", share = \1'),
+    (r"\bcovariance=(?=kngjax\.)", ""),
     (r"\bWithIntervals\(\.\.\., num_records=([\d_]+)\)", r"[intervals] num_records = \1"),
     (r"\bintervals=kngjax\.Sandwich\(share=([\d.]+)\)", r'intervals = { covariance = "sandwich", share = \1 }'),
     (

@@ -166,9 +166,11 @@ def _own_intervals(arguments: dict[str, Any], where: str, path: pathlib.Path, da
 
 
 def _without_guess(read: Intervals, where: str) -> Intervals:
-    """Raises ValueError for a guess of n there: that of a study is of all of its analyses."""
+    """Raises ValueError for a guess of n there, which of a study is of all of its analyses, and for force."""
     if read.num_records is not None:
         raise ValueError(f"{where} num_records: a guess of the number of records is said once, in the table [study]")
+    if read.force:
+        raise ValueError(f"{where} force: is said of each analysis, force = true in [[analyses]]")
     return read
 
 

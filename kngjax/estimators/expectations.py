@@ -10,9 +10,11 @@ import kngjax as kng
 from kngjax.estimators.analyses import Analysis, Part
 from kngjax.estimators.moments import CentredSquares, least_noise_of_variance
 from kngjax.estimators.responses import Response
+from kngjax.inference.foreseen_ends import WithoutEnds, why_without_ends
+from kngjax.inference.interval_previews import IntervalPreview
 from kngjax.inference.previews import LITTLE, MOST_NOISE, rounded_up
+from kngjax.inference.score_laws import scatter_is_known
 from kngjax.inference.settings import EVEN, Setting
-from kngjax.losses.base import AbstractPredictorLoss
 from kngjax.mechanisms.base import AbstractMechanism
 
 _UNKNOWN_COUNT = (
@@ -134,14 +136,15 @@ def expect(analysis: Analysis, count: int | None, is_said: bool = True) -> Expec
             raise ValueError(f"{warning}. {enough[0].upper()}{enough[1:]}{assumed}. {_LEAVE}")
         warning = _as_forced(warning)
     for part, preview in zip(parts, previews, strict=True):
-        if preview is None or warning is not None or _has_width(preview):
+        if preview is None or warning is not None or not part.has_intervals:
             continue
-        warning = f"no intervals are expected of {part.label}, as there is too much noise"
+        if (lack := _why_without_ends(analysis, part, preview, count)) is None:
+            continue
+        warning = lack.briefly
         if not analysis.force:
             raise ValueError(
-                f"{warning}, of {count:,} records at epsilon = {preview.epsilon:g}{_assumed(preview)}. "
-                f"{_ways(analysis, part, count)}; intervals=False releases the estimate alone. Nothing was spent; "
-                "force=True releases it all the same, but not KNG whose estimate may come from far off"
+                f"{lack.fully}; intervals=False releases the estimate alone. Nothing was spent; force=True releases "
+                "it all the same, but not KNG whose estimate may come from far off"
             )
     noise = tuple(_stated(preview, is_said) for preview in previews)
     return Expectations(noise, _in_words(analysis, previews, None not in noise, is_said), warning)
@@ -193,44 +196,22 @@ def _assumed(preview: kng.Preview) -> str:
     return "" if preview.expected.noise.is_exact else f", with {'; '.join(preview.setting.words)}"
 
 
-# By which a release may have intervals where it has none by another way, and what each asks for.
-_OTHER_WAYS = {
-    "kngjax.Sandwich(share=0.3)": (kng.Sandwich(share=0.3), ""),
-    "kngjax.Sandwich(share=0.3, noise='zcdp')": (kng.Sandwich(share=0.3, noise="zcdp"), ", of rho-zCDP and no pure ε"),
-    "kngjax.Groups()": (kng.Groups(), ""),
-    "kngjax.IndependentErrors(share=0.3)": (kng.IndependentErrors(share=0.3), ", if errors do not depend on features"),
-}
+def _why_without_ends(analysis: Analysis, part: Part, preview: kng.Preview, count: int) -> WithoutEnds | None:
+    """Why a release has no intervals, of which each other covariance is previewed as it would be released."""
+    place = [one.label for one in analysis.parts].index(part.label)
 
+    def previewed(covariance: Any) -> IntervalPreview | None:
+        assert analysis.with_covariance is not None
+        made = analysis.with_covariance(covariance)
+        found = preview_of(made, made.parts[place], count)
+        return None if found is None else found.intervals
 
-def _ways(analysis: Analysis, part: Part, count: int) -> str:
-    """Which other covariances have intervals there, and how wide: each is previewed as it would be released."""
-    assert analysis.with_covariance is not None
-    place, found = [one.label for one in analysis.parts].index(part.label), []
-    for words, (covariance, asks) in _OTHER_WAYS.items():
-        try:
-            made = analysis.with_covariance(covariance)
-            preview = preview_of(made, made.parts[place], count)
-        except ValueError:
-            continue
-        if preview is not None and preview.width is not None and np.all(np.isfinite(preview.width)):
-            width = float(np.max(preview.width))
-            found.append((width, f"intervals={words} up to {width:.3g} times as wide as without privacy{asks}"))
-    if not found:
-        return "By no covariance there are any: fewer terms, more records or a larger epsilon would do"
-    return f"There would be {'; '.join(words for _, words in sorted(found))}; or with fewer terms or a larger epsilon"
-
-
-def _has_width(preview: kng.Preview) -> bool:
-    """Whether intervals are expected, or none were asked for, or nobody knows."""
-    return preview.width is None or bool(np.all(np.isfinite(preview.width)))
+    return why_without_ends(preview.intervals, part.label, previewed, "intervals")
 
 
 def _has_open_scatter(analysis: Analysis, part: Part) -> bool:
     """Whether nobody said how far the responses of a regression scatter: neither their bounds nor a scale."""
-    loss, bounds = part.mechanism.loss, part.mechanism.bounds
-    if analysis.design is None or analysis.scale is not None or bounds.y_lower is not None:
-        return False
-    return isinstance(loss, AbstractPredictorLoss) and loss.usual_responses(bounds, 2) is None
+    return analysis.design is not None and analysis.scale is None and not scatter_is_known(part.mechanism)
 
 
 def expecting(analysis: Analysis, count: int | None, is_said: bool = True) -> Analysis:

@@ -62,7 +62,9 @@ def _remade(analysis: Analysis, chosen: list[Any], epsilon: float, count: int) -
 def _planned(analysis: Analysis, place: int, covariance: Any, count: int | None) -> Part:
     """One of the parts with a plan; raises ValueError where no mechanism serves its share of ε or of the records."""
     part, made = analysis.parts[place], analysis
-    plan = kng.WithIntervals(part.mechanism, _with_bandwidth(analysis, part, covariance, count), count).settled()
+    # Whether they will have ends is decided by `kngjax.estimators.expectations`, which knows terms and scatter.
+    given = _with_bandwidth(analysis, part, covariance, count), count
+    plan = kng.WithIntervals(part.mechanism, *given, force=True).settled()
     making = plan.making()
     number = making.number if isinstance(making, GroupsMaking) else 1
     if analysis.remake is not None and count is not None:
@@ -101,6 +103,6 @@ def _narrowest(analysis: Analysis, place: int, count: int | None) -> Any:
         found = narrowest(*given, design, analysis.scale, own)
         _ = _planned(analysis, place, found, count)
     except ValueError:
-        # No width by either, or so few records in each group that another mechanism serves them.
+        # So few records in each group that another mechanism serves them.
         return kng.Sandwich()
     return found

@@ -9,10 +9,9 @@ from jaxtyping import Float
 
 from kngjax.inference.covariances import Sandwich
 from kngjax.inference.groups_of_records import Groups
-from kngjax.inference.makings import GroupsMaking, SumsMaking
+from kngjax.inference.makings import AbstractMaking, GroupsMaking, making_of
 from kngjax.inference.settings import Setting
-from kngjax.inference.widths import width_of_sums, width_without_privacy, widths_by_groups
-from kngjax.inference.with_intervals import WithIntervals
+from kngjax.inference.widths import width_without_privacy
 
 Widths = Float[np.ndarray, " combinations"]
 
@@ -21,15 +20,31 @@ Widths = Float[np.ndarray, " combinations"]
 class IntervalPreview:
     """Widths of 95% intervals over those without privacy, previewed. All of it is public.
 
-    **Arguments:** `plan`: with its covariance. `making`: of the plan, at n. `setting`: what is assumed, of the plan's
-    own mechanism at the whole ε. `num_records`: n. `combinations`: A, for intervals of Aθ; None for those of θ.
+    **Arguments:** `making`: of the plan, at n. `setting`: what is assumed, of the plan's own mechanism at the whole ε.
+    `num_records`: n. `combinations`: A, for intervals of Aθ; None for those of θ.
     """
 
-    plan: WithIntervals
-    making: Any
+    making: AbstractMaking
     setting: Setting
     num_records: int
     combinations: Any = None
+
+    @classmethod
+    def of(
+        cls, mechanism: Any, covariance: Any, num_records: int, design: Any = None, combinations: Any = None
+    ) -> "IntervalPreview | None":
+        """Previews a mechanism, at the whole ε, with this covariance; None where nothing of it is known beforehand.
+
+        **Arguments:** `num_records`: n, or a guess of it. `design`: as of `kngjax.preview`. Raises as
+        `kngjax.WithIntervals`.
+        """
+        making, setting = making_of(mechanism, covariance, num_records, None), Setting.of(mechanism, design, None)
+        return None if setting is None else cls(making, setting, num_records, combinations)
+
+    @property
+    def has_ends(self) -> bool:
+        """Says whether each interval is expected to have ends, or nobody knows."""
+        return self.width is None or bool(np.all(np.isfinite(self.width)))
 
     @functools.cached_property
     def width(self) -> Widths | None:
@@ -44,7 +59,7 @@ class IntervalPreview:
             if isinstance(covariance, Groups) is isinstance(self.making, GroupsMaking):
                 continue
             try:
-                making = dataclasses.replace(self.plan.guessed(self.num_records), covariance=covariance).making()
+                making = making_of(self.setting.mechanism, covariance, self.num_records, None)
             except ValueError:
                 continue
             width = self._of(making)
@@ -60,16 +75,10 @@ class IntervalPreview:
         lines += [f"By {name} they would be {_in_words(width)}." for name, width in self.others.items()]
         return " ".join(lines)
 
-    def _of(self, making: Any) -> Widths | None:
-        given = self.num_records, self.combinations
-        whole = width_without_privacy(self.setting, *given)
-        if isinstance(making, GroupsMaking):
-            widths = widths_by_groups(self.setting, *given).get(making.number)
-        elif isinstance(making, SumsMaking) and making.covariance.is_previewed and self.setting.rows is not None:
-            widths = width_of_sums(making, self.setting.of_mechanism(making.mechanism), *given)
-        else:
-            widths = None
-        return None if widths is None else widths / whole
+    def _of(self, making: AbstractMaking) -> Widths | None:
+        given = self.setting, self.num_records, self.combinations
+        widths = making.width(*given)
+        return None if widths is None else widths / width_without_privacy(*given)
 
 
 def _name(making: Any) -> str:

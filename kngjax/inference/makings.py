@@ -24,10 +24,18 @@ from kngjax.inference.groups_of_records import Groups, serves_groups
 from kngjax.inference.intervals import Interval, NoInterval
 from kngjax.inference.published import mechanism_of
 from kngjax.inference.released_designs import ReleasedDesign
-from kngjax.inference.score_laws import SCATTER
+from kngjax.inference.score_laws import SCATTER, scatter_is_known
 from kngjax.inference.score_moments import RecordCurvature, can_serve
 from kngjax.inference.scores_alone import suited
-from kngjax.inference.widths import best_number_of_groups, narrowest, require_near, require_straight
+from kngjax.inference.settings import Setting
+from kngjax.inference.widths import (
+    best_number_of_groups,
+    narrowest,
+    require_near,
+    require_straight,
+    width_of_sums,
+    widths_by_groups,
+)
 from kngjax.inference.without_intervals import OF_MATRICES, reason
 from kngjax.mechanisms.base import AbstractMechanism
 from kngjax.releases.certificate import Certificate
@@ -63,6 +71,15 @@ class AbstractMaking(AbstractDrawing):
         self, parts: Sequence[Release], level: float, combinations: Combinations = None
     ) -> Interval | NoInterval:
         """Of these releases and public facts alone. **Arguments:** `combinations`: A, for Aθ; None for θ."""
+
+    @abc.abstractmethod
+    def width(
+        self, setting: Setting, num_records: int, combinations: Combinations = None
+    ) -> Float[np.ndarray, " combinations"] | None:
+        """Previews the widths of 95% intervals; infinite where none are expected, None where nobody knows.
+
+        **Arguments:** all public. `setting`: what is assumed, of the plan's own mechanism at the whole ε.
+        """
 
     @staticmethod
     def read(written: dict[str, Any], certificate: Certificate) -> "AbstractMaking":
@@ -154,6 +171,13 @@ class SumsMaking(AbstractMaking):
         given = self.mechanism, self.noise(parts[0]), self.summing, covariance, self.curvature
         return interval_of_sums(theta, sums, *given, count, level, combinations)
 
+    def width(
+        self, setting: Setting, num_records: int, combinations: Combinations = None
+    ) -> Float[np.ndarray, " combinations"] | None:
+        if not self.covariance.is_previewed:
+            return None
+        return width_of_sums(self, setting.of_mechanism(self.mechanism), num_records, combinations)
+
 
 @dataclasses.dataclass(frozen=True)
 class GroupsMaking(AbstractMaking):
@@ -192,6 +216,11 @@ class GroupsMaking(AbstractMaking):
         values = np.array([part.value for part in parts])
         return groups.interval_of_groups(values if combinations is None else values @ combinations.T, level)
 
+    def width(
+        self, setting: Setting, num_records: int, combinations: Combinations = None
+    ) -> Float[np.ndarray, " combinations"] | None:
+        return widths_by_groups(setting, num_records, combinations).get(self.number)
+
 
 def public_bandwidth(scale: float, num_records: int) -> float:
     """h of the curvature of a quantile loss. **Arguments:** `scale`: how far responses scatter, a public guess."""
@@ -218,7 +247,7 @@ def making_of(
     count = num_records if guess is None else guess
     if covariance is None:
         covariance = Sandwich()
-        if count is not None and serves_groups(mechanism) and _has_known_scatter(mechanism):
+        if count is not None and serves_groups(mechanism) and scatter_is_known(mechanism):
             covariance = narrowest(mechanism, _with_sums(mechanism, covariance, count), count)
     if isinstance(covariance, Groups):
         return GroupsMaking(mechanism, _number_of_groups(mechanism, covariance, count))
@@ -229,12 +258,6 @@ def making_of(
             f"{f': {OF_MATRICES}' if _are_numbers(covariance) else ''}"
         )
     return _with_sums(mechanism, covariance, count)
-
-
-def _has_known_scatter(mechanism: Any) -> bool:
-    """Whether public facts say how far responses scatter, so that widths can be previewed."""
-    loss, bounds = mechanism.loss, mechanism.bounds
-    return bounds.y_lower is not None or loss.usual_responses(bounds, 2) is not None
 
 
 def _are_numbers(covariance: Any) -> bool:

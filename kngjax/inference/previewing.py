@@ -108,7 +108,7 @@ def _of_plan(plan: WithIntervals, num_records: int, assumed: tuple[Any, ...]) ->
     if found.setting is None or found.expected is None:
         return found
     of_plan = found.setting.of_mechanism(plan.mechanism)
-    return dataclasses.replace(found, intervals=IntervalPreview(plan, making, of_plan, num_records))
+    return dataclasses.replace(found, intervals=IntervalPreview(making, of_plan, num_records))
 
 
 def _of_count(mechanism: Any, assumed: tuple[Any, ...], num_records: int, epsilon: float) -> Setting | None:

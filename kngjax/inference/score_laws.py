@@ -192,3 +192,11 @@ def _zero(loss: AbstractPredictorLoss, values: np.ndarray) -> float:
 
 def _levels(number: int = _NUMBER) -> np.ndarray:
     return (np.arange(number) + 0.5) / number
+
+
+def scatter_is_known(mechanism: Any) -> bool:
+    """Says whether public facts tell how far responses scatter, where the mechanism's loss has some."""
+    loss, bounds = mechanism.loss, mechanism.bounds
+    if bounds.y_lower is not None or not isinstance(loss, AbstractPredictorLoss):
+        return True
+    return loss.usual_responses(bounds, 2) is not None

@@ -32,7 +32,6 @@ class AbstractChosenSums(AbstractSums):
     """Sums for a covariance that was asked for by the name of another, `chosen`, whose share and settings they have."""
 
     chosen: Sandwich | IndependentErrors
-    is_previewed: ClassVar[bool] = False
 
     @property
     def share(self) -> float:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -59,6 +58,7 @@ class ScoresOfMoments(AbstractChosenSums):
 
     chosen: Sandwich | IndependentErrors
     moments: ReleasedMoments | None = None
+    is_previewed: ClassVar[bool] = False
 
     @property
     def assumptions(self) -> tuple[str, ...]:  # pyright: ignore[reportIncompatibleVariableOverride]

@@ -12,6 +12,8 @@ from kngjax.inference.errors_of_release import interval_of_sums
 from kngjax.inference.far_draws import LITTLE, levels_off
 from kngjax.inference.groups_of_records import Groups
 from kngjax.inference.intervals import Interval
+from kngjax.inference.score_laws import scatter_is_known
+from kngjax.inference.scores_alone import square_units
 from kngjax.inference.settings import Setting
 
 LEVEL = 0.95
@@ -37,13 +39,16 @@ def width_of_sums(
     if _is_far(setting, num_records):
         return none
     theta, _ = mechanism.typical_values(dimension)
-    curvature_unit, square_unit = making.curvature.units(theta)
-    assert setting.rows is not None
-    assert setting.law is not None
-    # Every record with the mean curvature and squared score.
-    means = setting.law.curvature / curvature_unit, setting.law.score_square / square_unit
-    each = (np.full(len(setting.rows), one) for one in means)
-    parts = num_records * covariance.mean_sums(setting.rows, *each, mechanism.bounds, mechanism.adjacency)
+    if setting.rows is None or setting.law is None:
+        # Of a mean: the variance of each column.
+        slope = mechanism.loss.gradient_slope
+        parts = num_records * np.diag(setting.score_covariance) / slope**2 / square_units(theta, mechanism.bounds)
+    else:
+        # Every record with the mean curvature and squared score.
+        curvature_unit, square_unit = making.curvature.units(theta)
+        means = setting.law.curvature / curvature_unit, setting.law.score_square / square_unit
+        each = (np.full(len(setting.rows), one) for one in means)
+        parts = num_records * covariance.mean_sums(setting.rows, *each, mechanism.bounds, mechanism.adjacency)
     # Of no number that is public under add_remove the noise knows nothing.
     count = mechanism.adjacency.public_count(num_records)
     given = mechanism, making.noise(), making.summing, covariance, making.curvature
@@ -119,8 +124,8 @@ def _is_far(setting: Setting, num_records: int) -> bool:
 
 def _usual_setting(mechanism: Any, num_records: int | None) -> Setting | None:
     """None where how many records there are, or how far responses scatter, is not public."""
-    is_known = mechanism.bounds.y_lower is not None or mechanism.loss.usual_responses(mechanism.bounds, 2) is not None
-    return Setting.of(mechanism, None, None) if num_records is not None and is_known else None
+    is_known = num_records is not None and scatter_is_known(mechanism)
+    return Setting.of(mechanism, None, None) if is_known else None
 
 
 def require_straight(mechanism: Any, number: int, num_records: int | None) -> None:
@@ -180,6 +185,8 @@ def narrowest(
 ) -> Sandwich | Groups:
     """The way that assumes nothing of the errors whose previewed intervals are narrower, in the worst coefficient.
 
+    Sums where neither has any, which `kngjax.inference.foreseen_ends` refuses before anything is paid.
+
     **Arguments:** `mechanism`: at the whole ε, one that groups serve. `by_sums`: a `SumsMaking` of it. `design`,
     `residual`: as of `kngjax.preview`. `combinations`: A, for the widths of Aθ.
     """
@@ -189,11 +196,6 @@ def narrowest(
     of_sums = width_of_sums(by_sums, setting.of_mechanism(by_sums.mechanism), num_records, combinations)
     of_groups = widths_by_groups(setting, num_records, combinations)
     best = _best(of_groups)
-    if best is None and not np.all(np.isfinite(of_sums)):
-        raise ValueError(
-            f"of {num_records} records no intervals are expected at this epsilon, by public facts: take a larger "
-            "epsilon or more records, or release the mechanism alone"
-        )
     if best is None or np.max(of_sums / of_groups[best]) <= 1.0:
         return by_sums.covariance
     return Groups(best)

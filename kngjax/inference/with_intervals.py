@@ -4,6 +4,7 @@ import dataclasses
 import functools
 import json
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
@@ -14,16 +15,19 @@ from kngjax.core.errors import run_telling_refusals
 from kngjax.core.html import html_table
 from kngjax.data.admission import Facts
 from kngjax.inference.covariances import Sandwich
+from kngjax.inference.foreseen_ends import require_ends, why_not_foreseen
 from kngjax.inference.groups_of_records import Groups
 from kngjax.inference.intervals import Interval, NoInterval
 from kngjax.inference.makings import AbstractMaking, GroupsMaking, making_of
 from kngjax.ledger.ledgers import Ledger, Reservation
 from kngjax.mechanisms.base import AbstractMechanism
+from kngjax.mechanisms.parameters import check_count
 from kngjax.releases.certificate import Certificate
 from kngjax.releases.debits import settings
 from kngjax.releases.one_debit import release_of_records
 from kngjax.releases.plans import AbstractReleasePlan
 from kngjax.releases.release import Release
+from kngjax.releases.told import telling
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -56,6 +60,8 @@ class WithIntervals(AbstractReleasePlan):
     `PosteriorSample`, `AdaOPS` or `AdaSSP` of a regression with a loss of x'θ, or `KNormMechanism` of a mean, without
     weights of records; its ε, and δ, is that of everything together. `covariance`: as above. `num_records`: a guess of
     n under add_remove, for `Groups` and None; a wrong one costs accuracy and no privacy. Under replace n, or None.
+    `force`: release also where public facts foresee that the intervals will have no ends, which else is refused before
+    the debit. Without a guess of n under add_remove, and without bounds of y, nothing is foreseen: certificates say so.
 
     Raises ValueError for mechanisms and losses the error of which is not known here.
     """
@@ -63,10 +69,15 @@ class WithIntervals(AbstractReleasePlan):
     mechanism: AbstractMechanism
     covariance: Any = None
     num_records: int | None = None
+    force: bool = False
 
     def __post_init__(self):
         if not isinstance(self.mechanism, AbstractMechanism):
             raise TypeError(f"mechanism must be an object like kngjax.KNG(...), not {self.mechanism!r}")
+        if not isinstance(self.force, bool):
+            raise TypeError(f"force must be True or False, not {self.force!r}")
+        if self.num_records is not None:
+            _ = check_count("num_records", self.num_records, "a public guess of n, like 10_000, or under replace n")
         making_of(self.mechanism, self.covariance, self.num_records, None)
 
     @property
@@ -94,11 +105,32 @@ class WithIntervals(AbstractReleasePlan):
         covariance = Groups(making.number) if isinstance(making, GroupsMaking) else self.covariance or Sandwich()
         return dataclasses.replace(self, covariance=covariance, num_records=num_records if count is None else count)
 
+    @property
+    def not_foreseen(self) -> str | None:
+        """Why nobody knows beforehand whether the intervals will have ends; None where public facts tell."""
+        knows_count = self.adjacency is Adjacency.REPLACE or self.num_records is not None
+        return why_not_foreseen(self.making(), knows_count)
+
+    def require_ends(self, num_records: int | None, design: Any = None, combinations: Any = None) -> None:
+        """Raises ValueError where the intervals are expected to have no ends, with ways that have, unless forced.
+
+        **Arguments:** `num_records`: n, where it is public. `design`, `combinations`: as of `IntervalPreview.of`.
+        """
+        count = self.num_records if num_records is None else num_records
+        if not self.force and count is not None:
+            require_ends(self.mechanism, self.covariance, count, design, combinations)
+
     def _making_for(self, facts: Facts) -> AbstractMaking:
-        """Raises ValueError for records that are not in memory, which are not read twice."""
+        """Raises ValueError for records that are not in memory, which are not read twice, and as `require_ends`."""
         if not facts.are_in_memory:
             raise ValueError("intervals need all records in memory: give X and y as they are, not a stream or shards")
-        return self.making(facts.num_records)
+        making = self.making(facts.num_records)
+        self.require_ends(facts.num_records)
+        return making
+
+    def _telling(self) -> AbstractContextManager[None]:
+        why = self.not_foreseen
+        return telling(*([] if why is None else [why]))
 
     def certify(self, X: Any = None, y: Any = None) -> list[Certificate]:
         """The certificates of what is released, before a value is looked at."""
@@ -106,14 +138,16 @@ class WithIntervals(AbstractReleasePlan):
         del X, y
         if refusal is not None:
             raise refusal
-        return self._making_for(facts).certify(facts)
+        with self._telling():
+            return self._making_for(facts).certify(facts)
 
     def release(
         self, X: Any = None, y: Any = None, *, ledger: Ledger | Reservation | None = None, progress: bool | None = None
     ) -> "ReleaseWithIntervals":
         """As `kngjax.release` of this plan, which calls it."""
         given = X, y, ledger, self.settings(), progress
-        return _of_parts(*release_of_records(self.mechanism.admit, self._making_for, *given))
+        with self._telling():
+            return _of_parts(*release_of_records(self.mechanism.admit, self._making_for, *given))
 
     def of_parts(self, parts: Sequence[Release]) -> "ReleaseWithIntervals":
         """What this plan makes of its own releases, as a ledger keeps them; under replace it has `num_records`."""

@@ -288,6 +288,34 @@ def test_a_sampler_beside_them_is_refused(tmp_path):
         configuration.read(write_job(tmp_path, *PLAIN, sampler))
 
 
+# Of a small share, which says nothing.
+SMALL = ('covariance = "groups"\nnumber = 4', 'covariance = "sandwich"\nshare = 0.001\nbandwidth = 0.2')
+
+
+def test_a_job_of_one_mechanism_pays_for_no_intervals_that_public_facts_foresee_to_have_no_ends(tmp_path, capfd):
+    """It is refused as a study is, with ways that have ends, in words of the file; force goes on."""
+    ledger = kng.Ledger.create(tmp_path / "book", kng.Budget.pure(30), adjacency="replace", dataset="workers")
+    config = write_job(tmp_path, *PLAIN, SMALL, data=workers(1500))
+    words = ["release", str(config), "--output", str(tmp_path / "output"), "--ledger", str(ledger.path)]
+    assert cli.main(words) == 2
+    said = capfd.readouterr().err
+    assert "[intervals] no intervals are expected of KNG" in said
+    assert re.search(r'There would be covariance = "\w+", share = 0\.3.* up to [\d.]+ times as wide', said)
+    assert "Nothing was spent; [intervals] force = true" in said
+    assert not ledger.read().what
+    forced = write_job(tmp_path, *PLAIN, (SMALL[0], SMALL[1] + "\nforce = true"))
+    assert job.identity(configuration.read(forced)) == job.identity(configuration.read(config))
+    assert cli.main(["plan", str(forced), "--records", "1500"]) == 0
+
+
+def test_without_a_guess_of_n_a_job_says_that_nothing_is_foreseen(tmp_path, capfd):
+    private = ('adjacency = "replace"', 'adjacency = "add_remove"')
+    assert cli.main(["plan", str(write_job(tmp_path, *PLAIN, SMALL, private))]) == 0
+    assert "Not foreseen: whether intervals will have ends" in capfd.readouterr().out
+    with pytest.raises(ValueError, match=r"force: is said of each analysis, force = true in \[\[analyses\]\]"):
+        read(tmp_path, ("share = 0.4", "share = 0.4\nforce = true"))
+
+
 def test_a_guess_of_n_is_no_part_of_a_job_whose_n_is_public(tmp_path):
     guess = ("number = 4", "number = 4\nnum_records = 1500")
     with pytest.raises(ValueError, match=r"\[intervals\] num_records: under replace n is public"):

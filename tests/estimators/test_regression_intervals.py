@@ -11,9 +11,9 @@ import scipy.stats
 
 import kngjax as kng
 from kngjax.core.errors import FAILED_OF_FRAME
-from kngjax.estimators import expectations
 from kngjax.estimators.fitted_intervals import frames_of, in_words
 from kngjax.estimators.regression_results import RegressionResults
+from kngjax.inference.foreseen_ends import OTHER_WAYS
 
 BOUNDS = {"wage": (20, 20_000), "education": (0, 18), "experience": (0, 60)}
 LEVELS = {"region": ("north", "south"), "parttime": ("no", "yes")}
@@ -237,7 +237,7 @@ def test_a_refusal_names_other_ways_that_have_intervals_there_with_their_widths(
     named = re.findall(r"intervals=(kngjax\.\w+\([^()]*\)) up to ([\d.]+) times as wide", str(told.value))
     assert len(named) > 1
     for words, width in named[:2]:
-        covariance, _ = expectations._OTHER_WAYS[words]
+        covariance, _ = OTHER_WAYS[words]
         found = study().preview().linear_regression(**asked, intervals=covariance).width
         assert float(np.max(found)) == pytest.approx(float(width), rel=0.01)
     assert not ledger.read().what

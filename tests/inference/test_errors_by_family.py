@@ -429,7 +429,7 @@ def test_a_release_without_a_plan_and_an_implausible_covariance_have_no_interval
     assert isinstance(alone, kng.NoInterval)
     assert "second release without a guarantee" in alone.reason
     for made, covariance in ((ada_ssp(epsilon=0.1), kng.IndependentErrors()), (exponential(0.1), kng.Sandwich())):
-        found = kng.release(kng.WithIntervals(made, covariance), x, y).intervals()
+        found = kng.release(kng.WithIntervals(made, covariance, force=True), x, y).intervals()
         assert isinstance(found, kng.NoInterval)
         assert "noise of the covariance" in found.reason
     iterates = kng.release(kng.PrivateIRLS(BOUNDS, 5.0, DELTA, "replace"), *table(500)).intervals()

@@ -1,10 +1,13 @@
 """Widths of intervals before anything is spent: against what is then released, against formulas, in words."""
 
+import re
+
 import numpy as np
 import pytest
 import scipy.stats
 
 import kngjax as kng
+from kngjax.inference.foreseen_ends import OTHER_WAYS
 from tests.inference.test_with_intervals import COVARIANCES, LOWER, UPPER, mechanism, sandwich_by_hand
 
 RESIDUAL = 0.5
@@ -92,3 +95,49 @@ def test_a_plan_makes_its_result_of_the_parts_that_a_ledger_keeps():
         assert plan.of_parts(fit.parts) == fit
         assert plan.settled() == plan or plan.settled().of_parts(fit.parts) == fit
         assert fit.cost == fit.guarantee
+
+
+MEANS = kng.KNormMechanism(kng.Bounds(x=([0.0] * 8, [1.0] * 8), intercept=False), 0.1, "replace")
+# Plans of which public facts foresee that no interval has ends, and how many records they are of.
+WITHOUT_ENDS = {
+    "sums": (mechanism(epsilon=0.5), kng.Sandwich(share=0.02), 2000),
+    "independent errors": (mechanism(epsilon=0.2), kng.IndependentErrors(), 60),
+    "the default": (mechanism(epsilon=0.2), None, 60),
+    "means": (MEANS, kng.Sandwich(), 30),
+}
+
+
+@pytest.mark.parametrize("name", WITHOUT_ENDS)
+def test_nothing_is_paid_for_intervals_that_public_facts_foresee_to_have_no_ends(name, tmp_path):
+    """The refusal names what has intervals there with the widths that a preview of it says, and force goes on."""
+    made, covariance, count = WITHOUT_ENDS[name]
+    ledger = kng.Ledger.create(tmp_path / "book", kng.Budget.pure(5.0), adjacency="replace", dataset="made up")
+    plan = kng.WithIntervals(made, covariance)
+    records = (np.zeros((count, 8)), None) if name == "means" else spread_evenly(count)
+    with pytest.raises(ValueError, match="no intervals are expected of") as told:
+        kng.release(plan, *records, ledger=ledger)
+    named = re.findall(r"covariance=(kngjax\.\w+\([^()]*\)) up to ([\d.]+) times as wide", str(told.value))
+    assert (len(named) > 1) == (name == "sums")
+    for words, width in named[:1]:
+        found = kng.preview(kng.WithIntervals(made, OTHER_WAYS[words][0]), num_records=count, simulate=False).width
+        assert float(np.max(found)) == pytest.approx(float(width), rel=0.01)
+    assert not ledger.read().what
+    forced = kng.WithIntervals(made, covariance, force=True)
+    assert len(forced.certify(*records)) == 2
+    if name == "means":
+        kng.release(forced, *records, ledger=ledger)
+        assert len(ledger.read().what) == 1
+
+
+def test_without_a_guess_of_n_nothing_is_foreseen_and_certificates_say_so(tmp_path):
+    made, (x, y) = mechanism("add_remove", epsilon=0.2), spread_evenly(60)
+    fit = kng.release(kng.WithIntervals(made, kng.Sandwich()), x, y)
+    assert "whether intervals will have ends, as the number of records is private" in fit.explain()
+    # The guess alone decides, whatever n is.
+    guessed = kng.WithIntervals(made, kng.Sandwich(), num_records=60)
+    for count in (1, 60):
+        with pytest.raises(ValueError, match="no intervals are expected of ObjectivePerturbation"):
+            guessed.certify(x[:count], y[:count])
+    no_bounds = mechanism(epsilon=0.2, bounds=kng.Bounds(x=(LOWER, UPPER)))
+    [of_estimate, _] = kng.WithIntervals(no_bounds, kng.Sandwich()).certify(x, y)
+    assert any("nobody said how far responses scatter" in one for one in of_estimate.assumptions)

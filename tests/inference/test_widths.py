@@ -96,7 +96,7 @@ def test_sums_at_an_estimate_that_may_be_far_off_are_refused_before_a_value_is_l
     # The density of a minimiser falls everywhere.
     bounds, domain = on_a_wide_domain(0.3).bounds, on_a_wide_domain(0.3).domain
     minimiser = kng.ObjectivePerturbation(kng.PseudoHuberLoss(0.5), bounds, domain, 0.3, "replace")
-    assert len(kng.WithIntervals(minimiser, kng.Sandwich()).certify(unread, responses)) == 2
+    assert len(kng.WithIntervals(minimiser, kng.IndependentErrors()).certify(unread, responses)) == 2
 
 
 def test_the_preview_of_sums_at_an_estimate_that_may_be_far_off_has_no_width():
