@@ -26,6 +26,7 @@ from kngjax.releases.lattice.lattice import Lattice
 from kngjax.releases.sampler_choice import require_no_host
 from kngjax.samplers.advice import Density, chain
 from kngjax.samplers.base import AbstractChainSampler, AbstractIndependentSampler, AbstractSampler, Info
+from kngjax.samplers.newton import descend
 
 SEARCH_GIVEN_UP = (
     "the exact search reached its public limit of proposals, or an equation that float64 cannot solve: the domain and "
@@ -46,8 +47,8 @@ def draw(
     For research: what is published goes through `release`.
 
     **Arguments:** `data`: from `mechanism.prepare`. `sampler`: for KNG and the exponential mechanism; the others draw
-    directly from their law and take none. `centre`: about which a chain starts: an estimate of θ, or None for
-    the domain's interior point. Exact samplers need none, but those that run on the host are faster with one.
+    directly from their law and take none. `centre`: about which a chain starts: an estimate of θ, or None for one by
+    Newton steps within the program. Exact samplers need none, but those that run on the host are faster with one.
 
     **Returns** θ of shape (d,), and whether it succeeded. θ is no number if an exact search was given up: of smooth
     losses under jit after some hundreds of proposals, whatever `max_proposals` is, and infinite there if something
@@ -75,8 +76,7 @@ def draw(
         return draws[0], succeeded
     assert isinstance(sampler, AbstractChainSampler)
     num_blocks, block = blocks(sampler, target.dimension)
-    centre = target.domain.interior_point(target.dimension) if centre is None else centre
-    state = sampler.init(target, centre, jax.random.fold_in(key, 0))
+    state = sampler.start(target, descend(target) if centre is None else centre, jax.random.fold_in(key, 0))
 
     def advance_block(state, index):
         noise = sampler.noise(jax.random.fold_in(key, index), target, state, block)
@@ -183,9 +183,9 @@ def start_chains(
     key: PRNGKeyArray,
     num_chains: int,
 ) -> Any:
-    """The states of independent chains that start about the centre."""
+    """The states of independent chains, each begun by its own key at points that scatter widely about the centre."""
     target = mechanism.target(data)
-    return jax.vmap(lambda key: sampler.init(target, centre, key))(jax.random.split(key, num_chains))
+    return jax.vmap(lambda key: sampler.start(target, centre, key))(jax.random.split(key, num_chains))
 
 
 @functools.partial(jax.jit, static_argnames=("num_kept", "thinning"))

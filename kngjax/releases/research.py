@@ -42,7 +42,9 @@ def sample(
 ) -> Draws:
     """Many draws from the mechanism's law, for research and for the data owner's eyes only.
 
-    Chains start near the non-private estimate and are tuned on the private data: nothing of the result is private.
+    Chains start from a law that is wider than the mechanism's, each by its own key, so that R-hat tells where they do
+    not agree, and are tuned on the private data: nothing of the result is private. R-hat knows nothing of a mode that
+    no start reached.
 
     **Arguments:**
 

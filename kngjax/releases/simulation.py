@@ -107,7 +107,8 @@ def simulate(
 
     - `design`: a function of (key, number of records) that JAX can compile, to (X, y, θ): X of shape (n, columns),
       without the constant column, or None; y of shape (n,), or None for a mean; θ of shape (d,).
-    - `mechanism`: any. `sampler`: for KNG and the exponential mechanism; chains start about θ.
+    - `mechanism`: any. `sampler`: for KNG and the exponential mechanism; chains start about an
+      estimate from the replicate's own records, not about θ.
     - `key`: a research key. `num_records`: n, or several. `epsilons`: None for the mechanism's own.
     - `measures`: by name, functions of an estimate and θ to a number; None for the error |θ̃ - θ|_2.
     - `max_bytes`: of memory for the records of one batch on one device. `batch_size`: instead of what follows from it.
@@ -248,12 +249,12 @@ def _batch_of_replicates(design, num_records, measures, mesh, mechanism, sampler
         data_key, draw_key = jax.random.split(key)
         data, truth = _generate(design, num_records, mechanism, data_key)
         if epsilons is None:
-            theta = draw(mechanism, data, draw_key, sampler, truth)[0][None]
+            theta = draw(mechanism, data, draw_key, sampler)[0][None]
         else:
 
             def estimate(epsilon, key):
                 at_epsilon = eqx.tree_at(lambda mechanism: mechanism.epsilon, mechanism, epsilon)
-                return draw(at_epsilon, data, key, sampler, truth)[0]
+                return draw(at_epsilon, data, key, sampler)[0]
 
             theta = jax.vmap(estimate)(epsilons, jax.random.split(draw_key, epsilons.shape[0]))
         return theta, truth, [jax.vmap(measure, (0, None))(theta, truth) for _, measure in measures]

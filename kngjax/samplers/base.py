@@ -15,6 +15,7 @@ from kngjax.core.arrays import Vector
 from kngjax.core.modules import AbstractModule
 from kngjax.core.representation import ShownAsTyped
 from kngjax.data.records import WeightedRecords
+from kngjax.samplers.limit_law import starts
 from kngjax.samplers.promises import EXACT, NONE, Promise
 from kngjax.samplers.target import Target
 
@@ -136,8 +137,18 @@ class AbstractChainSampler(AbstractSampler):
         """
 
     @abc.abstractmethod
-    def init(self, target: Target, centre: Vector, key: PRNGKeyArray) -> Any:
-        """The chain's state, a NamedTuple, at a draw from the limit law about the centre, an estimate of θ."""
+    def init(self, target: Target, points: Float[Array, "points dimension"], centre: Vector, key: PRNGKeyArray) -> Any:
+        """The chain's state, a NamedTuple, at the points, tuned at the centre, an estimate of θ."""
+
+    def start(self, target: Target, centre: Vector, key: PRNGKeyArray) -> Any:
+        """The chain's state at points that scatter more widely than the density does: see `starts`."""
+        start_key, own_key = jax.random.split(key)
+        points = starts(target, centre, start_key, self.num_points(target.dimension))
+        return self.init(target, points, centre, own_key)
+
+    def num_points(self, dimension: int) -> int:
+        """How many points the chain moves together."""
+        return 1
 
     @abc.abstractmethod
     def step(self, target: Target, state: Any, noise: Any) -> tuple[Any, Info]:

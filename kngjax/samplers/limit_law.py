@@ -1,19 +1,29 @@
-"""The law that a mechanism has in the limit: where chains start, and how far they step.
+"""The law that a mechanism has in the limit, about which chains start, and by which they step.
 
 KNG (Reimherr and Awan 2019, Theorem 3.2): with H the Hessian at the minimiser θ̂, ∇ℓ(θ) is about H(θ - θ̂), so
 H(θ - θ̂) is about a draw from the K-norm density exp(-c‖z‖_K). The exponential mechanism is about N(θ̂, (cH)^{-1}).
 """
+
+import dataclasses
+import math
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from kngjax.core.arrays import Vector
-from kngjax.geometry.norms import k_norm_noise
+from kngjax.data.records import Records, WeightedRecords
+from kngjax.geometry.abstract_norms import AbstractNorm
+from kngjax.geometry.norms import k_norm_log_mass, k_norm_noise
 from kngjax.samplers.target import Target
 
-# A start a little wider than the law: chains that disagree can then be told from chains that agree.
-INFLATION = 1.5
+# Starts are so many times as wide as the law: chains that disagree can then be told from chains that agree.
+INFLATION = 2.0
+# Of the points among which a start is chosen: of each of both laws, for one start, and for each of more.
+_CANDIDATES, _CANDIDATES_EACH = 32, 4
+# Records times candidates whose densities a chain computes together.
+_TOGETHER = 2**13
 
 
 def sound_hessian(target: Target, centre: Vector) -> Float[Array, "dimension dimension"]:
@@ -24,6 +34,32 @@ def sound_hessian(target: Target, centre: Vector) -> Float[Array, "dimension dim
     diagonal = jnp.diagonal(hessian)
     floor = jnp.maximum(1e-8 * jnp.max(diagonal), 1e-12)
     return hessian + floor * jnp.eye(target.dimension)
+
+
+class LimitLaw(NamedTuple):
+    """**Arguments:** `centre`: θ̂, shape (d,); `factor`: L with LL' = H, the Hessian at θ̂."""
+
+    centre: Float[Array, " dimension"]
+    factor: Float[Array, "dimension dimension"]
+
+    def gauge(self, norm: AbstractNorm, theta: Vector) -> Float[Array, ""]:
+        """‖H(θ - θ̂)‖_K."""
+        return norm(self.factor @ ((theta - self.centre) @ self.factor))
+
+    def log_density(self, target: Target, scale: float, theta: Vector) -> Float[Array, ""]:
+        """The log-density at θ of this law, `scale` times as wide; NaN where it overflows."""
+        dimension = target.dimension
+        log_root = jnp.sum(jnp.log(jnp.diagonal(self.factor)))
+        if target.norm is None:
+            turned, precision = (theta - self.centre) @ self.factor, target.rate / scale**2
+            return log_root + 0.5 * dimension * jnp.log(precision / (2.0 * math.pi)) - 0.5 * precision * turned @ turned
+        rate = target.rate / scale
+        return 2.0 * log_root - k_norm_log_mass(target.norm, rate, dimension) - rate * self.gauge(target.norm, theta)
+
+
+def limit_law(target: Target, centre: Vector) -> LimitLaw:
+    """H at an estimate of θ."""
+    return LimitLaw(jnp.asarray(centre), jnp.linalg.cholesky(sound_hessian(target, centre)))
 
 
 def inverse_directions(target: Target, centre: Vector) -> Float[Array, "dimension dimension"]:
@@ -64,6 +100,40 @@ def limit_law_draws(
     else:
         instead = anywhere
     return jnp.where(inside[:, None], points, instead)
+
+
+def starts(target: Target, centre: Vector, key: PRNGKeyArray, num_points: int) -> Float[Array, "points dimension"]:
+    """Points of Θ where chains start: draws, about, from the density that is twice as wide as the mechanism's.
+
+    That density is f at c/`INFLATION` for KNG, and at c/`INFLATION`² for the exponential mechanism. Points are chosen
+    without replacement, with chances proportional to this density over that of the candidates (Rubin 1988), of which
+    half come from the limit law about the centre, as wide, and half from the base measure. So chains disagree at first
+    whatever f is, and where it has several modes that candidates reach, they begin in several. Private, and no law of
+    what a chain ends with depends on it.
+
+    **Arguments:** `centre`: an estimate of θ, shape (d,). `num_points`: of one chain.
+    """
+    near_key, base_key, choice_key = jax.random.split(key, 3)
+    number, dimension = max(_CANDIDATES, _CANDIDATES_EACH * num_points), target.dimension
+    near = limit_law_draws(target, centre, near_key, number)
+    # First, so that where no density is a number these are taken.
+    points = jnp.concatenate([target.domain.draw(base_key, (number,), dimension), near])
+    law = limit_law(target, centre)
+    of_near = target if target.norm is None else dataclasses.replace(target, norm=target.norm_at(centre))
+    wider = target.rate / (INFLATION**2 if target.norm is None else INFLATION)
+
+    def log_weight(theta):
+        log_base, log_near = target.domain.log_density(theta), law.log_density(of_near, INFLATION, theta)
+        log_proposal = jnp.logaddexp(jnp.where(jnp.isnan(log_near), -jnp.inf, log_near), log_base)
+        weight = log_base - wider * target.score(theta) - log_proposal
+        return jnp.where(jnp.isfinite(weight), weight, -jnp.inf)
+
+    data = target.data
+    num_records = data.rows.num_records if isinstance(data, Records | WeightedRecords) else 1
+    together = min(max(1, _TOGETHER // max(1, num_records)), 2 * number)
+    log_weights = jax.lax.map(log_weight, points, batch_size=together)
+    chances = log_weights + jax.random.gumbel(choice_key, log_weights.shape, log_weights.dtype)
+    return points[jax.lax.top_k(chances, num_points)[1]]
 
 
 def limit_law_scales(target: Target, centre: Vector) -> Float[Array, " dimension"]:

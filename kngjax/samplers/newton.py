@@ -12,6 +12,7 @@ from jaxtyping import Array, Bool, Float, Int
 from kngjax.core.arrays import Vector, block_sums
 from kngjax.data.records import Records
 from kngjax.losses.base import AbstractPredictorLoss
+from kngjax.samplers.limit_law import sound_hessian
 from kngjax.samplers.target import Target
 
 # In units of c‖·‖_K, so errors of a log-density: where the iteration may stop, and what counts as a solution.
@@ -19,6 +20,8 @@ _GOAL, _TOLERANCE = 1e-8, 1e-6
 _MAX_EVALUATIONS = 80
 _SMALLEST_DAMPING = 1e-10
 _RECORDS_OF_A_GRADIENT = 1024
+# Of a search for the minimiser: rounds, and the parts of a Newton step that each tries.
+_MOST_ROUNDS, _PARTS = 40, 8.0 ** -np.arange(6.0)
 
 
 class Point(NamedTuple):
@@ -155,3 +158,48 @@ def solve(target: Target, start: Point, value: Vector, at: Callable[[Vector], Po
     is_solution = error(ended.point.gradient) <= _TOLERANCE
     found = is_solution & domain.contains(ended.point.theta)
     return Solution(ended.point, found, ~is_solution & ~ended.is_separated, ended.num_evaluations)
+
+
+class _Descent(NamedTuple):
+    theta: Float[Array, " dimension"]
+    value: Float[Array, ""]
+    num_rounds: Int[Array, ""]
+    is_finished: Bool[Array, ""]
+
+
+def descend(target: Target) -> Float[Array, " dimension"]:
+    """θ̂, about, within a traced program: Newton steps from 0, each as long a part of one as lowers ℓ_n most. Private.
+
+    It is about where chains start, in the place of the estimate that is found on the host. Where the Hessian is itself
+    an estimate, as that of the quantile loss, steps end near the minimiser of ℓ_n and not at it; where a Newton step
+    would raise ℓ_n, as of a loss that is not convex, it goes down the gradient.
+    """
+    loss, data = target.loss, target.data
+
+    def value(theta):
+        found = loss.value(theta, data)
+        return jnp.where(jnp.isfinite(found), found, jnp.inf)
+
+    def advance(descent: _Descent) -> _Descent:
+        slope, hessian = loss.gradient(descent.theta, data), sound_hessian(target, descent.theta)
+        scales = jnp.maximum(jnp.abs(jnp.diagonal(hessian)), jnp.finfo(hessian.dtype).tiny)
+        # No LAPACK call, which might run beside another one: see `point_of`.
+        step, _ = jax.scipy.sparse.linalg.cg(
+            lambda vector: hessian @ vector, -slope, maxiter=2 * target.dimension, M=lambda vector: vector / scales
+        )
+        falls = jnp.all(jnp.isfinite(step)) & (step @ slope < 0.0)
+        step = jnp.where(falls, step, -slope / (jnp.max(scales) * target.dimension))
+        trials = descent.theta[None] + _PARTS[:, None] * step[None]
+        values = jax.lax.map(value, trials)
+        best = jnp.argmin(values)
+        least = jnp.where(jnp.isinf(descent.value), 0.0, 1e3 * jnp.finfo(values.dtype).eps * jnp.abs(descent.value))
+        better = descent.value - values[best] > least
+        theta = jnp.where(better, trials[best], descent.theta)
+        return _Descent(theta, jnp.where(better, values[best], descent.value), descent.num_rounds + 1, ~better)
+
+    def is_unfinished(descent: _Descent) -> Bool[Array, ""]:
+        return ~descent.is_finished & (descent.num_rounds < _MOST_ROUNDS)
+
+    start = jnp.zeros(target.dimension)
+    begun = _Descent(start, value(start), jnp.zeros((), int), jnp.zeros((), bool))
+    return jax.lax.while_loop(is_unfinished, advance, begun).theta

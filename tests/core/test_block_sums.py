@@ -18,7 +18,8 @@ from kngjax.losses.base import AbstractLoss
 from kngjax.losses.extended import TangentExtension
 from kngjax.mechanisms.joint_quantiles import accumulate
 from kngjax.mechanisms.private_quantile import _gap_draws
-from kngjax.samplers.chains.active_rows import ActiveRows, limit_law
+from kngjax.samplers.chains.active_rows import ActiveRows
+from kngjax.samplers.limit_law import limit_law
 from kngjax.samplers.lines import line_segments
 
 UNIT = Fraction(1, 2**53)

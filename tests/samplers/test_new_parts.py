@@ -127,9 +127,8 @@ class RandomWalk(AbstractChainSampler):
         steps = self.size * jax.random.normal(step_key, (num_sweeps, target.dimension))
         return steps, jax.random.exponential(threshold_key, (num_sweeps,))
 
-    def init(self, target, centre, key):
-        theta = target.domain.draw(key, (), target.dimension)
-        return WalkState(theta, target.log_density(theta))
+    def init(self, target, points, centre, key):
+        return WalkState(points[0], target.log_density(points[0]))
 
     def step(self, target, state, noise):
         proposed = state.theta + noise[0]

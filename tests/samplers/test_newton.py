@@ -8,7 +8,9 @@ import pytest
 from scipy import special, stats
 
 import kngjax as kng
-from kngjax.samplers.newton import evaluate, log_determinant, solve
+from kngjax.owner import nonprivate
+from kngjax.samplers.newton import descend, evaluate, log_determinant, solve
+from tests.statistical import problems
 
 LOSSES = {
     "squared": kng.SquaredLoss(),
@@ -156,3 +158,15 @@ def test_steps_that_overflow_are_shortened():
     solution = solve(target, evaluate(target, np.array([-10.0])), np.zeros(1))
     assert solution.found
     np.testing.assert_allclose(solution.point.theta, np.log([4.0]), atol=1e-5)
+
+
+@pytest.mark.default_cases("quantile-kng", "logistic-exponential")
+@pytest.mark.parametrize("mechanism", problems.MECHANISMS)
+@pytest.mark.parametrize("loss", problems.LOSSES)
+def test_newton_steps_within_a_program_come_near_the_minimiser(loss, mechanism):
+    """Nearer than the mechanism's noise: the loss there is that of the minimiser but for a small part of 1/c."""
+    built, data = problems.problem(loss, mechanism, 3, num_records=400)
+    target, best = built.target(data), nonprivate.minimiser(built.loss, data)
+    found = np.asarray(jax.jit(descend)(target))
+    excess = float(built.loss.value(found, data) - built.loss.value(best, data))
+    assert excess < 1e-3 * (1.0 if loss == "quantile" else 1e-3) * float(built.loss.value(best, data))

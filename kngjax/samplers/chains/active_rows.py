@@ -4,8 +4,6 @@ Within ‖H(θ - θ̂)‖_K ≤ R the predictor of a row moves by at most R·‖
 keep their score. KNG's noise being of order 1/n, some hundred to some thousand rows remain, whatever n.
 """
 
-from typing import NamedTuple
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -15,31 +13,14 @@ from jaxtyping import Array, Bool, Float
 from kngjax.core.arrays import Vector, record_sums, record_sums_on_host
 from kngjax.core.modules import AbstractModule
 from kngjax.data.records import Records
-from kngjax.geometry.abstract_norms import AbstractNorm
 from kngjax.losses.base import AbstractPredictorLoss
-from kngjax.samplers.limit_law import sound_hessian
+from kngjax.samplers.limit_law import LimitLaw, limit_law
 from kngjax.samplers.target import Target
 
 # The share of the limit law's mass that lies beyond the region.
 _BEYOND = 1e-4
 # Relative errors of residuals and of reaches are far below.
 _ROUNDING = 1e-9
-
-
-class LimitLaw(NamedTuple):
-    """**Arguments:** `centre`: θ̂, shape (d,); `factor`: L with LL' = H, the Hessian at θ̂."""
-
-    centre: Float[Array, " dimension"]
-    factor: Float[Array, "dimension dimension"]
-
-    def gauge(self, norm: AbstractNorm, theta: Vector) -> Float[Array, ""]:
-        """‖H(θ - θ̂)‖_K."""
-        return norm(self.factor @ ((theta - self.centre) @ self.factor))
-
-
-def limit_law(target: Target, centre: Vector) -> LimitLaw:
-    """H at an estimate of θ."""
-    return LimitLaw(jnp.asarray(centre), jnp.linalg.cholesky(sound_hessian(target, centre)))
 
 
 class ActiveRows(AbstractModule):

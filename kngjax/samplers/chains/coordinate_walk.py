@@ -14,7 +14,7 @@ from kngjax.core.arrays import Vector
 from kngjax.data.records import QuadraticSummary
 from kngjax.samplers.base import AbstractChainSampler, Info
 from kngjax.samplers.chains.score_cache import score_cache
-from kngjax.samplers.limit_law import limit_law_draws, limit_law_scales
+from kngjax.samplers.limit_law import limit_law_scales
 from kngjax.samplers.target import Target
 
 
@@ -102,12 +102,10 @@ class CoordinateWalk(AbstractChainSampler):
             steps *= jnp.exp(jax.random.uniform(keys[1], shape, dtype) * jnp.broadcast_to(spread, shape))
         return WalkNoise(steps, jax.random.uniform(keys[2], shape, dtype))
 
-    def init(self, target: Target, centre: Vector, key: PRNGKeyArray) -> WalkState:
-        return self.init_at(target, limit_law_draws(target, centre, key, 1)[0], centre)
-
-    def init_at(self, target: Target, theta: Vector, centre: Vector) -> WalkState:
-        """The chain's state at θ, tuned at the centre."""
-        theta = jnp.asarray(theta)
+    def init(
+        self, target: Target, points: Float[Array, "points dimension"], centre: Vector, key: PRNGKeyArray
+    ) -> WalkState:
+        theta = jnp.asarray(points)[0]
         widths = target.domain.widths(target.dimension)
         if self.tuning == "public":
             return WalkState(theta, jnp.log(self.smallest_scale * widths), jnp.log(widths), jnp.asarray(centre))

@@ -24,7 +24,7 @@ from kngjax.samplers.chains.slice_gibbs import (
     state_at,
     step_along,
 )
-from kngjax.samplers.limit_law import limit_law_draws
+from kngjax.samplers.limit_law import starts
 from kngjax.samplers.quadratic import quadratic_form
 from kngjax.samplers.target import Target
 
@@ -53,8 +53,8 @@ def meeting_times(
 
     def pair(key):
         first_key, second_key, lag_key, sweep_key = jax.random.split(key, 4)
-        first = state_at(geometry, limit_law_draws(target, centre, first_key, 1)[0])
-        second = state_at(geometry, limit_law_draws(target, centre, second_key, 1)[0])
+        first = state_at(geometry, starts(target, centre, first_key, 1)[0])
+        second = state_at(geometry, starts(target, centre, second_key, 1)[0])
         noise = sampler.noise(lag_key, target, first, lag)
         first, _ = jax.lax.scan(lambda state, noise: (sampler.step(target, state, noise)[0], None), first, noise)
 

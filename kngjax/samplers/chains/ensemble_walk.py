@@ -11,7 +11,6 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from kngjax.core.arrays import Vector
 from kngjax.samplers.base import AbstractChainSampler, Info
 from kngjax.samplers.chains.ensemble import combinations, half_size, halves
-from kngjax.samplers.limit_law import limit_law_draws
 from kngjax.samplers.target import Target
 
 
@@ -61,9 +60,13 @@ class EnsembleWalk(AbstractChainSampler):
             jax.random.exponential(threshold_key, (num_sweeps, 2 * half)),
         )
 
-    def init(self, target: Target, centre: Vector, key: PRNGKeyArray) -> EnsembleWalkState:
-        members = limit_law_draws(target, centre, key, 2 * half_size(target.dimension))
-        return EnsembleWalkState(members, jax.vmap(target.log_density)(members))
+    def num_points(self, dimension: int) -> int:
+        return 2 * half_size(dimension)
+
+    def init(
+        self, target: Target, points: Float[Array, "points dimension"], centre: Vector, key: PRNGKeyArray
+    ) -> EnsembleWalkState:
+        return EnsembleWalkState(points, jax.vmap(target.log_density)(points))
 
     def step(
         self, target: Target, state: EnsembleWalkState, noise: EnsembleWalkNoise

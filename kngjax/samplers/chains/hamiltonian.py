@@ -10,7 +10,6 @@ from jaxtyping import Array, Float, PRNGKeyArray
 from kngjax.core.arrays import Vector
 from kngjax.samplers.advice import advice_for
 from kngjax.samplers.base import AbstractChainSampler, Info
-from kngjax.samplers.limit_law import limit_law_draws
 from kngjax.samplers.target import Target
 
 
@@ -62,9 +61,8 @@ class _AbstractHamiltonian(AbstractChainSampler):
     def noise(self, key: PRNGKeyArray, target: Target, state: Any, num_sweeps: int) -> Array:
         return jax.random.split(key, num_sweeps)
 
-    def init(self, target: Target, centre: Vector, key: PRNGKeyArray) -> Any:
-        start_key, kernel_key = jax.random.split(key)
-        return self._kernel(target, limit_law_draws(target, centre, start_key, 1)[0], kernel_key)[0]
+    def init(self, target: Target, points: Float[Array, "points dimension"], centre: Vector, key: PRNGKeyArray) -> Any:
+        return self._kernel(target, points[0], key)[0]
 
     def step(self, target: Target, state: Any, noise: PRNGKeyArray) -> tuple[Any, Info]:
         # For the schedule that the sample kernel closes over; the state that it makes is not used.

@@ -19,10 +19,10 @@ from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from kngjax.core.arrays import Vector
 from kngjax.data.records import Records
-from kngjax.geometry.norms import k_norm_log_mass, k_norm_noise
+from kngjax.geometry.norms import k_norm_noise
 from kngjax.samplers.base import AbstractChainSampler, Info
-from kngjax.samplers.chains.active_rows import ActiveRows, LimitLaw, active_rows, limit_law
-from kngjax.samplers.limit_law import limit_law_draws
+from kngjax.samplers.chains.active_rows import ActiveRows, active_rows
+from kngjax.samplers.limit_law import LimitLaw, limit_law
 from kngjax.samplers.promises import Promise
 from kngjax.samplers.target import Target
 
@@ -58,7 +58,7 @@ class IndependenceNoise(NamedTuple):
 class AbstractIndependenceSampler(AbstractChainSampler):
     """A chain whose proposals are independent of its position; one sweep is one proposal.
 
-    It starts at a draw from the limit law with that point's own weight, so that every step leaves f invariant.
+    It starts with the weight of the point that it starts at, so that every step leaves f invariant.
     """
 
     unproved: ClassVar[tuple[str, ...]] = (
@@ -78,9 +78,15 @@ class AbstractIndependenceSampler(AbstractChainSampler):
     def weigh(self, target: Target, proposal: Any, theta: Vector) -> Weighted:
         """A point of Θ with its weight."""
 
-    def init(self, target: Target, centre: Vector, key: PRNGKeyArray) -> IndependenceState:
+    def weigh_start(self, target: Target, proposal: Any, theta: Vector) -> Weighted:
+        """The point where a chain starts, with a weight of at most its own."""
+        return self.weigh(target, proposal, theta)
+
+    def init(
+        self, target: Target, points: Float[Array, "points dimension"], centre: Vector, key: PRNGKeyArray
+    ) -> IndependenceState:
         proposal = self.proposal(target, centre)
-        return IndependenceState(self.weigh(target, proposal, limit_law_draws(target, centre, key, 1)[0]), proposal)
+        return IndependenceState(self.weigh_start(target, proposal, points[0]), proposal)
 
     def noise(self, key: PRNGKeyArray, target: Target, state: IndependenceState, num_sweeps: int) -> IndependenceNoise:
         candidate_key, threshold_key = jax.random.split(key)
@@ -229,14 +235,7 @@ class IndependenceMH(AbstractIndependenceSampler):
 
     def _log_near(self, target: Target, proposal: LimitLaw, theta: Vector) -> Float[Array, ""]:
         """The log-density at θ of proposals from the widened limit law; NaN where it overflows."""
-        dimension, (centre, factor) = target.dimension, proposal
-        turned = (theta - centre) @ factor
-        log_root = jnp.sum(jnp.log(jnp.diagonal(factor)))
-        if target.norm is None:
-            precision = target.rate / self.scale**2
-            return log_root + 0.5 * dimension * jnp.log(precision / (2.0 * math.pi)) - 0.5 * precision * turned @ turned
-        rate = target.rate / self.scale
-        near = 2.0 * log_root - k_norm_log_mass(target.norm, rate, dimension) - rate * target.norm(factor @ turned)
+        near = proposal.log_density(target, self.scale, theta)
         if self.active is None:
             return near
         # Proposals beyond are barred, so that q is 0 there: a sub-probability serves as well.
@@ -250,6 +249,15 @@ class IndependenceMH(AbstractIndependenceSampler):
         near = self._log_near(target, proposal, theta)
         near = jnp.where(jnp.isnan(near), -jnp.inf, math.log1p(-self.mixture) + near)
         return jnp.logaddexp(near, math.log(self.mixture) + target.domain.log_density(theta))
+
+    def weigh_start(self, target: Target, proposal: LimitLaw, theta: Vector) -> Weighted:
+        """The weight as if proposals beyond the active region were not barred.
+
+        A start there has a density far below that of the mode, and yet by its own weight, over the base measure alone,
+        a chain would hardly ever leave it. By a smaller one it leaves the sooner, after which it has no part in it; and
+        it is at most f/(m·ν), which is what the promise needs of any start.
+        """
+        return dataclasses.replace(self, active=None).weigh(target, proposal, theta)
 
     def weigh(self, target: Target, proposal: LimitLaw, theta: Vector) -> Weighted:
         return self._weigh(target, proposal, theta, target.log_density(theta))

@@ -12,7 +12,7 @@ from kngjax.core.arrays import Vector
 from kngjax.samplers.advice import advice_for
 from kngjax.samplers.base import AbstractChainSampler, Info
 from kngjax.samplers.chains.ensemble import combinations, half_size, halves
-from kngjax.samplers.limit_law import inverse_directions, limit_law_draws
+from kngjax.samplers.limit_law import inverse_directions
 from kngjax.samplers.lines import cumulative_masses, draw_on_line, line_segments
 from kngjax.samplers.target import Target
 
@@ -83,11 +83,15 @@ class LineGibbs(AbstractChainSampler):
         uniforms = jax.random.uniform(uniform_key, (num_sweeps, num_draws, 2))
         return LineGibbsNoise(uniforms, jax.random.normal(weight_key, (num_sweeps, num_draws, half)))
 
-    def init(self, target: Target, centre: Vector, key: PRNGKeyArray) -> LineGibbsState:
+    def num_points(self, dimension: int) -> int:
+        return 1 if self.directions == "limit_law" else 2 * half_size(dimension)
+
+    def init(
+        self, target: Target, points: Float[Array, "points dimension"], centre: Vector, key: PRNGKeyArray
+    ) -> LineGibbsState:
         if self.directions == "limit_law":
-            return LineGibbsState(limit_law_draws(target, centre, key, 1), inverse_directions(target, centre))
-        members = limit_law_draws(target, centre, key, 2 * half_size(target.dimension))
-        return LineGibbsState(members, jnp.zeros((0, target.dimension)))
+            return LineGibbsState(points, inverse_directions(target, centre))
+        return LineGibbsState(points, jnp.zeros((0, target.dimension)))
 
     def step(self, target: Target, state: LineGibbsState, noise: LineGibbsNoise) -> tuple[LineGibbsState, Info]:
         members = state.members

@@ -52,7 +52,7 @@ class CoordinateWalkKernel(MCMCKernel):
         return jax.numpy.broadcast_to(start, (*batch, self.target.dimension))
 
     def _init_one(self, rng_key: PRNGKeyArray, theta: Array) -> CoordinateWalkKernelState:
-        walk = self.walk.init_at(self.target, theta, theta)
+        walk = self.walk.init(self.target, theta[None], theta, rng_key)
         return CoordinateWalkKernelState(walk.theta, walk, rng_key)
 
     def sample(self, state, model_args, model_kwargs) -> CoordinateWalkKernelState:

@@ -13,7 +13,6 @@ from kngjax.geometry.abstract_norms import AbstractNorm
 from kngjax.geometry.norms import L2
 from kngjax.samplers.advice import advice_for, has_slices
 from kngjax.samplers.base import AbstractChainSampler, Info
-from kngjax.samplers.limit_law import limit_law_draws
 from kngjax.samplers.quadratic import QuadraticForm, quadratic_form
 from kngjax.samplers.target import Target
 
@@ -105,9 +104,10 @@ class SliceGibbs(AbstractChainSampler):
         uniforms = jax.random.uniform(uniform_key, (num_sweeps, 2 * target.dimension + num_radial))
         return SliceGibbsNoise(levels, uniforms)
 
-    def init(self, target: Target, centre: Vector, key: PRNGKeyArray) -> SliceGibbsState:
-        theta = limit_law_draws(target, centre, key, 1)[0]
-        return state_at(slice_geometry(target, quadratic_form(target)), theta)
+    def init(
+        self, target: Target, points: Float[Array, "points dimension"], centre: Vector, key: PRNGKeyArray
+    ) -> SliceGibbsState:
+        return state_at(slice_geometry(target, quadratic_form(target)), points[0])
 
     def step(self, target: Target, state: SliceGibbsState, noise: SliceGibbsNoise) -> tuple[SliceGibbsState, Info]:
         dimension = target.dimension

@@ -19,7 +19,7 @@ BOX, NORMAL = kng.Box(-30.0, 30.0), kng.BaseMeasure(dist.Normal(0.0, 4.0))
 
 
 # With the sampler as an argument, so that one program serves all tests of a density.
-INIT = jax.jit(lambda sampler, target, centre, key: sampler.init(target, centre, key))
+INIT = jax.jit(lambda sampler, target, centre, key: sampler.start(target, centre, key))
 NOISE = jax.jit(lambda sampler, key, target, state, number: sampler.noise(key, target, state, number), static_argnums=4)
 
 
