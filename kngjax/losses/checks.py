@@ -185,7 +185,9 @@ def _interval_contradictions(
 ) -> Iterator[Contradiction]:
     """Finds what lies outside of the declared intervals over the whole grid and over parts of it."""
     parts = [(slice(None), slice(None))]
-    parts += [(rows, some) for rows in _slices(ys.size, 2) for some in _slices(etas.size, 8)]
+    # Of one response by itself too: over several an end of another may hide what is wrong.
+    of_rows = [*_slices(ys.size, 2), *_slices(ys.size, ys.size)]
+    parts += [(rows, some) for rows in of_rows for some in _slices(etas.size, 8)]
     predictors, responses = (
         np.array([_ends(grid[part[axis]]) for part in parts]) for grid, axis in ((etas, 1), (ys, 0))
     )

@@ -215,6 +215,7 @@ def test_research_refuses_it_likewise_and_a_chain_that_needs_no_convexity_serves
         lambda: kng.sample(mechanism, data, key=key, sampler=sampler),
         lambda: kng.draw(mechanism, data, key, sampler),
         lambda: kng.simulate(design, mechanism, 2, key, num_records=3, sampler=sampler),
+        lambda: kng.per_instance_privacy(NOT_CONVEX["output perturbation"][0], None, np.zeros(3)),
     ):
         with pytest.raises(ValueError, match="not monotone"):
             call()

@@ -11,6 +11,7 @@ from kngjax.data import weights
 from kngjax.data.records import QuadraticSummary, Records
 from kngjax.losses.base import AbstractPredictorLoss
 from kngjax.mechanisms.base import AbstractMechanism
+from kngjax.mechanisms.declared import require_declared
 from kngjax.mechanisms.gaussian import AbstractGaussianMechanism
 from kngjax.mechanisms.parameters import check_delta
 from kngjax.owner.per_instance import everyone, leave_one_out, ridge
@@ -54,8 +55,8 @@ def per_instance_privacy(
         tolerance, which is not told apart here.
     - `chunk`: people in work at a time, which bounds the memory.
 
-    Raises ValueError for bad data, targets of another width, singular designs, and mechanisms of which no per-instance
-    profile is known.
+    Raises ValueError for bad data, targets of another width, singular designs, a loss that is not kngjax's and not what
+    it declares, and mechanisms of which no per-instance profile is known.
     """
     delta = check_delta(delta)
     if not isinstance(mechanism, AbstractGaussianMechanism):
@@ -79,6 +80,7 @@ def per_instance_privacy(
         for_all = _ridge_for_all(mechanism, fit, gamma, log_delta)
     else:
         loss = _smooth_loss(mechanism)
+        require_declared(mechanism, records.dimension, None)
         theta = leave_one_out.minimiser(loss, records, mechanism.regularization)
         outside = None if targets is None else people
         moved = leave_one_out.moves(loss, records, mechanism.regularization, theta, outside, method, chunk)
