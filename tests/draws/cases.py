@@ -91,6 +91,10 @@ class Row:
         with seeded(seed):
             return self.release_of(self.made(adjacency, size), records)
 
+    def usual(self, adjacency: str) -> kng.Release:
+        """Releases a value of the usual records by the usual bits, once for all tests."""
+        return _usual(self, adjacency)
+
     def release_of_new(self, adjacency: str, records: "Records", seed: int = 0) -> kng.Release:
         """Releases a value by a mechanism that is made now, and not before."""
         with seeded(seed):
@@ -127,6 +131,11 @@ class Records(NamedTuple):
 @functools.cache
 def _made(row: Row, adjacency: str, size: float) -> Any:
     return row.make(adjacency, size)
+
+
+@functools.cache
+def _usual(row: Row, adjacency: str) -> kng.Release:
+    return row.release(adjacency, row.records())
 
 
 def ledger_of(folder: pathlib.Path, adjacency: str, budget: kng.Budget) -> kng.Ledger:

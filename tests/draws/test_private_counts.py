@@ -110,6 +110,7 @@ def of_each_plan(test):
 
 
 @pytest.mark.parametrize("guess", [None, 20_000])
+@pytest.mark.default_cases(21)
 @of_each_plan
 def test_no_plan_with_intervals_does(loss, name, guess, tmp_path, monkeypatch):
     ledger, seen = ledger_of(tmp_path, "add_remove", kng.Budget.approximate(1e6, 0.5)), noting_counts(monkeypatch)
