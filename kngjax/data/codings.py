@@ -6,8 +6,9 @@ the category's reference level has no column; where none has, it has one: the sl
 of `r`, and those of `x + r + r:x` are differences from that of the reference.
 
 The constant and numbers have bases that are nearly orthogonal, of numbers from the middle of their bounds, where the
-other terms hold what that subtracts; in `r:x` alone, where none holds `r`, numbers are counted from zero. There `poly`,
-and in `r:bs(x, ...)` `bs`, span another space than theirs, which are counted from a mean or the least of all data.
+other terms hold what that subtracts; in `r:x` alone, where none holds `r`, and in `0 + x` numbers are counted from
+zero. There `poly`, and in `r:bs(x, ...)` `bs`, span another space than theirs, which are counted from a mean or the
+least of all data.
 
 Source: Chambers and Hastie, Statistical Models in S (1992), section 2.4.1; the merging of columns is formulaic's.
 """

@@ -12,12 +12,13 @@ make of data looks at all records, as centring and the levels of a category do. 
     bs(x, knots=[...], degree=3)    B-splines with public knots
     I(x > 5)        a number above, below or equal to a public one
     a:b, a*b, a/b   products of these, and products with what they are made of
-    0 + a, a - 1    without an intercept, where a category then has a coefficient for each level
+    0 + a, a - 1    without an intercept: a category then has a coefficient for each level, and numbers alone are
+                    counted from zero
 
-Columns span what they span in R, patsy and formulaic (`kngjax.data.codings`), but for products of `poly` and `bs`
-without their margins, as `r:poly(x, 2)` or `bs(x, knots=[3])/s` where no term is `r` or `s`: theirs are counted from a
-mean or the least number of the data, and these from zero or the lower bound. A threshold is a number, 0 or 1, as in
-formulaic. A column of any name is written between backticks.
+Columns span what they span in R, patsy and formulaic (`kngjax.data.codings`), but for `poly` and `bs` without their
+margins, as in `r:poly(x, 2)` or `bs(x, knots=[3])/s` where no term is `r` or `s`, or in `0 + poly(x, 2)`: theirs are
+counted from a mean or the least number of the data, and these from zero or the lower bound. A threshold is a number, 0
+or 1, as in formulaic. A column of any name is written between backticks.
 """
 
 import ast
@@ -105,14 +106,10 @@ def read(
             Product(tuple(parts))
     # A category may be written in two ways.
     distinct = [list(parts) for parts in dict.fromkeys(tuple(dict.fromkeys(parts)) for parts in terms)]
-    if [] not in right and not codings.holds_constant(distinct):
-        raise ValueError(
-            f"in {text!r}: regressions of numbers have an intercept here: leave '0 +' and '- 1' out. Without one a "
-            "formula needs a category, which then has a coefficient for each level."
-        )
+    has_constant = [] in right or codings.holds_constant(distinct)
     try:
-        own = None if [] in right else codings.coded(distinct, has_constant=False)
-        design = Design(codings.coded(distinct, has_constant=True), own)
+        own = None if [] in right or not has_constant else codings.coded(distinct, has_constant=False)
+        design = Design(codings.coded(distinct, has_constant), own, has_constant)
     except ValueError as error:
         raise ValueError(f"in {text!r}: {error}") from error
     return Formula(text, response, transform, design)

@@ -381,9 +381,9 @@ def bounds_of(
     given = {"y": response.ends} if of_response is None else of_response
     if design is None:
         return kng.Bounds(missing_y=response.substitute, **given)
-    columns, missing = design.basis_names[1:], [policy for term in design.terms for policy in term.substitutes]
-    policies = {"missing": missing, "missing_y": response.substitute}
-    return kng.Bounds((design.lower, design.upper), hull=hull, columns=columns, **policies, **given)
+    missing = [policy for term in design.terms for policy in term.substitutes]
+    of_columns = {"intercept": design.intercept, "hull": hull, "columns": design.column_names, "missing": missing}
+    return kng.Bounds((design.lower, design.upper), missing_y=response.substitute, **of_columns, **given)
 
 
 def bounds_of_values(response: Response, ends: tuple[float, float]) -> kng.Bounds:

@@ -6,20 +6,25 @@ from typing import Any
 from kngjax.data import terms
 from kngjax.data.terms.base import AbstractTerm
 
-_OWN = "InOwnUnits"
+_OWN, _NO_INTERCEPT = "InOwnUnits", "WithoutIntercept"
 _KINDS = {kind.__name__: kind for kind in (terms.Polynomial, terms.Categorical, terms.Indicator, terms.Spline)}
 
 
 def design_in_json(design: terms.Design) -> list[dict[str, Any]]:
-    """JSON-ready terms, in order; behind them those of coefficients in own units, where they are others."""
+    """JSON-ready terms, in order; behind them those of coefficients in own units, where they are others.
+
+    Last of all, where there is none, that there is no intercept.
+    """
     made = [_in_json(term) for term in design.terms]
-    return made if design.own is None else [*made, {"type": _OWN, "terms": [_in_json(term) for term in design.own]}]
+    made += [] if design.own is None else [{"type": _OWN, "terms": [_in_json(term) for term in design.own]}]
+    return made if design.intercept else [*made, {"type": _NO_INTERCEPT}]
 
 
 def design_from_json(written: list[dict[str, Any]]) -> terms.Design:
     """The inverse of `design_in_json`. Raises ValueError for a term of another kind."""
     own = [tuple(map(_from_json, one["terms"])) for one in written if one["type"] == _OWN]
-    return terms.Design(tuple(_from_json(one) for one in written if one["type"] != _OWN), *own)
+    basis = tuple(_from_json(one) for one in written if one["type"] not in (_OWN, _NO_INTERCEPT))
+    return terms.Design(basis, *own, intercept=all(one["type"] != _NO_INTERCEPT for one in written))
 
 
 def with_tuples(written: dict[str, Any]) -> dict[str, Any]:

@@ -79,8 +79,13 @@ def process_of(
     if design is None:
         hull, theta = None, kng.Box(*of_response["y"])
     else:
+        if not design.intercept:
+            raise ValueError(
+                "a quantile process needs an intercept: without one all curves meet where the columns are 0. Leave "
+                "'0 +' and '- 1' out, or ask for quantile_regression at these levels, which share epsilon equally"
+            )
         hull = design.hull() if any(len(term.basis_names) > 1 for term in design.terms) else None
-        theta = domain_of(response, len(design.names))
+        theta = domain_of(response, design)
     bounds = bounds_of(design, response, of_response, hull)
     made = theta if domain is None else domain
     given = levels, bounds, made, epsilon, adjacency, order, max_records

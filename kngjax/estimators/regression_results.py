@@ -113,7 +113,8 @@ class RegressionResults(AbstractFittedCurves):
         import pandas as pd
 
         x, of = self._basis_of(new, original), self._mean_by(original)
-        values = {label: of(one[0] + x @ one[1:]) for label, one in self.curves.items()}
+        rows = self.design.with_constant(x)
+        values = {label: of(rows @ one) for label, one in self.curves.items()}
         index = new.index if isinstance(new, pd.DataFrame) else None
         if len(self.labels) == 1:
             return pd.Series(values[self.labels[0]], index, name=self.labels[0])
@@ -179,7 +180,7 @@ class RegressionResults(AbstractFittedCurves):
         import pandas as pd
 
         x, of = self._basis_of(new, original), self._mean_by(original)
-        found = intervals_of(dict(self._pairs()), level, np.hstack([np.ones((len(x), 1)), x]))
+        found = intervals_of(dict(self._pairs()), level, self.design.with_constant(x))
         index = new.index if isinstance(new, pd.DataFrame) else pd.RangeIndex(len(x))
         return {label: pd.DataFrame(frame.apply(of)) for label, frame in frames_of(found, index).items()}
 

@@ -11,6 +11,7 @@ import kngjax as kng
 from kngjax.accounting.exact import inward
 from kngjax.data.admission import EMPTY
 from kngjax.data.formulas import Formula
+from kngjax.data.terms import Design
 from kngjax.estimators.analyses import Analysis, Part, bounds_of, of_level
 from kngjax.estimators.centres import middle_of, public_centre
 from kngjax.estimators.responses import Response
@@ -18,7 +19,7 @@ from kngjax.inference.score_laws import SCATTER
 from kngjax.mechanisms.parameters import whole_epsilon
 from kngjax.samplers.advice import MOST_BOXED
 
-# Beyond these, coefficients of a basis within [-1, 1] would leave the response's bounds by far.
+# Beyond these widths coefficients of a basis within [-1, 1] would leave the response's bounds by far.
 _WIDTHS = 1.5
 # Of coefficients of a logarithm of odds.
 _LARGEST_LOGARITHM = 10.0
@@ -179,7 +180,7 @@ def _made(
     theta = domain
     if domain is None:
         is_of_odds = isinstance(loss, kng.LogisticLoss)
-        theta = kng.Box(-_LARGEST_LOGARITHM, _LARGEST_LOGARITHM) if is_of_odds else domain_of(response, dimension)
+        theta = kng.Box(-_LARGEST_LOGARITHM, _LARGEST_LOGARITHM) if is_of_odds else domain_of(response, formula.design)
     if kind is kng.ObjectivePerturbation:
         if domain is None and not loss.is_quadratic:
             theta = _widened(theta, dimension)
@@ -205,14 +206,19 @@ def _kind(dimension: int) -> Callable[..., Any]:
     return kng.KNG if dimension <= _MOST_SMOOTH else kng.ObjectivePerturbation
 
 
-def domain_of(response: Response, dimension: int) -> kng.Box:
-    """A value within the response's bounds at the middle of all columns, and moves of some widths of them."""
+def domain_of(response: Response, design: Design) -> kng.Box:
+    """A value within the response's bounds at the middle of all columns, and moves of some widths of them.
+
+    Without an intercept, where all responses begin at 0, moves of as many times their farthest bound from it.
+    """
     if response.ends is None:
         raise ValueError(_needs_bounds(response))
     low, high = response.ends
-    reach = np.full(dimension, _WIDTHS * (high - low))
-    centre = np.zeros(dimension)
-    centre[0] = middle_of((low, high))
+    # What a column moves by half of its width, 1, and without an intercept by the whole of its size, 1.
+    across = 0.5 * (high - low) if design.intercept else max(abs(low), abs(high))
+    reach, centre = np.full(len(design.names), 2.0 * _WIDTHS * across), np.zeros(len(design.names))
+    if design.intercept:
+        centre[0] = middle_of((low, high))
     return kng.Box(centre - reach, centre + reach)
 
 

@@ -336,9 +336,10 @@ def _why_hopeless(setting: Setting, expected: Expected, own_units: np.ndarray | 
         taken = np.abs(expected.noise.pull @ (centre - towards))
         if not np.all(taken < MOST_NOISE * setting.room):
             worst = int(np.argmax(taken / setting.room))
+            of_intercept = ", most of it for an intercept" if setting.mechanism.bounds.intercept else ":"
             return (
                 f"a ridge would move a coefficient by {taken[worst]:.2g} that is known to {setting.room[worst]:.2g} by "
-                "the public bounds alone, most of it for an intercept far from where the ridge pulls to"
+                f"the public bounds alone{of_intercept} far from where the ridge pulls to"
             )
     return None
 

@@ -123,8 +123,10 @@ class Setting:
         if np.linalg.cond(gram) > 1e12:
             raise ValueError("the rows of the design do not tell the coefficients apart: two columns say the same")
         words = _features_in_words(design), responses.words
-        half = np.where(sides[0] == sides[1], largest, (sides[1] - sides[0]) / 2)
-        size = _size(loss, bounds, reach)
+        # Where no column is constant, all responses begin at 0, and columns move them by their whole size.
+        constant = sides[0] == sides[1]
+        half = np.where(constant, largest, (sides[1] - sides[0]) / 2) if np.any(constant) else largest
+        size = _size(loss, bounds, reach, bool(np.any(constant)))
         room = 2.0 * EVEN * (size / half if size is not None else np.full(dimension, np.inf))
         hessian, squares, theta = law.curvature * gram, law.score_square * gram, None
         if responses.by_row is not None:
@@ -258,10 +260,14 @@ def _features_in_words(design: Any) -> str:
     return "features as in the public rows that were given"
 
 
-def _size(loss: Any, bounds: Any, reach: np.ndarray | None) -> Any:
-    """What moving a column by half of its bounds can change at most: half of what the response can."""
+def _size(loss: Any, bounds: Any, reach: np.ndarray | None, has_constant: bool) -> Any:
+    """What moving a column by half of its bounds can change at most: half of what the response can.
+
+    Without a constant column what its whole size can: as far as the response is from 0.
+    """
     if loss.usual_responses(bounds, 2) is not None:
         return _LARGEST_LOGARITHM if reach is None else np.minimum(reach, _LARGEST_LOGARITHM)
     if bounds.y_lower is not None:
-        return 0.5 * (float(bounds.y_upper) - float(bounds.y_lower))
+        low, high = float(bounds.y_lower), float(bounds.y_upper)
+        return 0.5 * (high - low) if has_constant else max(abs(low), abs(high))
     return None if reach is None or not np.all(np.isfinite(reach)) else reach

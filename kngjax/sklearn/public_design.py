@@ -46,13 +46,13 @@ class PublicDesign(TransformerMixin, BaseEstimator):
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """The names of the basis columns."""
-        return np.array(self._design().basis_names[1:], dtype=object)
+        return np.array(self._design().column_names, dtype=object)
 
     def get_bounds_out(self) -> dict[str, tuple[float, float]]:
         """The public bounds of each basis column, by name."""
         design = self._design()
         ends = zip(design.lower.tolist(), design.upper.tolist(), strict=True)
-        return dict(zip(design.basis_names[1:], ends, strict=True))
+        return dict(zip(design.column_names, ends, strict=True))
 
     def _design(self) -> Design:
         if isinstance(self.terms, str | bytes) or not isinstance(self.terms, Sequence) or not self.terms:

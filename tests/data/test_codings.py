@@ -35,7 +35,7 @@ def of_formulaic(right: str) -> np.ndarray:
 
 def of_kngjax(right: str) -> tuple[Design, np.ndarray]:
     design = read(f"y ~ {right}", {**BOUNDS, "y": (0, 1)}, LEVELS).design
-    return design, np.hstack([np.ones((len(FRAME), 1)), design.matrix(FRAME)])
+    return design, design.with_constant(design.matrix(FRAME))
 
 
 def random_formula(random: np.random.Generator) -> str:
@@ -57,21 +57,18 @@ def rank(matrix: np.ndarray) -> int:
 
 @pytest.mark.parametrize("seed", range(8))
 def test_columns_span_what_those_of_formulaic_span(seed):
-    random, compared = np.random.default_rng(seed), 0
+    random, through_origin = np.random.default_rng(seed), 0
     for right in {random_formula(random) for _ in range(25)}:
         theirs = of_formulaic(right)
-        if theirs.shape[1] and rank(np.column_stack([theirs, np.ones(len(theirs))])) > rank(theirs):
-            # Through the origin.
-            with pytest.raises(ValueError, match="have an intercept"):
-                of_kngjax(right)
-            continue
         design, ours = of_kngjax(right)
         assert rank(ours) == ours.shape[1] == rank(theirs) == rank(np.hstack([ours, theirs])), right
-        assert np.all(design.lower <= ours[:, 1:].min(axis=0)), right
-        assert np.all(ours[:, 1:].max(axis=0) <= design.upper), right
+        columns = ours[:, int(design.intercept) :]
+        assert np.all(design.lower <= columns.min(axis=0)), right
+        assert np.all(columns.max(axis=0) <= design.upper), right
         assert len(set(design.names)) == ours.shape[1]
-        compared += 1
-    assert compared > 10
+        through_origin += not design.intercept
+        assert design.intercept == (rank(np.column_stack([theirs, np.ones(len(theirs))])) == rank(theirs))
+    assert through_origin
 
 
 @pytest.mark.parametrize("function", ["poly(x, 2)", "bs(x, knots=[3])"])
@@ -86,6 +83,7 @@ def test_columns_span_what_those_of_formulaic_span(seed):
         ("a:{}", False),
         ("{}/a", False),
         ("z:{}", False),
+        ("0 + {}", False),
     ],
 )
 def test_functions_that_theirs_count_from_the_data_span_the_same_beside_their_margins(right, is_same, function):
@@ -106,6 +104,12 @@ def test_functions_that_theirs_count_from_the_data_span_the_same_beside_their_ma
         ("a - 1", "a[p] a[q]"),
         ("0 + a + b", "a[p] a[q] b[v] b[w]"),
         ("0 + a + a:x", "a[p] a[q] a[p]:x a[q]:x"),
+        ("0 + x", "x"),
+        ("x - 1", "x"),
+        ("0 + x + z + x:z", "x z x:z"),
+        ("0 + a:x", "a[p]:x a[q]:x"),
+        ("0 + x + x:a", "x x:a[q]"),
+        ("0 + poly(x, 2) + I(x > 3)", "x x^2 x > 3"),
         ("a:c", "intercept c[l] a[q]:c[k] a[q]:c[l]"),
         ("a/c", "intercept a[q] a[p]:c[l] a[q]:c[l]"),
         ("x:z", "intercept x:z"),
@@ -150,12 +154,11 @@ def test_bounds_of_powers_from_zero_are_reached():
     ("right", "reason"),
     [
         ("x + poly(x, 2):a", "the same poly"),
+        ("0 + x + poly(x, 2):a", "the same poly"),
         ('C(b, Treatment("t"))', "is none of 'u', 'v', 'w'"),
         ("C(b, Treatment())", "is not known"),
         ('C(b, Treatment("u", "v"))', "is not known"),
         ('C(b, Treatment("u")) + x:C(b, Treatment("v"))', "one thing in a product"),
-        ("0 + x", "have an intercept"),
-        ("0 + a:x", "have an intercept"),
         ("x:I(x > 3)", "different columns"),
     ],
 )
@@ -176,3 +179,9 @@ def test_what_is_refused(right, reason):
 def test_designs_whose_columns_are_not_sums_of_one_another_are_refused(terms, own):
     with pytest.raises(ValueError, match=r"sums of others|needs the coefficient"):
         Design(terms, own)
+
+
+@pytest.mark.parametrize("term", [Polynomial("x", 2, 5), Categorical("a", ("p", "q"), full=True)])
+def test_columns_that_hold_a_constant_are_refused_without_an_intercept(term):
+    with pytest.raises(ValueError, match="hold a constant, which an intercept takes up"):
+        Design((term,), intercept=False)

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+import scipy.special
 
 import kngjax as kng
 from kngjax.core.errors import FAILED_OF_FRAME
@@ -182,6 +183,63 @@ def test_logistic_and_poisson_regression_predict_means(response, mean):
     fit = ask(f"{response} ~ education", epsilon=20)
     eta = fit.params["intercept"] + fit.params["education"] * 12
     np.testing.assert_allclose(fit.predict({"education": 12})[0], mean(eta), rtol=1e-9)
+
+
+def through_origin(frame, response, mean, slope):
+    """The coefficients of education and experience that solve X'(mean(Xθ) - y) = 0, by Newton's steps."""
+    x, theta = frame[["education", "experience"]].to_numpy(), np.zeros(2)
+    for _ in range(30):
+        theta -= np.linalg.solve((x.T * slope(x @ theta)) @ x, x.T @ (mean(x @ theta) - response))
+    return theta
+
+
+@pytest.mark.parametrize(
+    ("name", "response", "values", "mean", "slope", "given"),
+    [
+        ("linear_regression", "log(wage)", np.log(PEOPLE["wage"]), np.asarray, np.ones_like, {"method": "squared"}),
+        (
+            "logistic_regression",
+            "parttime",
+            PEOPLE["parttime"] == "yes",
+            scipy.special.expit,
+            lambda eta: scipy.special.expit(eta) * scipy.special.expit(-eta),
+            {},
+        ),
+        ("poisson_regression", "sick", PEOPLE["sick"], np.exp, np.exp, {}),
+    ],
+)
+def test_regressions_through_the_origin_are_those_of_newtons_steps(name, response, values, mean, slope, given):
+    fit = getattr(study(), name)(f"{response} ~ 0 + education + experience", epsilon=50, **given)
+    truth = through_origin(PEOPLE, values, mean, slope)
+    np.testing.assert_allclose(fit.params, truth, atol=0.005)
+    assert fit.params.index.tolist() == ["education", "experience"]
+    assert fit.basis_params.index.tolist() == ["education/18", "experience/60"]
+    assert fit.certificate.mechanism["bounds"]["intercept"] is False
+    new = {"education": [6.0, 18.0], "experience": [40.0, 0.0]}
+    eta = np.column_stack(list(new.values())) @ fit.params
+    np.testing.assert_allclose(fit.predict(new), mean(eta), rtol=1e-9)
+    again = RegressionResults.from_json(fit.to_json())
+    assert again.design == fit.design
+    assert again.predict(new).equals(fit.predict(new))
+
+
+def test_quantiles_and_intervals_through_the_origin():
+    """Θ reaches three times the response's farthest bound, at the largest of a column, and curves would meet at 0."""
+    formula, made = "log(wage) ~ 0 + education + experience", study()
+    fit = made.quantile_regression(formula, tau=0.5, epsilon=30, scale=2.0, intervals=kng.Sandwich(share=0.3))
+    x, y = PEOPLE[["education", "experience"]].to_numpy(), np.log(PEOPLE["wage"])
+    balance = x.T @ ((y <= x @ fit.params) - 0.5) / len(x)
+    np.testing.assert_array_less(np.abs(balance), [0.05, 0.15])
+    assert np.all((fit.conf_int()["lower"] < fit.params) & (fit.params < fit.conf_int()["upper"]))
+    assert np.all(fit.conf_int()["upper"] - fit.conf_int()["lower"] < [0.1, 0.03])
+    band = fit.predict_interval({"education": 18.0, "experience": [0.0, 0.0]})
+    np.testing.assert_allclose(band.loc[0], 18.0 * fit.conf_int().loc["education"], rtol=1e-9)
+    preview = made.preview().linear_regression("log(wage) ~ x - 1".replace("x", "education"), epsilon=1)
+    assert preview.noise.index.tolist() == ["education"]
+    theta = made.plan().linear_regression(formula, epsilon=1).parts[0].mechanism.domain
+    assert (theta.lower, theta.upper) == pytest.approx((-3.0 * np.log(20_000), 3.0 * np.log(20_000)))
+    with pytest.raises(ValueError, match="all curves meet where the columns are 0"):
+        made.quantile_process(formula, levels=[0.3, 0.5], epsilon=1)
 
 
 def test_shares_and_means_under_add_remove():

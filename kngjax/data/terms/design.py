@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import narwhals as nw
 import numpy as np
+from jaxtyping import Float
 
 from kngjax.core.errors import UnfitShape, UnfitType
 from kngjax.data import cells
@@ -23,12 +24,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Design:
-    """The columns of all terms side by side, in their order, without the constant column: k in all.
+    """The columns of all terms side by side, in their order, without the constant column, i = 1, or i = 0: k in all.
 
     **Arguments:** `terms`, public, a tuple of `Polynomial`, `Spline` and `Categorical`, each on a column of its own,
     and of `Indicator` and `Product` on any. `own`, public: terms whose coefficients are told in own units in place of
     those of the constant column and of `terms`, which span the same: categories with all their levels, as of `0 + r`;
-    None for those of `terms`.
+    None for those of `terms`. `intercept`, public: whether the constant column stands before them. Without it no column
+    may hold a constant, by which it would be moved: polynomials are counted from zero, `from_zero=True`, where no other
+    term holds what their middles take away.
 
     **Raises:** `ValueError` when there are no terms, two share a column or the name of a coefficient, or a product
     lacks a term that its coefficients in own units need; `TypeError` for anything that is not a term.
@@ -36,10 +39,12 @@ class Design:
 
     terms: tuple[AbstractTerm, ...]
     own: tuple[AbstractTerm, ...] | None = None
+    intercept: bool = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "terms", tuple(self.terms))
         object.__setattr__(self, "own", None if self.own is None else tuple(self.own))
+        object.__setattr__(self, "intercept", bool(self.intercept))
         if not self.terms:
             raise ValueError("a design needs at least one term, like Polynomial('age', 0, 100).")
         for term in (*self.terms, *(self.own or ())):
@@ -89,15 +94,24 @@ class Design:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The k + 1 coefficients in own units: "intercept", "experience", "experience^2", "region[south]"."""
+        """The k + i coefficients in own units: "intercept", "experience", "experience^2", "region[south]"."""
         if self.own is not None:
             return tuple(name for term in self.own for name in term.names)
-        return ("intercept", *(name for term in self.terms for name in term.names))
+        return (*self._constant_name, *(name for term in self.terms for name in term.names))
 
     @property
     def basis_names(self) -> tuple[str, ...]:
-        """The k + 1 coefficients of the basis: "intercept", "experience P1", "experience P2", ..."""
-        return ("intercept", *(name for term in self.terms for name in term.basis_names))
+        """The k + i coefficients of the basis: "intercept", "experience P1", "experience P2", ..."""
+        return (*self._constant_name, *self.column_names)
+
+    @property
+    def column_names(self) -> tuple[str, ...]:
+        """The k columns of the matrix: "experience P1", "experience P2", ..."""
+        return tuple(name for term in self.terms for name in term.basis_names)
+
+    @property
+    def _constant_name(self) -> tuple[str, ...]:
+        return ("intercept",) * self.intercept
 
     @property
     def lower(self) -> np.ndarray:
@@ -124,7 +138,7 @@ class Design:
 
     @property
     def own_units_matrix(self) -> np.ndarray:
-        """M, public, shape (k + 1, k + 1): from basis coefficients to those in own units."""
+        """M, public, shape (k + i, k + i): from basis coefficients to those in own units."""
         basis, _, own = self._in_atoms()
         # Of whole numbers, and so is its inverse.
         return np.rint(np.linalg.inv(own)) @ basis
@@ -132,10 +146,10 @@ class Design:
     def in_own_units(self, theta: Any) -> np.ndarray:
         """M theta, the coefficients of 1, v, v^2, ... in each column's own units: linear post-processing.
 
-        **Arguments:** `theta`, released, basis coefficients with the intercept first, shape (..., k + 1).
-        High powers of wide columns cancel: predict with the basis, and read these.
+        **Arguments:** `theta`, released, basis coefficients with the intercept first, if there is one, shape
+        (..., k + i). High powers of wide columns cancel: predict with the basis, and read these.
 
-        **Returns:** shape (..., k + 1), in the order of `names`. **Raises:** `ValueError` for another shape.
+        **Returns:** shape (..., k + i), in the order of `names`. **Raises:** `ValueError` for another shape.
         """
         coefficients = np.asarray(theta, dtype=np.float64)
         if coefficients.shape[-1:] != (len(self.names),):
@@ -173,6 +187,10 @@ class Design:
         table = {name: np.broadcast_to(array, shape) for name, array in arrays.items()}
         return np.hstack([term.of(table) for term in self.terms])
 
+    def with_constant(self, x: Float[np.ndarray, "rows columns"]) -> Float[np.ndarray, "rows coefficients"]:
+        """Rows of basis columns, k of them, with the constant 1 before them where the design has one: k + i."""
+        return np.hstack([np.ones((len(x), int(self.intercept))), x])
+
     def check(self, frame: Any) -> None:
         """Raise what `matrix` raises because of a frame's columns and types, without a look at a value.
 
@@ -198,21 +216,26 @@ class Design:
         of_basis = [(term, term.own_units) for term in self.terms]
         plain = [(term, term.multiplied) for term in self.terms]
         of_own = plain if self.own is None else [(term, term.multiplied) for term in self.own]
-        places: dict[frozenset[str], int] = {frozenset(): 0}
+        places: dict[frozenset[str], int] = {frozenset(): 0} if self.intercept else {}
         for term, matrix in (*plain, *of_own):
             for atom, row in zip(term.atoms, matrix, strict=True):
                 if row.any():
                     places.setdefault(atom, len(places))
         for term, matrix in of_basis:
             for atom, row in zip(term.atoms, matrix, strict=True):
+                if row.any() and not atom and not self.intercept:
+                    raise ValueError(
+                        f"the columns of {term.names[0]!r} hold a constant, which an intercept takes up: without one "
+                        "polynomials are counted from zero, from_zero=True, and a category lacks its reference."
+                    )
                 if row.any() and atom not in places:
                     absent = ":".join(sorted(atom, key=lambda name: " ".join(term.names).find(name)))
                     raise ValueError(
                         f"the product {term.names[0]!r} needs the coefficient {absent!r} too: add its factors as "
                         "terms, as a*b does."
                     )
-        own = _assembled(of_own, places, self.own is None)
-        return _assembled(of_basis, places, True), _assembled(plain, places, True), own
+        own = _assembled(of_own, places, self.intercept and self.own is None)
+        return _assembled(of_basis, places, self.intercept), _assembled(plain, places, self.intercept), own
 
     def _require_the_same_span(self) -> None:
         """Raises ValueError unless the columns of the basis, and those in own units, are sums of one another."""

@@ -20,7 +20,7 @@ class Polynomial(AbstractColumnTerm):
     """Legendre polynomials P_1(u), ..., P_degree(u) of u = (2 clip(v) - lower - upper) / (upper - lower).
 
     With `from_zero` powers (v/s)^1, ..., (v/s)^degree instead, s = max(|lower|, |upper|), which are 0 where v is: for
-    products that lack a margin, as the slopes in `r:x` do without `r`.
+    designs without an intercept, and for products that lack a margin, as the slopes in `r:x` do without `r`.
 
     **Arguments:** all public. `column`, the name of a column of numbers; `lower` and `upper`, bounds in the
     column's own units, to which its values v are clipped; `degree`, a whole number in 1, ..., 8; `missing`,

@@ -77,7 +77,7 @@ def _of_regression(plan: Any, formula: str, real: Columns, drawn: Columns) -> tu
         x = read.design.matrix_of(cells)
         kept = response > 0.0 if read.transform == "log" else np.ones(len(response), bool)
         y = np.log(response[kept]) if read.transform == "log" else response
-        fits.append(fit(kng.SquaredLoss(), Records(np.column_stack([np.ones(kept.sum()), x[kept]]), y)))
+        fits.append(fit(kng.SquaredLoss(), Records(read.design.with_constant(x[kept]), y)))
     first, second = fits
     errors = first.standard_errors
     shared = distances.overlaps(first.theta, errors, second.theta, second.standard_errors)
