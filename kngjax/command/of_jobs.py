@@ -46,7 +46,8 @@ def release(options: argparse.Namespace) -> int:
         results = job.run(config, frame, ledger=ledger, directory=directory, **again)
     except Exception:
         if (directory / job.RELEASES).exists():
-            print("kngjax: what was released is kept: --resume pays for the rest only", file=sys.stderr)
+            kept = "what was released is kept: once the cause is mended, --resume pays for the rest only"
+            print(f"kngjax: {kept}", file=sys.stderr)
         raise
     written = [directory / job.RELEASES]
     print(job.planned(config, job.count_of(config, frame)).text(results), end="\n\n", flush=True)

@@ -41,8 +41,8 @@ FAILED = (
 # Of analyses of a data frame, whose users have no mechanism: as constant as the first.
 FAILED_OF_FRAME = (
     f"{_FAILED}a column has cells that are missing, infinite, no number or none of its levels, and missing= does not "
-    "name it: missing={'wage': 20.0} says what such a cell counts as. The data owner finds such cells with the frame's "
-    f"own tools, frame['wage'].isna() or frame['region'].unique(), for the owner's eyes alone. {_ELSE}"
+    "name it: missing={'wage': 20.0} says what such a cell counts as. A Study of the same frame and facts tells the "
+    f"data owner which columns have them, study.check().summary(), for the owner's eyes alone. {_ELSE}"
 )
 # Of estimators for scikit-learn.
 FAILED_OF_FIT = (
@@ -72,7 +72,8 @@ class ReleaseFailed(RuntimeError):
     """A release failed after the data were read: always one text, without a cause or a context.
 
     That it failed is one bit that nothing hides, and its budget is spent. Possible causes, which only the owner may
-    find out; `mechanism.prepare(X, y)` says the first three, and `kngjax check CONFIG` of a job in a file:
+    find out; `mechanism.prepare(X, y)` says the first three, of a frame `Study.check()`, and of a job in a file
+    `kngjax check CONFIG`:
 
     - missing, NaN or infinite values, or cells that are no number, without a policy for them: `missing={...}` of a
       Study, `missing` and `missing_y` of an estimator, `Bounds(..., missing=, missing_y=)` of a mechanism;

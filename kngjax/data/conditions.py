@@ -1,6 +1,7 @@
 """Conditions on records, as "wage > 500 and region == 'north'": their grammar is Python's, their meaning is here.
 
     x > 5, x >= 5, x < 5, x <= 5, x == 5     a number against a public one
+    d > '2020-01-31'                         the same of days, where the bounds of d are dates
     c == 'north', c != 'north'               whether a category has one of its public levels
     ... and ...                              all of several
 
@@ -10,14 +11,14 @@ record by itself. Nothing else is read, so that none can see two records.
 
 import abc
 import ast
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 
-from kngjax.data import cells, expressions
+from kngjax.data import cells, dates, expressions
 from kngjax.data.terms import Categorical, Indicator
 
 _COMPARISONS = {ast.Gt: ">", ast.GtE: ">=", ast.Lt: "<", ast.LtE: "<=", ast.Eq: "==", ast.NotEq: "!="}
@@ -91,13 +92,16 @@ class HasLevel(AbstractCondition):
 
 
 def read(
-    text: Any, levels: Mapping[str, Sequence[Any]], missing: Mapping[str, Any] | str | None
+    text: Any,
+    levels: Mapping[str, Sequence[Any]],
+    missing: Mapping[str, Any] | str | None,
+    of_dates: Collection[str] = (),
 ) -> tuple[AbstractCondition, ...]:
     """The conditions that are all to hold. No data are looked at.
 
     **Arguments:** all public. `levels`: those of each category. `missing`: by column what a missing cell counts as, or
-    "drop"; "drop" alone is for all columns. Raises ValueError for whatever is not in the list of this module, and for
-    levels that are not declared; TypeError for what is no text.
+    "drop"; "drop" alone is for all columns. `of_dates`: the columns whose bounds are dates, in days. Raises ValueError
+    for whatever is not in the list of this module, and for levels that are not declared; TypeError for what is no text.
     """
     expressions.require_readable(text, "a condition", _ALLOWED)
     try:
@@ -105,11 +109,15 @@ def read(
     except SyntaxError:
         raise _refusal(text) from None
     nodes = node.values if isinstance(node, ast.BoolOp) and isinstance(node.op, ast.And) else [node]
-    return tuple(_condition(text, one, levels, missing) for one in nodes)
+    return tuple(_condition(text, one, levels, missing, of_dates) for one in nodes)
 
 
 def _condition(
-    text: str, node: ast.expr, levels: Mapping[str, Sequence[Any]], missing: Mapping[str, Any] | str | None
+    text: str,
+    node: ast.expr,
+    levels: Mapping[str, Sequence[Any]],
+    missing: Mapping[str, Any] | str | None,
+    of_dates: Collection[str],
 ) -> AbstractCondition:
     if not (isinstance(node, ast.Compare) and len(node.ops) == 1 and isinstance(node.left, ast.Name)):
         raise _refusal(text)
@@ -121,6 +129,12 @@ def _condition(
     policy = missing if isinstance(missing, str) else (missing or {}).get(column)
     if column in levels:
         return _of_level(text, column, comparison, value, tuple(levels[column]), policy)
+    if column in of_dates and isinstance(value, str):
+        value = dates.days(value)
+        if value != value:
+            raise ValueError(
+                f"in {text!r}: {column!r} has dates, and is compared with one as \"{column} > '2020-01-31'\" writes it"
+            )
     if isinstance(value, str):
         raise ValueError(
             f"in {text!r}: {column!r} is compared with text and has no public levels: levels={{{column!r}: (...)}}"

@@ -116,13 +116,19 @@ def _of_dates_or_not(column: DeclaredColumn, table: Any, words: Callable[[str], 
     if not column.is_date:
         return of_column(column, table)
     read, refusal = _try(lambda: dates.with_days(table, [column.name]), words)
-    return ([f"  {column.name}: {refusal}"], False) if read is None else of_column(column, read)
+    if read is None:
+        return [f"  {column.name}: {refusal}"], False
+    if column.name not in table.columns:
+        return of_column(column, read)
+    others = ~cells.are_empty(table[column.name]) & np.isnan(cells.numbers(read[column.name]))
+    note = f"{int(others.sum())} cells hold something that is no date as 2020-01-31 is written, and count as missing"
+    return of_column(column, read, (f"{note}: convert the column",) if others.any() else ())
 
 
-def of_column(column: DeclaredColumn, table: Any) -> tuple[list[str], bool]:
+def of_column(column: DeclaredColumn, table: Any, others: Sequence[str] = ()) -> tuple[list[str], bool]:
     """How many cells of a column are clipped and how many missing, and what may be amiss; whether releases can read it.
 
-    Private.
+    Private. **Arguments:** `others`: notes on cells that are no dates where dates are due.
     """
     name = column.name
     if name not in table.columns:
@@ -140,6 +146,7 @@ def of_column(column: DeclaredColumn, table: Any) -> tuple[list[str], bool]:
         if column.bounds is not None:
             outside = ~((column.bounds[0] <= values) & (values <= column.bounds[1]))
     shares = [float(flags.sum() / max(flags.size, 1)) for flags in (outside, absent)]
+    others = [*others, *(_marked(given, absent & ~empty) if column.levels is None else ())]
     notes = []
     if column.codes:
         held = int(missing.hold_code(table[name], column.codes).sum())
@@ -148,9 +155,12 @@ def of_column(column: DeclaredColumn, table: Any) -> tuple[list[str], bool]:
     if not fits:
         notes.append(
             f"{int(unread.sum())} cells are missing, no number or no declared level, and nothing says what they count "
-            "as: what reads the column fails once it is paid. Say missing="
+            f"as: what reads the column fails once it is paid. Say missing={{{name!r}: ...}}"
+            + (" of those that are left once the others below were converted" if others else "")
         )
-    notes += _undeclared(given, outside & ~empty) if column.levels is not None else _marked(given, absent & ~empty)
+    elif unread.all() and unread.size:
+        notes.append(f"no cell is read: every record counts as missing={{{name!r}: ...}} says, whatever it holds")
+    notes += others if column.levels is None else _undeclared(given, outside & ~empty)
     notes += [] if column.levels is not None else _codes(column, values)
     return [f"  {name}: {shares[0]:.4g}, missing {shares[1]:.4g}", *(f"    {note}" for note in notes)], fits
 

@@ -44,7 +44,8 @@ class Axis:
         edges = self.edges or ()
         if not all(is_number(edge) and math.isfinite(edge) for edge in edges) or len(edges) < 3:
             raise ValueError(
-                f"the edges of {self.column!r} must be three numbers or more, like [0, 10, 100], not {edges}"
+                f"the edges of {self.column!r} must be three numbers or more, like [0, 10, 100], or as many dates "
+                f"where its bounds are dates, not {edges}"
             )
         if any(low >= high for low, high in itertools.pairwise(edges)):
             raise ValueError(f"the edges of {self.column!r} must increase, not {edges}")

@@ -18,8 +18,8 @@ from kngjax.inference.settings import EVEN, Setting
 from kngjax.mechanisms.base import AbstractMechanism
 
 _UNKNOWN_COUNT = (
-    "not checked: under add_remove the number of records is private, and without a public guess, num_records=10_000, "
-    "nothing is known of the noise"
+    "not checked: under add_remove the number of records is private, and without a public guess beside adjacency, "
+    "num_records=10_000, nothing is known of the noise"
 )
 
 _WHAT = "the standard deviation of what is added for privacy"
@@ -255,7 +255,10 @@ def _why_not(analysis: Analysis, known: list[kng.Preview], is_said: bool) -> str
     """What the noise depends on that nobody said."""
     if all(map(_is_of_mean, known)):
         if not is_said:
-            return "sizes of the groups are not known: give num_records=..., one for all or one for each"
+            return (
+                "sizes of the groups are not known: give num_records= to by, one for all or one for each, "
+                "by('region', num_records=500)"
+            )
         return "of so few records it depends on where in the bounds the mean lies"
     instead = "preview(residual=...) says what it is of values that lie as you assume"
     if analysis.design is None:

@@ -2,7 +2,9 @@
 
 import abc
 import dataclasses
+import functools
 import json
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import kngjax as kng
@@ -33,6 +35,36 @@ _INTERVALS = (
 )
 
 
+# By class how it is read from what its `to_json` writes.
+_READERS: dict[type, Callable[[type, str], Any]] = {}
+
+
+def _refusing(read: Callable[[type, str], Any]) -> Callable[[type, str], Any]:
+    """The same of what it can read; else it raises ValueError with the class that can, where there is one."""
+
+    @functools.wraps(read)
+    def from_json(cls: type, text: str) -> Any:
+        try:
+            return read(cls, text)
+        except (KeyError, TypeError, AttributeError, json.JSONDecodeError) as error:
+            others = [kind.__name__ for kind in _READERS if _reads(kind, text)]
+            instead = (
+                f"it is read by kngjax.{others[0]}.from_json"
+                if others
+                else "take the whole text of the file that it was written to, pathlib.Path(name).read_text()"
+            )
+            raise ValueError(f"this is not what {cls.__name__}.to_json() writes: {instead}") from error
+
+    return from_json
+
+
+def _reads(kind: type, text: str) -> bool:
+    try:
+        return json.loads(_READERS[kind](kind, text).to_json()) == json.loads(text)
+    except Exception:
+        return False
+
+
 class AbstractResults(abc.ABC):
     """Released values with names. Nothing here is private, and what is computed is post-processing, which is free.
 
@@ -43,6 +75,12 @@ class AbstractResults(abc.ABC):
     labels: tuple[str, ...]
     releases: tuple[Any, ...]
     expected: Expectations | None = None
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if isinstance(own := vars(cls).get("from_json"), classmethod):
+            _READERS[cls] = own.__func__
+            cls.from_json = classmethod(_refusing(own.__func__))
 
     def __getattr__(self, name: str) -> Any:
         if name in _NOT_RELEASED:

@@ -1,13 +1,13 @@
 """Which mechanism serves counts and tables: whole noise on each count, by public facts alone."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 import kngjax as kng
-from kngjax.data import conditions
+from kngjax.data import conditions, dates
 from kngjax.estimators.analyses import Analysis, Part
 from kngjax.estimators.classifications import Axis, Classification, Meets
 
@@ -16,19 +16,25 @@ _INTERVALS = 10
 
 
 def count(
-    where: str | None, levels: Mapping[str, Any], missing: Any, epsilon: Any, adjacency: str, has_weights: bool = False
+    where: str | None,
+    levels: Mapping[str, Any],
+    missing: Any,
+    epsilon: Any,
+    adjacency: str,
+    has_weights: bool = False,
+    of_dates: Collection[str] = (),
 ) -> Analysis:
     """How many records there are, or how many meet a condition.
 
     **Arguments:** `levels`, `missing`: of all columns. `has_weights`: whether records count as their weights, so that
-    under replace the sum of all is not public as their number is.
+    under replace the sum of all is not public as their number is. `of_dates`: the columns whose bounds are dates.
     """
     if where is None and adjacency == kng.Adjacency.REPLACE.value and not has_weights:
         raise ValueError(
             "under replace the number of records is public: it is len(frame). A count of some of them needs a "
             "condition, like count(\"region == 'north'\", epsilon=1)"
         )
-    response = Meets(where or "", () if where is None else conditions.read(where, levels, missing))
+    response = Meets(where or "", () if where is None else conditions.read(where, levels, missing, of_dates))
     bounds = kng.Bounds(y=(0.0, 1.0), missing_y=response.substitute)
     made = kng.GeometricMechanism(bounds, epsilon, adjacency, counted=[1])
     title = "number of records" + (f" where {where}" if where else "")
@@ -44,11 +50,19 @@ def table(axes: Sequence[Axis], epsilon: Any, adjacency: str, title: str) -> Ana
     return Analysis(f"{title} of {response.name}", response, None, (Part("count", made),), names_of_values=())
 
 
-def axis(column: str, bounds: Mapping[str, Any], levels: Mapping[str, Any], missing: Any, edges: Any) -> Axis:
+def axis(
+    column: str,
+    bounds: Mapping[str, Any],
+    levels: Mapping[str, Any],
+    missing: Any,
+    edges: Any,
+    of_dates: Collection[str] = (),
+) -> Axis:
     """The side of a table that a column makes.
 
     **Arguments:** `bounds`, `levels`, `missing`: of all columns. `edges`: of a column of numbers, in how many equal
     intervals its bounds are to be cut, ten if left out; or the ends of the intervals, from one bound to the other.
+    `of_dates`: the columns whose bounds are dates, in days, and edges dates or days.
     Raises ValueError for a column that has neither bounds nor levels, and for edges of levels or beside the bounds.
     """
     policy = missing if isinstance(missing, str) else (missing or {}).get(column)
@@ -70,11 +84,16 @@ def axis(column: str, bounds: Mapping[str, Any], levels: Mapping[str, Any], miss
         return Axis(column, edges=(low, *ends[1:-1], high), missing=policy)
     if isinstance(number, str) or not isinstance(number, Sequence | np.ndarray):
         raise TypeError(f"edges of {column!r} must be a number of intervals, or their ends, not {edges!r}")
-    ends = tuple(edge.item() if isinstance(edge, np.generic) else edge for edge in number)
+    ends = tuple(map(dates.plain, number))
+    if column in of_dates:
+        ends = tuple(map(dates.code_in_days, ends))
+    elif any(map(dates.is_date, ends)):
+        raise TypeError(f"edges of {column!r} are dates, and its bounds are numbers: give dates as bounds, or numbers")
     made = Axis(column, edges=ends, missing=policy)
     if (ends[0], ends[-1]) != (low, high):
+        first, last = ((column in of_dates and dates.written(end)) or f"{end:g}" for end in (low, high))
         raise ValueError(
-            f"edges of {column!r} must go from one public bound to the other, {low:g} to {high:g}, as its numbers are "
+            f"edges of {column!r} must go from one public bound to the other, {first} to {last}, as its numbers are "
             "clipped to them"
         )
     return made

@@ -34,13 +34,15 @@ class AbstractTabulations(abc.ABC, Generic[Tabled, Summed]):
 
         With weights it is the sum of theirs.
 
-        **Arguments:** `where`: like "wage > 500", "region == 'north'", or several with "and" between them; see
-        `kngjax.data.conditions`. Under replace the number of all records is public, and refused
-        but for weights, whose sum is not.
+        **Arguments:** `where`: like "wage > 500", "region == 'north'", "day > '2020-01-31'" where the bounds of day are
+        dates, or several with "and" between them; see `kngjax.data.conditions`. Under replace the number of all records
+        is public, and refused but for weights, whose sum is not.
         """
         facts = self.facts
         has_weights = facts.weights is not None
-        made = tables.count(where, facts.levels, facts.missing, epsilon, facts.adjacency.value, has_weights)
+        made = tables.count(
+            where, facts.levels, facts.missing, epsilon, facts.adjacency.value, has_weights, facts.dates
+        )
         return self._carry_out(made, TableResults.of)
 
     def histogram(self, column: str, *, epsilon: Any, edges: Any = None) -> Tabled:
@@ -49,10 +51,10 @@ class AbstractTabulations(abc.ABC, Generic[Tabled, Summed]):
         With weights these are sums of theirs.
 
         **Arguments:** `edges`: of a column of numbers, how many equal intervals its bounds are cut into, ten if left
-        out, or the public ends of all intervals, from one bound to the other.
+        out, or the public ends of all intervals, from one bound to the other: dates where its bounds are dates.
         """
         facts = self.facts
-        axis = tables.axis(column, facts.bounds, facts.levels, facts.missing, edges)
+        axis = tables.axis(column, facts.bounds, facts.levels, facts.missing, edges, facts.dates)
         made = tables.table([axis], epsilon, facts.adjacency.value, "histogram")
         return self._carry_out(made, TableResults.of)
 
@@ -67,7 +69,8 @@ class AbstractTabulations(abc.ABC, Generic[Tabled, Summed]):
             raise ValueError("a cross table needs two columns or more: of one take histogram(column, epsilon=...)")
         if unknown := [name for name in given if name not in names]:
             raise ValueError(f"edges name {unknown}, which are no columns of the table")
-        axes = [tables.axis(name, facts.bounds, facts.levels, facts.missing, given.get(name)) for name in names]
+        known = (facts.bounds, facts.levels, facts.missing)
+        axes = [tables.axis(name, *known, given.get(name), facts.dates) for name in names]
         made = tables.table(axes, epsilon, facts.adjacency.value, "cross table")
         return self._carry_out(made, TableResults.of)
 

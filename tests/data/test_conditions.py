@@ -13,13 +13,14 @@ VALUES = {
     "house size": np.array([499.0, 500.0, 501.0, 9.0]),
     "capital-gain": np.array([1.0, 5.0, 5.0, 9.0]),
     "first=": ["a`b`", "c", "c", "c"],
+    "day": np.array([18262.0, 18262.5, 18263.0, np.nan]),  # from the first of January 2020 on
 }
 
 
 def holds(text, missing=None):
     """Of each of the four records, whether all parts hold; None where it is dropped."""
     found = np.ones(4)
-    for one in conditions.read(text, LEVELS, missing):
+    for one in conditions.read(text, LEVELS, missing, ("day",)):
         found = found * one.of(VALUES[one.column])
     return [None if np.isnan(one) else int(one) for one in found]
 
@@ -42,10 +43,13 @@ def holds(text, missing=None):
         ("region != 'west'", [1, 0, 0, 1]),
         ("grade == 1", [1, 0, 0, 1]),
         ("grade == 1 and region == 'south' and wage < 500", [0, 0, 0, 1]),
+        ("day > '2020-01-01'", [0, 1, 1, 0]),
+        ("day >= '2020-01-01T12:00' and day < '2020-01-02'", [0, 1, 0, 0]),
+        ("day == 18263", [0, 0, 1, 0]),
     ],
 )
 def test_conditions_hold_as_python_would_say(text, expected):
-    assert holds(text, {"wage": 0.0, "region": "west"}) == expected
+    assert holds(text, {"wage": 0.0, "region": "west", "day": 0.0}) == expected
 
 
 def test_missing_cells_drop_their_records_or_are_refused():
@@ -72,6 +76,9 @@ def test_missing_cells_drop_their_records_or_are_refused():
         ("wage in (1, 2)", "no condition"),
         ("__import__('os')", "no condition"),
         ("name == 'Smith'", "no public levels"),
+        ("wage > '2020-01-01'", "no public levels"),
+        ("day > '01.02.2020'", "'day' has dates, and is compared with one as \"day > '2020-01-31'\" writes it"),
+        ("day > 2020-01-01", "no condition"),
         ("region > 'north'", "by == or !="),
         ("region == 'east'", "with one of its levels 'north', 'south', 'west'"),
         ("wage > True", "must be a number"),
@@ -90,4 +97,4 @@ def test_missing_cells_drop_their_records_or_are_refused():
 )
 def test_everything_else_is_refused(text, message):
     with pytest.raises((ValueError, TypeError), match=message):
-        conditions.read(text, LEVELS, None)
+        conditions.read(text, LEVELS, None, ("day",))

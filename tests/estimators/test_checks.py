@@ -150,6 +150,20 @@ CHECKED = {
         True,
         "50 cells hold a code of missing_codes",
     ),
+    "dates as others write them": (
+        [*["31.12.2020"] * 50, *map(str, DAYS[50:])],
+        {"bounds": {"v": DATES}},
+        False,
+        "Say missing={'v': ...} of those that are left once the others below were converted\n    50 cells hold "
+        "something that is no date as 2020-01-31 is written, and count as missing: convert the column",
+    ),
+    "no date, with a policy": (
+        ["31.12.2020"] * 2000,
+        {"bounds": {"v": DATES}, "missing": {"v": DATES[0]}},
+        True,
+        "no cell is read: every record counts as missing={'v': ...} says, whatever it holds\n    2000 cells hold",
+    ),
+    "no number, with a policy": (["1.234,5"] * 2000, {"missing": {"v": 7}}, True, "no cell is read: every record"),
     "numbers where dates are due": (
         WAGES,
         {"bounds": {"v": DATES}},

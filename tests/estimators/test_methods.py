@@ -97,6 +97,20 @@ def test_one_debit_a_release_adds_up_to_the_guarantee_and_no_more_is_paid(name, 
 
 
 @of_each_method
+def test_another_class_names_the_one_that_reads_a_result(name, paid):
+    fit = paid[name][0]
+    others = [kind for kind in (kng.RegressionResults, kng.TableResults) if not isinstance(fit, kind)]
+    for kind in others:
+        with pytest.raises(
+            ValueError, match=f"{kind.__name__}.to_json.. writes: .* kngjax.{type(fit).__name__}.from_json"
+        ):
+            kind.from_json(fit.to_json())
+    for text in (fit.to_json()[:-9], "results.json", "{}", "[]"):
+        with pytest.raises(ValueError, match=r"the whole text of the file that it was written to, .*read_text\(\)"):
+            type(fit).from_json(text)
+
+
+@of_each_method
 def test_results_survive_json_pickle_and_copies(name, paid):
     fit = paid[name][0]
     for again in (type(fit).from_json(fit.to_json()), pickle.loads(pickle.dumps(fit)), copy.deepcopy(fit)):

@@ -1,5 +1,6 @@
 """Counts and tables of a study: what is counted, names, consistency, costs, refusals."""
 
+import datetime
 import json
 import math
 import pickle
@@ -58,6 +59,22 @@ def test_counts_are_of_the_records_that_meet_the_condition(adjacency):
     else:
         with pytest.raises(ValueError, match=r"public: it is len\(frame\)"):
             one.count(epsilon=1)
+
+
+DAY = datetime.timedelta(days=1)
+DAYS = [datetime.date(2020, 1, 1), datetime.date(2020, 7, 1), datetime.date(2021, 1, 1)]
+
+
+def days_of(**changed):
+    frame = pd.DataFrame({"day": pd.date_range("2020-01-01", periods=366)})
+    return study(frame, bounds={"day": (DAYS[0], DAYS[-1])}, levels={}, **changed)
+
+
+def test_dates_are_cut_and_compared_as_they_are_written():
+    one = days_of()
+    for edges in (DAYS, ["2020-01-01", "2020-07-01", "2021-01-01"], np.array(DAYS, "datetime64[D]")):
+        assert one.histogram("day", epsilon=SHARP, edges=edges).params.tolist() == [182, 184]
+    assert one.count("day >= '2020-07-01' and day < '2020-08-01'", epsilon=SHARP).value == 31
 
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
@@ -232,7 +249,7 @@ def test_a_plan_costs_what_its_parts_do_and_looks_at_nothing(adjacency, tmp_path
 def test_what_public_facts_decide_is_refused_in_words(tmp_path):
     ledger = kng.Ledger.create(tmp_path / "people", kng.Budget.pure(1.0), adjacency="replace", dataset="people")
     one = study(ledger=ledger)
-    dates = study(PEOPLE.assign(sex=pd.Timestamp("2020-01-01")), ledger=ledger)
+    days, dates = days_of(ledger=ledger), study(PEOPLE.assign(sex=pd.Timestamp("2020-01-01")), ledger=ledger)
     for ask, message in (
         (lambda: one.histogram("name", epsilon=1), "needs public levels"),
         (lambda: one.histogram("sex", epsilon=1, edges=3), "leave its edges out"),
@@ -244,6 +261,9 @@ def test_what_public_facts_decide_is_refused_in_words(tmp_path):
             "from one public bound to the other, 0 to 1000",
         ),
         (lambda: one.histogram("wage", epsilon=1, edges="auto"), "a number of intervals"),
+        (lambda: one.histogram("wage", epsilon=1, edges=DAYS), "are dates, and its bounds are numbers"),
+        (lambda: days.histogram("day", epsilon=1, edges=[*DAYS[:2], "soon"]), "dates where its bounds are dates"),
+        (lambda: days.histogram("day", epsilon=1, edges=[*DAYS, DAYS[-1] + DAY]), "2020-01-01 to 2021-01-01, as"),
         (lambda: one.histogram("wage", epsilon=1, edges=[0, math.nan, 1000]), "three numbers or more"),
         (lambda: study(missing={"wage": 2000.0}).histogram("wage", epsilon=1), "between its edges"),
         (lambda: one.crosstab("sex", epsilon=1), "two columns or more"),
