@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
-import kngjax as kng
 from kngjax.command import planning, registry, report
 from kngjax.command.config import Config
 from kngjax.command.planning import Result
@@ -16,6 +15,7 @@ from kngjax.estimators.carrying_out import Made, Released
 from kngjax.estimators.checks import DeclaredColumn
 from kngjax.estimators.grouping import GroupedStep
 from kngjax.estimators.results import cost_of
+from kngjax.inference.with_intervals import WithIntervals
 from kngjax.releases import totals
 
 
@@ -97,7 +97,7 @@ class PlannedRegressions(AbstractPlanned):
     def _not_foreseen(self) -> list[str]:
         """What nobody knows of its intervals before they are paid for."""
         plans = [step.part.plan for step in self._steps]
-        why = [plan.not_foreseen for plan in plans if isinstance(plan, kng.WithIntervals)]
+        why = [plan.not_foreseen for plan in plans if isinstance(plan, WithIntervals)]
         said = [registry.in_toml(one) for one in dict.fromkeys(why) if one is not None]
         return [f"{one[0].upper()}{one[1:]}." for one in said]
 
