@@ -131,7 +131,8 @@ class AbstractAnalyses(AbstractTabulations[Tabled, Summed], Generic[Regressed, E
     ) -> Regressed:
         """The logarithm of the odds of the response's second level. **Arguments:** as `quantile_regression`."""
         facts = self.facts
-        made = regressions.logistic_regression(*facts.read(formula), epsilon, facts.adjacency.value, domain)
+        given = *facts.read(formula), epsilon, facts.adjacency.value, facts.count
+        made = regressions.logistic_regression(*given, domain)
         return self._carry_out(with_intervals(made, intervals, facts).forced(force), RegressionResults.of)
 
     @_not_called(exposure=_RATES, offset=f"of the logarithm of an exposure, {_RATES}")

@@ -2,22 +2,22 @@
 
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 import kngjax as kng
 from kngjax.accounting.exact import inward
-from kngjax.data.admission import EMPTY
+from kngjax.data.admission import EMPTY, Facts
 from kngjax.data.formulas import Formula
 from kngjax.data.terms import Design
 from kngjax.estimators.analyses import Analysis, Part, bounds_of, of_level
 from kngjax.estimators.centres import middle_of, public_centre
 from kngjax.estimators.responses import Response
 from kngjax.inference.score_laws import SCATTER
+from kngjax.mechanisms.box_draws import BoxDraw
 from kngjax.mechanisms.parameters import whole_epsilon
-from kngjax.samplers.advice import MOST_BOXED
 
 # Beyond these widths coefficients of a basis within [-1, 1] would leave the response's bounds by far.
 _WIDTHS = 1.5
@@ -28,11 +28,19 @@ _LARGEST_LOGARITHM = 10.0
 # poor guesses of the scale: errors are 1.1 times those of the best bandwidth in the geometric mean, and 2.1 times at
 # most.
 _SHRINKAGE = 1.25
-# Up to so many coefficients smooth losses are drawn by KNG, by boxes, which end for all records. Four would take 40 to
-# 140 s of a processor on wages and salaries, where objective perturbation, which is previewed as accurate, takes one.
-# From five on KNG searches in the space of gradients, for as long as the records make it: a full set of dummies with an
-# intercept, separated classes, wrong units. So a study takes objective perturbation, which ends soon for all of them.
+# Up to so many coefficients smooth losses are drawn by KNG, by boxes. Four would take 40 to 140 s of a processor on
+# wages and salaries, where objective perturbation takes one. From five on KNG searches in the space of gradients, for
+# as long as the records make it: a full set of dummies with an intercept, separated classes, wrong units. So a study
+# takes objective perturbation, which ends soon for all of them.
 _MOST_SMOOTH = 3
+# And so it does where the worst records may need more boxes than e to the power of these. The worst that were found
+# have columns that are other than 0 in 5 to 50 records alone, and responses at both ends of their bounds: 20,000 of
+# them take 9 s of a slow processor at 7.7 with two coefficients, 47 s at 10 with three, and minutes beyond.
+_MOST_LOG_ALONG = {1: 0.0, 2: 6.0, 3: 10.0}
+# Up to how many records, where that is public: more of them lose nothing by objective perturbation.
+_MOST_RECORDS = {1: math.inf, 2: math.inf, 3: 50_000}
+# Of quantile losses, on a lattice.
+_MOST_QUANTILES = 4
 # What of ε is spent on a smaller ridge at most: beyond, noise moves what no record tells apart by more than Θ is wide.
 _MOST_ON_RIDGE, _WIDENED = 6.0, 2.0**10
 # And least squares up to so many, beyond which the search depends on how Θ holds the estimate.
@@ -58,12 +66,10 @@ def quantile_regression(
     levels = levels_of(tau)
     dimension, parts = len(formula.design.names), []
     for level, share in zip(levels, equal_parts(epsilon, len(levels)), strict=True):
-        if dimension <= MOST_BOXED:
-            kind, loss = kng.KNG, kng.QuantileLoss(level)
-        else:
+        loss: Any = kng.QuantileLoss(level)
+        if dimension > _MOST_QUANTILES:
             loss = _smoothed(level, dimension, _count(count), share, _scale(scale, response))
-            kind = kng.ObjectivePerturbation
-        parts.append(Part(of_level(level), _made(kind, loss, formula, response, share, adjacency, domain)))
+        parts.append(Part(of_level(level), _made(loss, formula, response, share, adjacency, count, domain)))
     given = {"adjacency": adjacency, "domain": domain, "scale": scale}
     remake = functools.partial(quantile_regression, formula, response, tau, **given)
     return Analysis(
@@ -73,7 +79,7 @@ def quantile_regression(
         tuple(parts),
         formula.text,
         scale=scale,
-        remake=None if dimension <= MOST_BOXED else remake,
+        remake=None if dimension <= _MOST_QUANTILES else remake,
     )
 
 
@@ -114,14 +120,14 @@ def linear_regression(
         made = kng.AdaSSP(bounds_of(formula.design, response), epsilon, delta, adjacency)
         return Analysis("linear regression", response, formula.design, (Part(method, made),), formula.text)
     if method == "squared":
-        kind, loss = kng.KNG if dimension <= _MOST_SQUARED else kng.ObjectivePerturbation, kng.SquaredLoss()
+        loss: Any = kng.SquaredLoss()
     else:
         known = _count(count)
         threshold = kng.PseudoHuberLoss.public_threshold(known, dimension, _scale(scale, response), float(epsilon))
         # Beyond the width of the bounds of y the loss is least squares, and noise alone grows with it.
         threshold = min(threshold, response.ends[1] - response.ends[0])
-        kind, loss = _kind(dimension), kng.PseudoHuberLoss(threshold)
-    made = _made(kind, loss, formula, response, epsilon, adjacency, domain)
+        loss = kng.PseudoHuberLoss(threshold)
+    made = _made(loss, formula, response, epsilon, adjacency, count, domain)
     given = {"adjacency": adjacency, "domain": domain, "scale": scale}
     return Analysis(
         "linear regression",
@@ -135,16 +141,18 @@ def linear_regression(
 
 
 def logistic_regression(
-    formula: Formula, response: Response, epsilon: Any, adjacency: str, domain: Any = None
+    formula: Formula, response: Response, epsilon: Any, adjacency: str, count: int | None, domain: Any = None
 ) -> Analysis:
-    """Of a response of two levels: the logarithm of the odds of the second one."""
+    """Of a response of two levels: the logarithm of the odds of the second one.
+
+    **Arguments:** as `quantile_regression`; `count` may be None.
+    """
     if response.levels is None:
         raise ValueError(
             f"logistic regression needs the two levels of {response.column!r}, levels={{{response.column!r}: ('no', "
             "'yes')}: coefficients are those of the second one"
         )
-    kind = _kind(len(formula.design.names))
-    made = _made(kind, kng.LogisticLoss(), formula, response, epsilon, adjacency, domain)
+    made = _made(kng.LogisticLoss(), formula, response, epsilon, adjacency, count, domain)
     parts = (Part("log odds", made),)
     return Analysis("logistic regression", response, formula.design, parts, formula.text, link="odds")
 
@@ -165,14 +173,15 @@ def poisson_regression(
 
 
 def _made(
-    kind: Callable[..., Any],
     loss: Any,
     formula: Formula,
     response: Response,
     epsilon: Any,
     adjacency: str,
+    count: int | None,
     domain: Any,
 ) -> Any:
+    """KNG where it ends in seconds for all records that were tried, else objective perturbation: by public facts."""
     of_response: dict[str, Any] | None = {} if isinstance(loss, kng.LogisticLoss) else None
     if loss.score_is_piecewise_constant:
         of_response = response.bounds_of_quantiles
@@ -181,13 +190,14 @@ def _made(
     if domain is None:
         is_of_odds = isinstance(loss, kng.LogisticLoss)
         theta = kng.Box(-_LARGEST_LOGARITHM, _LARGEST_LOGARITHM) if is_of_odds else domain_of(response, formula.design)
-    if kind is kng.ObjectivePerturbation:
-        if domain is None and not loss.is_quadratic:
-            theta = _widened(theta, dimension)
-        share = max(0.5, 1.0 - _MOST_ON_RIDGE / float(epsilon))
-        centre = public_centre(loss, bounds, dimension)
-        return kind(loss, bounds, theta, epsilon, adjacency, noise_share=share, centre=centre)
-    return kind(loss, bounds, theta, epsilon, adjacency)
+    if dimension <= _most_of_kng(loss):
+        made = kng.KNG(loss, bounds, theta, epsilon, adjacency)
+        if not loss.is_smooth or loss.is_quadratic or _needs_few_boxes(made, dimension, count):
+            return made
+    if domain is None and not loss.is_quadratic:
+        theta = _widened(theta, dimension)
+    share, centre = max(0.5, 1.0 - _MOST_ON_RIDGE / float(epsilon)), public_centre(loss, bounds, dimension)
+    return kng.ObjectivePerturbation(loss, bounds, theta, epsilon, adjacency, noise_share=share, centre=centre)
 
 
 def _widened(theta: kng.Box, dimension: int) -> kng.Box:
@@ -201,9 +211,20 @@ def _widened(theta: kng.Box, dimension: int) -> kng.Box:
     return kng.Box(middle - reach, middle + reach)
 
 
-def _kind(dimension: int) -> Callable[..., Any]:
-    """What ends soon for all records: KNG of few coefficients, else objective perturbation."""
-    return kng.KNG if dimension <= _MOST_SMOOTH else kng.ObjectivePerturbation
+def _needs_few_boxes(mechanism: Any, dimension: int, count: int | None) -> bool:
+    """Whether boxes serve, and few enough of them whatever the records are. Public.
+
+    **Arguments:** `count`: n, or a guess of it, if there is one.
+    """
+    drawn = BoxDraw.of(mechanism, Facts(dimension)) if (count or 0) <= _MOST_RECORDS[dimension] else None
+    return drawn is not None and drawn.log_along <= _MOST_LOG_ALONG[dimension]
+
+
+def _most_of_kng(loss: Any) -> int:
+    """Up to how many coefficients a study draws this loss by KNG."""
+    if loss.score_is_piecewise_constant:
+        return _MOST_QUANTILES
+    return _MOST_SQUARED if loss.is_quadratic else _MOST_SMOOTH
 
 
 def domain_of(response: Response, design: Design) -> kng.Box:

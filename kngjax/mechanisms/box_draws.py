@@ -45,6 +45,7 @@ class BoxDraw(AbstractGridDraw):
     long it takes depends on them.
 
     **Arguments:** `noise`: with density ∝ exp(-(ε/2Δ)·‖z‖). `scores`: s. `body`: Θ. `grid`: what θ is rounded to.
+    `log_along`: the logarithm of about how many boxes the worst records may need where scores are steep. Public.
     """
 
     mechanism: AbstractDensityMechanism
@@ -52,6 +53,7 @@ class BoxDraw(AbstractGridDraw):
     scores: AbstractVerifiedScore
     body: AbstractBody
     grid: Grid
+    log_along: float
 
     takes_weights: ClassVar[bool] = True
 
@@ -61,9 +63,10 @@ class BoxDraw(AbstractGridDraw):
         known = SmoothFacts.of(mechanism, facts) if facts.dimension <= _MOST_COEFFICIENTS else None
         if known is None or not known.are_moderate(_MODERATE):
             return None
-        if _is_steep(known, float(mechanism.epsilon), facts):
+        log_along = _log_along(known, float(mechanism.epsilon), facts)
+        if log_along > _MOST_ALONG[facts.dimension]:
             return None
-        return cls(mechanism, known.noise, known.known.scores, known.body, known.body.grid())
+        return cls(mechanism, known.noise, known.known.scores, known.body, known.body.grid(), log_along)
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -101,8 +104,8 @@ class BoxDraw(AbstractGridDraw):
             return RecordSums(data.x, scores, coordinates)
 
 
-def _is_steep(known: SmoothFacts, epsilon: float, facts: Facts) -> bool:
-    """Whether scores are too steep for boxes. Public."""
+def _log_along(known: SmoothFacts, epsilon: float, facts: Facts) -> float:
+    """Measures how many boxes lie along a slab where all scores jump, in logarithms; infinite where it is too thin."""
     dimension, one = facts.dimension, known.known
     assert one.predictor is not None
     lowest, highest = one.predictor
@@ -111,7 +114,7 @@ def _is_steep(known: SmoothFacts, epsilon: float, facts: Facts) -> bool:
     # Under replace alone is their number public.
     count = math.inf if facts.num_records is None else facts.num_records
     along = min(math.log(max(steepness, 1.0)), count * epsilon / 2.0)
-    return steepness > _STEEPEST or (dimension - 1) * along > _MOST_ALONG[dimension]
+    return math.inf if steepness > _STEEPEST else (dimension - 1) * along
 
 
 @dataclasses.dataclass(eq=False, repr=False)

@@ -55,7 +55,7 @@ class PrivateLogisticRegression(AbstractPrivateEstimator):
         return Response(name, None, None, levels_of(self.classes), self.missing_y)
 
     def _analysis(self, read: Formula, response: Response, count: int | None) -> Analysis:
-        return regressions.logistic_regression(read, response, self.epsilon, self.adjacency, self.domain)
+        return regressions.logistic_regression(read, response, self.epsilon, self.adjacency, count, self.domain)
 
     def _keep(self, analysis: Analysis, releases: list[Any]) -> None:
         super()._keep(analysis, releases)
