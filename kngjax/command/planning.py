@@ -95,7 +95,7 @@ def regressions(config: Config) -> list[Part]:
         planned.append(Part(label, mechanism, epsilon))
     if config.privacy.epsilon is not None and not config.mechanism.settings.get("allow_large_epsilon"):
         # Whatever each has of it.
-        translate_errors(config, "privacy", functools.partial(whole_epsilon, config.privacy.epsilon))
+        translate_errors(config, "privacy", functools.partial(whole_epsilon, config.privacy.epsilon, False))
     return planned
 
 

@@ -33,7 +33,7 @@ LEVELS = (r"\bLogisticLoss\(levels=\([^()]*\)\)", 'levels = ["no", "yes"] in [re
 # Python in the messages of the library, and what stands for it in a job's file or the command; replaced in this order.
 WORDS = (
     (r"\bmissing_y='drop'", 'missing = "drop" in [response]'),
-    (r"\bgive y=\(0, upper\)", "give [response] bounds = [0, upper]"),
+    (r"\bBounds\(\.\.\., y=\(0, upper\)\)", "[response] bounds = [0, upper]"),
     (r"\bmissing_y = ", "[response] missing = "),
     (r"Bounds\(\.\.\., missing=, missing_y=\)", "missing = ... in [[terms]] or [response]"),
     (r"\bmissing=\.\.\.", "missing = ..."),

@@ -10,7 +10,7 @@ from kngjax.estimators.intervals import with_intervals
 from kngjax.estimators.public_facts import PublicFacts
 from kngjax.estimators.quantile_process_results import QuantileProcessResults
 from kngjax.estimators.regression_results import RegressionResults
-from kngjax.estimators.tabulations import AbstractTabulations, Summed, Tabled
+from kngjax.estimators.tabulations import AbstractTabulations, Summed, Tabled, checking_epsilon
 
 _RATES = (
     "make a column of rates, counts / exposure, before the call, each record by itself, say bounds= of the rates and "
@@ -46,6 +46,7 @@ def _not_called(**others: str) -> Callable[[Callable[Given, Made]], Callable[Giv
 
 
 class AbstractAnalyses(AbstractTabulations[Tabled, Summed], Generic[Regressed, Estimated, Tabled, Summed, Curved]):
+@checking_epsilon
     """What can be asked of a table. All arguments are public; ε is that of all releases of one call together."""
 
     facts: PublicFacts

@@ -7,6 +7,7 @@ takes the arguments of both, which `help` shows. What type checkers read is `fun
 """
 
 import inspect
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -47,6 +48,16 @@ def signature_of(name: str) -> inspect.Signature:
     return inspect.Signature([what.replace(default=what.empty), frame, *given, *facts])
 
 
+def _in_own_words(text: str, own: dict[str, str]) -> str:
+    """A refusal of a method with the names that a function has for arguments, where it begins with one or gives a list.
+
+    **Arguments:** `own`: by the function's names those of the method.
+    """
+    for new, old in own.items():
+        text = re.sub(rf"^{old}\b|\b{old}(?==\[)", new, text)
+    return text
+
+
 def _function(name: str) -> Any:
     method, signature = getattr(Study, name), signature_of(name)
     what, facts = next(iter(signature.parameters)), inspect.signature(Study).parameters.keys() - {"frame"}
@@ -57,7 +68,15 @@ def _function(name: str) -> Any:
         refuse_not_called(method, named.keys() - signature.parameters.keys())
         given = signature.bind(*positional, **named).arguments
         study = Study(given.pop("frame"), **{fact: given.pop(fact) for fact in facts if fact in given})
-        return method(study, given.pop(what), **{own.get(one, one): value for one, value in given.items()})
+        renamed = {own.get(one, one): value for one, value in given.items() if one != what}
+        try:
+            return method(study, given[what], **renamed)
+        except (ValueError, TypeError) as error:
+            text = _in_own_words(str(error), own)
+            if text == str(error):
+                raise
+            refusal = type(error)(text)
+        raise refusal
 
     function.__name__ = function.__qualname__ = name
     renamed = "".join(f" `{new}`: the `{old}` of that method." for new, old in own.items())

@@ -79,9 +79,24 @@ def _planned(analysis: Analysis, place: int, covariance: Any, count: int | None)
 
 
 def _with_bandwidth(analysis: Analysis, part: Part, covariance: Any, count: int | None) -> Any:
-    """The covariance with a bandwidth for the scatter that was guessed, where it needs one and has none."""
+    """The covariance with a bandwidth for the scatter that was guessed, where it needs one and has none.
+
+    Raises ValueError where nothing says one.
+    """
     needs = part.mechanism.loss.score_is_piecewise_constant and getattr(covariance, "bandwidth", 0.0) is None
-    if not needs or analysis.scale is None or count is None:
+    if not needs:
+        return covariance
+    lacks = None
+    if count is None:
+        lacks = "how many records there are is private under add_remove: give a public guess of it, num_records=10_000"
+    if analysis.scale is None and part.mechanism.bounds.y_lower is None:
+        lacks = "how far responses scatter is not known without bounds of them: give a public guess of it, scale=2.0"
+    if lacks is not None:
+        raise ValueError(
+            f"{lacks}, for the bandwidth of the quantile loss's curvature; or that, in units of the response, "
+            "intervals=kngjax.Sandwich(bandwidth=0.5)"
+        )
+    if analysis.scale is None or count is None:
         return covariance
     return dataclasses.replace(covariance, bandwidth=public_bandwidth(float(analysis.scale), count))
 

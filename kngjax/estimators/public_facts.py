@@ -17,6 +17,7 @@ from kngjax.estimators.expectations import expecting
 from kngjax.estimators.grouping import GroupedAnalysis
 from kngjax.estimators.responses import Response
 from kngjax.estimators.survey_weights import SurveyWeights
+from kngjax.mechanisms.parameters import check_count
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,6 +78,8 @@ class PublicFacts:
         units = {name: dates.plain(unit) for name, unit in (dither or {}).items()}
         codes = codes_by_column(missing_codes, missing, choices, {**ends, **choices}, of_dates)
         weighing = SurveyWeights.of(weights, ends, missing)
+        if count is not None and adjacency is kng.Adjacency.ADD_REMOVE:
+            count = int(check_count("num_records", count, "a public guess of how many there are, like 10_000"))
         made = cls(ends, choices, adjacency, missing, count, weighing, units, codes, of_dates)
         for name in units:
             _ = made.response(name)

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import numpy as np
+
 import kngjax as kng
 from kngjax.data.formulas import Formula
 from kngjax.data.terms import Design
@@ -43,7 +45,7 @@ def quantile_process(
     if order == "location_scale":
         raise ValueError(
             "studies have quantile processes of order='halving' alone, of which they have previews: leave the order "
-            "out, or release kngjax.QuantileProcess(..., order='location_scale')"
+            "out, or call kngjax.release(kngjax.QuantileProcess(..., order='location_scale'), X, y)"
         )
     design = formula.design
     if (dimension := len(design.names)) > MOST_BOXED:
@@ -51,6 +53,8 @@ def quantile_process(
             f"{formula.text!r} has {dimension} coefficients, and a quantile process takes up to {MOST_BOXED}: leave "
             "terms out, or ask for quantile_regression at these levels, which share epsilon equally"
         )
+    if np.size(levels) < 2 and levels is not None:
+        raise ValueError("a quantile process has at least two levels: of one ask for quantile_regression")
     most = 2 * (count or 0)
     limit = most if adjacency == kng.Adjacency.ADD_REMOVE.value and most > MOST_RECORDS else None
     process = process_of(design, response, levels, epsilon, adjacency, limit, domain, force, order)

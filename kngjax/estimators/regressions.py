@@ -6,18 +6,19 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from jaxtyping import Float
 
 import kngjax as kng
 from kngjax.accounting.exact import inward
 from kngjax.data.admission import EMPTY, Facts
 from kngjax.data.formulas import Formula
-from kngjax.data.terms import Design
+from kngjax.data.terms import Design, Product
 from kngjax.estimators.analyses import Analysis, Part, bounds_of, of_level
 from kngjax.estimators.centres import middle_of, public_centre
 from kngjax.estimators.responses import Response
 from kngjax.inference.score_laws import SCATTER
 from kngjax.mechanisms.box_draws import BoxDraw
-from kngjax.mechanisms.parameters import whole_epsilon
+from kngjax.mechanisms.parameters import require_part, require_positive, whole_epsilon
 
 # Beyond these widths coefficients of a basis within [-1, 1] would leave the response's bounds by far.
 _WIDTHS = 1.5
@@ -237,7 +238,7 @@ def domain_of(response: Response, design: Design) -> kng.Box:
     low, high = response.ends
     # What a column moves by half of its width, 1, and without an intercept by the whole of its size, 1.
     across = 0.5 * (high - low) if design.intercept else max(abs(low), abs(high))
-    reach, centre = np.full(len(design.names), 2.0 * _WIDTHS * across), np.zeros(len(design.names))
+    reach, centre = 2.0 * across * _widths(design), np.zeros(len(design.names))
     if design.intercept:
         centre[0] = middle_of((low, high))
     return kng.Box(centre - reach, centre + reach)
@@ -245,7 +246,24 @@ def domain_of(response: Response, design: Design) -> kng.Box:
 
 def levels_of(tau: Any) -> tuple[float, ...]:
     """Quantile levels; raises ValueError for none, and for two that are the same."""
-    levels = tuple(float(level) for level in np.atleast_1d(tau))
+def _widths(design: Design) -> Float[np.ndarray, " coefficients"]:
+    """How many widths of the response the coefficient of each basis column may move, that of a constant first.
+
+    Of a product of m categories, zeros and ones, values within the bounds have coefficients of up to 2^(m - 1) widths.
+    """
+    widths = [_WIDTHS] * design.intercept
+    for term in design.terms:
+        factors = term.factors if isinstance(term, Product) else (term,)
+        categories = sum(bool(np.all(factor.bounds[0] >= 0.0)) for factor in factors)
+        widths += [max(_WIDTHS, 2.0 ** (categories - 1))] * len(term.basis_names)
+    return np.array(widths)
+
+
+    given = np.atleast_1d(require_part("tau", tau))
+    try:
+        levels = tuple(float(level) for level in given)
+    except (TypeError, ValueError):
+        levels = ()
     if not levels or len(set(levels)) < len(levels):
         raise ValueError(f"tau must be one level or several different ones, like [0.1, 0.5], not {tau!r}")
     return levels
@@ -264,7 +282,7 @@ def _needs_bounds(response: Response) -> str:
 
 def _scale(scale: float | None, response: Response) -> float:
     if scale is not None:
-        return float(scale)
+        return float(require_positive("scale", scale, "how far responses scatter about the regression, a public guess"))
     if response.ends is None:
         raise ValueError(_needs_bounds(response))
     return SCATTER * (response.ends[1] - response.ends[0])

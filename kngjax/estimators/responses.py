@@ -91,7 +91,7 @@ class Response(AbstractResponse):
             raise ValueError(f'missing: must be a number or "drop", not {self.missing!r}')
         if self.transform == "log" and (self.bounds is None or self.bounds[0] <= 0):
             raise ValueError(
-                f'transform = "log" needs bounds = [lower, upper] of {self.column!r} with lower > 0, where the log is '
+                f"log({self.column}) needs public bounds of {self.column!r} with a lower end above 0, where it is "
                 "defined"
             )
         if self.bounds is not None and isinstance(self.missing, int | float):

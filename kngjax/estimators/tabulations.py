@@ -2,6 +2,7 @@
 
 import abc
 import functools
+import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, TypeVar
@@ -12,11 +13,35 @@ from kngjax.estimators import moments, tables
 from kngjax.estimators.analyses import Analysis
 from kngjax.estimators.moment_results import MomentResults
 from kngjax.estimators.table_results import TableResults
+from kngjax.mechanisms.parameters import whole_epsilon
 
 Tabled = TypeVar("Tabled")
 Summed = TypeVar("Summed")
+Kind = TypeVar("Kind", bound=type)
 
 
+def checking_epsilon(kind: Kind) -> Kind:
+    """Decorates a class of analyses: each looks first whether its `epsilon` is one, of all its releases together.
+
+    Mechanisms would name their own arguments in a refusal, or refuse a part of it.
+    """
+    for name, method in list(vars(kind).items()):
+        if not name.startswith("_") and "epsilon" in getattr(inspect.signature(method), "parameters", {}):
+            setattr(kind, name, _checked(method))
+    return kind
+
+
+def _checked(method: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(method)
+    def checked(*positional: Any, **named: Any) -> Any:
+        if "epsilon" in named:
+            _ = whole_epsilon(named["epsilon"])
+        return method(*positional, **named)
+
+    return checked
+
+
+@checking_epsilon
 class AbstractTabulations(abc.ABC, Generic[Tabled, Summed]):
     """What can be counted and added up. All arguments are public; each ε is that of all numbers of one call together.
 
@@ -63,6 +88,8 @@ class AbstractTabulations(abc.ABC, Generic[Tabled, Summed]):
 
         **Arguments:** `columns`: two or more names, or a list of them. `edges`: by column, as of `histogram`.
         """
+        if not isinstance(edges, Mapping | None):
+            raise TypeError(f"edges must be by column, edges={{'age': 10}}, not a {type(edges).__name__}")
         facts, given = self.facts, dict(edges or {})
         names = [name for one in columns for name in ([one] if isinstance(one, str) else one)]
         if len(names) < 2:

@@ -298,7 +298,7 @@ def _number_of_groups(mechanism: Any, chosen: Groups, count: int | None) -> int:
     if mechanism.has_ridge(mechanism.dimension):
         raise ValueError(
             f"the ridge of {type(mechanism).__name__} moves every group's estimate the same way, which their spread "
-            "does not show: take KNG, or kngjax.Sandwich"
+            "does not show: kngjax.Sandwich() knows it, in the place of groups"
         )
     if chosen.number is not None:
         groups.require_enough(mechanism, chosen.number, count)
@@ -326,19 +326,20 @@ def _with_sums(mechanism: Any, covariance: AbstractSums, count: int | None) -> S
         if bandwidth is not None:
             raise ValueError(f"{type(mechanism.loss).__name__} has a curvature of its own: leave bandwidth out")
         return SumsMaking(point, covariance, rest, None, count)
+    bounds = mechanism.bounds
+    if bandwidth is None and bounds.y_lower is None:
+        raise ValueError(
+            "without bounds of y nothing says how near responses count for the curvature of the quantile loss: give a "
+            "covariance with a bandwidth, in units of y, like kngjax.Sandwich(bandwidth=0.5), or public bounds of the "
+            "responses"
+        )
     if bandwidth is None and count is not None:
-        bounds = mechanism.bounds
-        if bounds.y_lower is None:
-            raise ValueError(
-                "without bounds of y give a bandwidth, how near responses count, like kngjax.Sandwich(bandwidth=0.5), "
-                "or public bounds of the responses"
-            )
         width = float(bounds.y_upper) - float(bounds.y_lower)
         bandwidth = public_bandwidth(SCATTER * width, count)
     if bandwidth is None and mechanism.adjacency is Adjacency.ADD_REMOVE:
         raise ValueError(
-            "the curvature of the quantile loss needs a bandwidth, in units of y, Sandwich(bandwidth=0.5), or a public "
-            "guess of n to make one of, WithIntervals(..., num_records=10_000)"
+            "the curvature of the quantile loss needs a bandwidth, in units of y, kngjax.Sandwich(bandwidth=0.5), or a "
+            "public guess of n to make one of, WithIntervals(..., num_records=10_000)"
         )
     # Under replace n is known when records are, and before any will do.
     return SumsMaking(point, covariance, rest, 1.0 if bandwidth is None else float(bandwidth), count)

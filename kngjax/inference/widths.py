@@ -159,13 +159,13 @@ def _variances(covariance: np.ndarray, combinations: Combinations) -> np.ndarray
 
 def best_number_of_groups(mechanism: Any, num_records: int) -> int:
     """The one whose widest interval is least. Raises ValueError where there are too few records for any."""
-    setting = Setting.of(mechanism, None, None)
+    setting = _usual_setting(mechanism, num_records)
     best = None if setting is None else _best(widths_by_groups(setting, num_records))
     if best is None:
         groups.require_enough(mechanism, groups.FEWEST, num_records)
         require_straight(mechanism, groups.FEWEST, num_records)
         raise ValueError(
-            f"how wide intervals of {type(mechanism).__name__} are is not known beforehand: give Groups(5)"
+            f"how wide intervals of {type(mechanism).__name__} are is not known beforehand: give kngjax.Groups(5)"
         )
     return best
 

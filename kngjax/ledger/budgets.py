@@ -158,18 +158,15 @@ class Budget:
         stated, (sums, distance) = Sums.of(every), _apart(every)
         if self.rule is Rule.PURE and (stated.failures or distance):
             return (
-                "A pure budget takes no release with a delta, and outputs rounded in float64 have one. Leave the "
-                "sampler out, or name Lattice(): release then draws with every rounding in its proof where it can, "
-                "which kngjax.certify says beforehand. Else the ledger needs Budget.approximate, or Budget.converted "
-                "for many small releases"
+                "A pure budget takes no release with a delta, and outputs rounded in float64 have one: the ledger "
+                "needs Budget.approximate, or Budget.converted for many small releases"
             )
         if self.rho is not None and sums.rho is None:
             return "This budget adds up rho, which is not known of this release: it needs Budget.approximate"
         if self.rho is not None and distance > self.distance:
             return (
                 "Outputs rounded in float64 lie within a distance in total variation of the law: the ledger needs a "
-                "budget that holds it, as Budget.zcdp(rho, distance=...); Lattice() draws "
-                "without, for the mechanisms that it serves"
+                "budget that holds it, as Budget.zcdp(rho, distance=...)"
             )
         return ""
 

@@ -159,5 +159,6 @@ def _counts(column: np.ndarray) -> np.ndarray:
 def _check(loss: AbstractPredictorLoss, bounds: Bounds) -> None:
     if bounds.y_lower is not None and not is_traced(bounds.y_lower) and float(bounds.y_lower) < 0.0:
         raise ValueError(
-            f"{type(loss).__name__} has no negative responses, and these bounds of y promise some: give y=(0, upper)"
+            f"{type(loss).__name__} has no negative responses, and these bounds of y promise some: give "
+            "Bounds(..., y=(0, upper))"
         )

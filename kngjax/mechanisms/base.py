@@ -155,8 +155,8 @@ class AbstractMechanism(AbstractPreparation):
     def __check_init__(self):
         if self.adjacency is Adjacency.REPLACE and self.bounds.drops:
             raise ValueError(
-                "missing='drop' leaves records out, and under 'replace' their number is public, where an exchanged one "
-                "would change it: give a public value in place of missing ones, or adjacency='add_remove'"
+                "'drop' leaves records with missing cells out, and under 'replace' their number is public, which an "
+                "exchanged one would change: give a public value in place of missing ones, or adjacency='add_remove'"
             )
         if self.bounds.dither is not None and not self.loss.score_is_piecewise_constant:
             raise ValueError(

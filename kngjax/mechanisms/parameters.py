@@ -19,8 +19,10 @@ LARGEST_SENSIBLE_EPSILON = 100.0
 _SMALLEST_EPSILON = 1e-100
 
 
-def check_epsilon(epsilon: Any, allow_large_epsilon: bool) -> Any:
+def check_epsilon(epsilon: Any, allow_large_epsilon: bool | None) -> Any:
     """ε as a float64 array.
+
+    **Arguments:** `allow_large_epsilon`: as of what is called; None where it has no such argument, and allows none.
 
     Raises TypeError for what is no real number, ValueError for ε ≤ 0, NaN, infinities, for ε < 10⁻¹⁰⁰, and for ε > 100
     unless allowed.
@@ -41,19 +43,22 @@ def check_epsilon(epsilon: Any, allow_large_epsilon: bool) -> Any:
     if number < _SMALLEST_EPSILON:
         raise ValueError(f"epsilon = {number:g} asks for noise beyond float64's numbers: give at least 1e-100")
     if number > LARGEST_SENSIBLE_EPSILON and not allow_large_epsilon:
+        instead = f"give at most {LARGEST_SENSIBLE_EPSILON:g}"
+        if allow_large_epsilon is not None:
+            instead = "if this is an experiment, say allow_large_epsilon=True"
         raise ValueError(
             f"epsilon = {number:g} promises nothing that anybody would call privacy (odds may change by e^{number:g}); "
-            "if this is an experiment, say allow_large_epsilon=True"
+            f"{instead}"
         )
     return np.asarray(number)
 
 
-def whole_epsilon(epsilon: Any) -> Fraction:
+def whole_epsilon(epsilon: Any, allow_large_epsilon: bool | None = None) -> Fraction:
     """Gives the exact ε of several releases together, to be divided among them.
 
-    Raises as `check_epsilon` of all of it: a part of what is too large may not be.
+    Raises as `check_epsilon` of all of it, with the same arguments: a part of what is too large may not be.
     """
-    _ = check_epsilon(epsilon, allow_large_epsilon=False)
+    _ = check_epsilon(require_part("epsilon", epsilon), allow_large_epsilon)
     return exactly(epsilon if isinstance(epsilon, Fraction) else float(epsilon), "epsilon")
 
 
@@ -151,5 +156,5 @@ def require_part(name: str, value: Any) -> Any:
 
 
 def order_domain(domain: Any, bounds: Bounds) -> Any:
-    """The domain, one by name with its coefficients in the order of the bounds."""
-    return domain.in_order_of(bounds.coefficients) if isinstance(domain, AbstractDomain) else domain
+    """The domain, one by name with its coefficients in the order of the bounds; raises TypeError for what is none."""
+    return None if domain is None else require_part("domain", domain).in_order_of(bounds.coefficients)

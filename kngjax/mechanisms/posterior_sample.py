@@ -127,7 +127,7 @@ class PosteriorSample(AbstractGaussianMechanism):
         **Arguments:** as for the class; `dimension`: d with the intercept, where scalar bounds leave it open. Raises
         ValueError where no γ will do: a posterior's covariance tells of a record of leverage X²/λ even as γ → 0.
         """
-        number = float(check_epsilon(require_part("epsilon", epsilon), allow_large_epsilon=False))
+        number = float(check_epsilon(require_part("epsilon", epsilon), allow_large_epsilon=None))
         with float64(), programs_run_once():
             first = cls(bounds, regularization, 1.0, adjacency, max_records, delta)
             known = first._require_dimension(dimension)

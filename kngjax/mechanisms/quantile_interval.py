@@ -247,12 +247,12 @@ def _level(name: str, value: Any) -> Any:
     """A number strictly between 0 and 1 as an array; raises TypeError or ValueError that names it."""
     if is_traced(value):
         return value
-    made = np.asarray(parameter(value))
+    made = np.asarray(value)
     if made.ndim or made.dtype.kind not in "fiu":
         raise TypeError(f"{name} must be one number strictly between 0 and 1, got {value!r}")
     if not 0.0 < float(made) < 1.0:
         raise ValueError(f"{name} must lie strictly between 0 and 1, got {value!r}")
-    return made
+    return np.asarray(parameter(value))
 
 
 def _rounded_up(number: float) -> float:

@@ -23,14 +23,14 @@ from kngjax.core.html import html_table
 from kngjax.data.processes import ALONE, Processes
 from kngjax.data.shards import Shards
 from kngjax.data.weights import with_weights
-from kngjax.ledger.ledgers import Ledger, Reservation
+from kngjax.ledger.ledgers import BudgetExceeded, Ledger, Reservation
 from kngjax.mechanisms.base import AbstractMechanism
 from kngjax.releases import debits
 from kngjax.releases.certificate import Certificate
 from kngjax.releases.lattice.lattice import Lattice
 from kngjax.releases.plans import AbstractReleasePlan
 from kngjax.releases.routes.base import AbstractRoute
-from kngjax.releases.routes.choice import REQUESTS, route_for
+from kngjax.releases.routes.choice import REQUESTS, instead_of_rounding, route_for
 from kngjax.samplers.base import AbstractSampler
 
 
@@ -223,6 +223,9 @@ def release(
                 route = route_for(mechanism, sampler, facts)
                 certificate = route.certify()
             reservation = debits.reserve(ledger, certificate, processes)
+        except BudgetExceeded as error:
+            instead = instead_of_rounding(mechanism, sampler, facts) if certificate.rounding is not None else ""
+            refusal = BudgetExceeded(f"{error}. {instead[:1].upper()}{instead[1:]}" if instead else str(error))
         except Exception as error:
             # It depends on public facts alone, so it is told as it is.
             refusal = bare(error)

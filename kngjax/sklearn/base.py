@@ -18,6 +18,7 @@ from kngjax.estimators.analyses import Analysis
 from kngjax.estimators.expectations import expecting
 from kngjax.estimators.regression_results import RegressionResults
 from kngjax.estimators.responses import Response
+from kngjax.mechanisms.parameters import check_count, whole_epsilon
 from kngjax.sklearn.errors import UncountedFits
 from kngjax.sklearn.facts import design_of, pair_of, plain
 from kngjax.sklearn.tables import feature_names, refuse_text, renamed, seen_as, table_of, with_response
@@ -149,8 +150,15 @@ class AbstractPrivateEstimator(BaseEstimator, abc.ABC):
         is_public = kng.Adjacency.parse(self.adjacency) is kng.Adjacency.REPLACE
         if is_public and self.num_records is not None:
             raise ValueError("under replace the number of records is that of X: leave num_records out")
-        count = table.rows if is_public else self.num_records
-        response = self._response(name)
+        count = table.rows
+        if not is_public and (count := self.num_records) is not None:
+            count = int(check_count("num_records", count, "a public guess of how many records there are, like 10_000"))
+        _ = whole_epsilon(self.epsilon)
+        try:
+            response = self._response(name)
+        except ValueError as error:
+            # Of y it is an argument of its own.
+            raise ValueError(str(error).replace("missing: ", "missing_y: ", 1)) from None
         self._require_bounds(response, len(design.names))
         planned = self._analysis(Formula(text, name, None, design), response, count)
         return expecting(planned.forced(self.force), count)

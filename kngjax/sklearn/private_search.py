@@ -17,6 +17,7 @@ from kngjax.core.errors import FAILED_OF_FIT, holding_no_records, run_hiding_err
 from kngjax.data.columns import Columns
 from kngjax.estimators.analyses import Analysis
 from kngjax.estimators.responses import Response
+from kngjax.mechanisms.parameters import whole_epsilon
 from kngjax.mechanisms.private_choice import PrivateChoice
 from kngjax.releases.debits import settings
 from kngjax.releases.totals import certify
@@ -144,6 +145,7 @@ class PrivateSearch(BaseEstimator):
             )
         if not isinstance(self.ledger, kng.Ledger | None):
             raise TypeError(f"ledger must be a kngjax.Ledger(path) or None, not a {type(self.ledger).__name__}")
+        _ = whole_epsilon(self.epsilon)
         if self.ledger is None and getattr(self, "_is_clone", False):
             raise UncountedFits
         if not (isinstance(self.holdout, float) and 0.0 < self.holdout < 1.0):

@@ -115,7 +115,7 @@ class PrivateQuantileRegressor(AbstractPrivateRegressor):
 
     def _require_bounds(self, response: Response, dimension: int) -> None:
         if response.ends is None and (self.domain is None or (dimension > MOST_BOXED and self.scale is None)):
-            scale = " with scale=..., how far y scatters" if dimension > MOST_BOXED else ""
+            scale = ", together with scale=2.0, how far y scatters, a public guess" if dimension > MOST_BOXED else ""
             raise ValueError(
                 "y needs public bounds in own units, bounds_y=(lower, upper), or in their place "
                 f"domain=kngjax.Box(lower, upper) of the coefficients{scale}"

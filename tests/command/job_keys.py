@@ -42,7 +42,7 @@ _REGRESSIONS = [
         r"\[response\] levels: must be two different levels",
     ),
     (f'transform = "log"\n{_RESPONSE}', 'levels = ["keep", "drop"]', r"\[response\] levels: \"drop\" may not be one"),
-    (_RESPONSE, "bounds = [0, 20000]", r"\[response\] transform = \"log\" needs bounds"),
+    (_RESPONSE, "bounds = [0, 20000]", r"\[response\] log\(wage\) needs public bounds of 'wage' with a lower end"),
     ("epsilon = 0.3", "epsilon = -0.3", r"\[privacy\] epsilon: must be positive, not -0.3"),
     ("epsilon = 0.3", 'epsilon = "small"', r"\[privacy\] epsilon: must be a number, not 'small'"),
     ("epsilon = 0.3", "epsilon = inf", r"\[privacy\] epsilon: must be finite"),

@@ -100,8 +100,8 @@ TOLD = {
     ),
     "is no response of LogisticLoss": 'is no response of [loss] type = "logistic"',
     "if so, say allow_large_epsilon=True": "if so, say allow_large_epsilon = true in [mechanism]",
-    "Lattice() draws without; else the ledger needs Budget.approximate, or Budget.converted for many": (
-        '[sampler] type = "Lattice" draws without; else the ledger needs kngjax ledger create --epsilon E '
+    "give sampler=kngjax.Lattice(): the ledger needs Budget.approximate, or Budget.converted for many": (
+        'give [sampler] type = "Lattice": the ledger needs kngjax ledger create --epsilon E '
         "--delta D, or kngjax ledger create --epsilon E --delta D --by-zcdp for many"
     ),
     "missing=..., or missing='drop' under": 'missing = ..., or missing = "drop" under',

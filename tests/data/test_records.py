@@ -374,9 +374,9 @@ def test_declared_names_are_checked_against_those_of_a_frame():
 
 def test_dropping_records_is_for_add_remove():
     parts = (kng.SquaredLoss(), kng.Bounds(y=(0.0, 1.0), missing_y="drop"), kng.Box(-1.0, 1.0), 1.0)
-    with pytest.raises(ValueError, match="missing='drop' leaves records out, and under 'replace'"):
+    with pytest.raises(ValueError, match="'drop' leaves records with missing cells out, and under 'replace'"):
         kng.KNG(*parts, "replace")
-    with pytest.raises(ValueError, match="missing='drop' leaves records out"):
+    with pytest.raises(ValueError, match="'drop' leaves records with missing cells out"):
         kng.PrivateQuantile(0.5, kng.Bounds(y=(0.0, 1.0), missing_y="drop"), 1.0, "replace")
     assert float(kng.KNG(*parts, "add_remove").prepare(None, [0.5, np.nan, 1.0]).count) == 2.0
 

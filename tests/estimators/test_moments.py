@@ -116,7 +116,7 @@ def test_what_public_facts_decide_is_refused_in_words():
         (lambda: study().variance("wage", epsilon=1, ddof=True), "ddof must be"),
         (lambda: study(PEOPLE.iloc[:1]).variance("wage", epsilon=1), "needs more records than 1"),
         (lambda: study(PEOPLE[["sex"]]).sum("wage", epsilon=1), "the data do not have"),
-        (lambda: study(missing="drop").sum("wage", epsilon=1), "leaves records out"),
+        (lambda: study(missing="drop").sum("wage", epsilon=1), "leaves records with missing cells out"),
     ):
         with pytest.raises((ValueError, TypeError), match=message):
             ask()

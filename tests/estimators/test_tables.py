@@ -164,7 +164,7 @@ def test_missing_cells_are_dropped_or_count_as_was_declared(tmp_path):
         study(frame, missing="drop", adjacency="add_remove").count("region == 'west'", epsilon=SHARP).value
         == kept["west"]
     )
-    with pytest.raises(ValueError, match="leaves records out"):
+    with pytest.raises(ValueError, match="leaves records with missing cells out"):
         study(frame, missing="drop").histogram("region", epsilon=1)
     ledger = kng.Ledger.create(tmp_path / "people", kng.Budget.pure(1.0), adjacency="replace", dataset="people")
     with pytest.raises(kng.ReleaseFailed) as error:

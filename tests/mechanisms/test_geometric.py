@@ -177,7 +177,7 @@ def test_simulated_cells_are_counted_as_recorded_ones_are():
         ({"bounds": kng.Bounds(y=(0.0, 1e6))}, "count at most 1,000,000"),
         ({"bounds": kng.Bounds(y=(0.0, 2.0), dither=1.0)}, "leave Bounds.* out"),
         ({"bounds": kng.Bounds(y=(0.0, 2.0), missing_y=0.5)}, "is no cell"),
-        ({"bounds": kng.Bounds(y=(0.0, 2.0), missing_y="drop")}, "missing='drop' leaves records out"),
+        ({"bounds": kng.Bounds(y=(0.0, 2.0), missing_y="drop")}, "'drop' leaves records with missing cells out"),
         ({"counted": [3]}, "from 0 to 2, each once"),
         ({"counted": [0, 0]}, "from 0 to 2, each once"),
         ({"counted": []}, "at least one"),

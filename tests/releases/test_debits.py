@@ -118,9 +118,15 @@ def test_a_certificate_is_had_without_a_release(tmp_path):
 @pytest.mark.parametrize("budget", [kng.Budget.pure(9), kng.Budget.zcdp(9), kng.Budget.converted(9, 1e-9, 0)], ids=str)
 def test_budgets_without_room_for_rounding_refuse_floats_and_take_lattices(tmp_path, budget):
     own = ledger(tmp_path, budget)
-    with pytest.raises(kng.BudgetExceeded, match=r"rounded in float64.*Lattice\(\)"):
+    with pytest.raises(kng.BudgetExceeded, match=r"rounded in float64.*needs (a )?[Bb]udget") as refused:
         kng.release(HALF, Watched(never, shape=(40, 1)), ledger=own)
+    # It takes no sampler.
+    assert "ampler" not in str(refused.value)
+    median = kng.KNG(kng.QuantileLoss(0.5), NUMBERS, kng.Box(0.0, 1.0), 0.2, "replace")
+    with pytest.raises(kng.BudgetExceeded, match=r"rounded in float64.*\. Leave the sampler out: of that draw"):
+        kng.release(median, None, Watched(never, shape=(40,)), sampler=kng.Exact(), ledger=own)
     assert own.verify().num_rows == 1
+    assert kng.certify(median, None, values()[:, 0]).cost.exact_delta == 0
     kng.release(kng.PrivateQuantile(0.5, NUMBERS, 0.7, "replace"), values()[:, 0], ledger=own)
     assert own.verify().spent.exact_epsilon == Fraction(7, 10)
     kng.release(EXACT_HALF, values(), ledger=own)

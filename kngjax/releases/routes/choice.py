@@ -5,6 +5,7 @@ from typing import Any
 from kngjax.data.admission import Facts
 from kngjax.mechanisms.base import AbstractMechanism
 from kngjax.mechanisms.declared import require_declared
+from kngjax.releases.lattice.lattice import Lattice
 from kngjax.releases.routes.base import AbstractRoute
 from kngjax.releases.routes.direct import DirectRoute
 from kngjax.releases.routes.grid import GridRoute
@@ -29,3 +30,21 @@ def route_for(mechanism: AbstractMechanism, sampler: Any, facts: Facts) -> Abstr
             require_declared(mechanism, facts.dimension, getattr(admitted, "sampler", None))
             return admitted
     raise TypeError(f"{type(mechanism).__name__} neither has a density nor draws from a law of its own")
+
+
+def instead_of_rounding(mechanism: AbstractMechanism, sampler: Any, facts: Facts) -> str:
+    """What else to ask a release for, in words: of it every rounding is in the proof, so that it owes no δ for one.
+
+    Empty where nothing is. **Arguments:** `sampler`: what the caller asked for, or None.
+    """
+    ways = {"leave the sampler out": None, "give sampler=kngjax.Lattice()": Lattice()}
+    for words, request in ways.items():
+        if type(request) is type(sampler):
+            continue
+        try:
+            is_rounded = route_for(mechanism, request, facts).certify().rounding is not None
+        except (ValueError, TypeError, OverflowError):
+            continue
+        if not is_rounded:
+            return f"{words}: of that draw every rounding is in the proof"
+    return ""
