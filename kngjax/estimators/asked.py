@@ -45,8 +45,8 @@ def _not_called(**others: str) -> Callable[[Callable[Given, Made]], Callable[Giv
     return of
 
 
-class AbstractAnalyses(AbstractTabulations[Tabled, Summed], Generic[Regressed, Estimated, Tabled, Summed, Curved]):
 @checking_epsilon
+class AbstractAnalyses(AbstractTabulations[Tabled, Summed], Generic[Regressed, Estimated, Tabled, Summed, Curved]):
     """What can be asked of a table. All arguments are public; ε is that of all releases of one call together."""
 
     facts: PublicFacts

@@ -244,8 +244,6 @@ def domain_of(response: Response, design: Design) -> kng.Box:
     return kng.Box(centre - reach, centre + reach)
 
 
-def levels_of(tau: Any) -> tuple[float, ...]:
-    """Quantile levels; raises ValueError for none, and for two that are the same."""
 def _widths(design: Design) -> Float[np.ndarray, " coefficients"]:
     """How many widths of the response the coefficient of each basis column may move, that of a constant first.
 
@@ -259,6 +257,8 @@ def _widths(design: Design) -> Float[np.ndarray, " coefficients"]:
     return np.array(widths)
 
 
+def levels_of(tau: Any) -> tuple[float, ...]:
+    """Quantile levels; raises ValueError for none, and for two that are the same."""
     given = np.atleast_1d(require_part("tau", tau))
     try:
         levels = tuple(float(level) for level in given)

@@ -145,9 +145,9 @@ class PrivateSearch(BaseEstimator):
             )
         if not isinstance(self.ledger, kng.Ledger | None):
             raise TypeError(f"ledger must be a kngjax.Ledger(path) or None, not a {type(self.ledger).__name__}")
-        _ = whole_epsilon(self.epsilon)
         if self.ledger is None and getattr(self, "_is_clone", False):
             raise UncountedFits
+        _ = whole_epsilon(self.epsilon)
         if not (isinstance(self.holdout, float) and 0.0 < self.holdout < 1.0):
             raise ValueError(f"holdout must be a share in (0, 1), like 0.25, not {self.holdout!r}")
 
