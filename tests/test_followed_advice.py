@@ -325,9 +325,13 @@ def end_of(text: str, start: int) -> int:
 
 
 def spans(text: str) -> list[tuple[int, int, str]]:
-    """Public names that a text calls, innermost last, with where the arguments begin and end."""
-    found = ((one.end(), end_of(text, one.end() - 1), one[1]) for one in CALL.finditer(text))
-    return [one for one in found if hasattr(kng, one[2]) or hasattr(kngjax.sklearn, one[2])]
+    """What a text calls, innermost last, with where the arguments begin and end."""
+    return [(one.end(), end_of(text, one.end() - 1), one[1]) for one in CALL.finditer(text)]
+
+
+def public(name: str) -> Any:
+    """What a name stands for; None for what is not ours."""
+    return next((getattr(place, name) for place in (kng, kngjax.sklearn, kng.Study) if hasattr(place, name)), None)
 
 
 def wrong_advice(text: str, entry: Entry, settings: dict[str, Any]) -> list[str]:
@@ -337,12 +341,13 @@ def wrong_advice(text: str, entry: Entry, settings: dict[str, Any]) -> list[str]
     classes, called, wrong = entry.classes | {type(value).__name__ for value in objects}, spans(text), []
     for start, _, name in called:
         is_within = any(outer[2] == "release" and outer[0] <= start <= outer[1] for outer in called)
-        if name[0].isupper() and name not in classes and not is_within:
+        if name[0].isupper() and name not in classes and public(name) is not None and not is_within:
             wrong.append(f"{name}()")
     for found in ARGUMENT.finditer(text):
         owners = [name for start, end, name in called if start <= found.start() < end]
-        of = takes if not owners else named(getattr(kng, owners[-1], None) or getattr(kngjax.sklearn, owners[-1]))
-        if found[1] not in of:
+        if owners and (owner := public(owners[-1])) is None:
+            continue
+        if found[1] not in (named(owner) if owners else takes):
             wrong.append(f"{owners[-1] if owners else ''}({found[1]}=)")
     return wrong
 

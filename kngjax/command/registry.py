@@ -38,6 +38,7 @@ WORDS = (
     (r"Bounds\(\.\.\., missing=, missing_y=\)", "missing = ... in [[terms]] or [response]"),
     (r"\bmissing=\.\.\.", "missing = ..."),
     (r"(?:bounds=)?Bounds\(\.\.\., y=\(lower, upper\)\)", "[response] bounds = [lower, upper]"),
+    (r", as preview\(design=\.\.\.\) of made-up rows like yours tells", ""),
     (r"\bleave y out\b", "leave [response] bounds out"),
     (r"\bleave the sampler out\b", "leave [sampler] out"),
     (r"\bsay allow_large_epsilon=True", "say allow_large_epsilon = true in [mechanism]"),

@@ -69,7 +69,10 @@ class AbstractFittedCurves(AbstractResults):
     def _basis_of(self, new: Any, original: bool) -> np.ndarray:
         """The basis columns of new cells. **Arguments:** `original`: refused unless the response is a logarithm."""
         if original and self.response.transform != "log":
-            raise ValueError("original=True is for a response log(y), and this one is not transformed")
+            raise ValueError(
+                "original=True is for a response log(y), and this one is not transformed: leave it out, and "
+                "predictions are means or quantiles of the response, of a logistic regression probabilities"
+            )
         return self.design.matrix_of(new) if isinstance(new, Mapping) else self.design.matrix(new)
 
     def _drawn_over(

@@ -281,7 +281,7 @@ class Box(AbstractDomain):
             raise ValueError("lower and upper of a Box must be finite: an unbounded domain makes the density improper")
         require_moderate("the sides of a Box", lower, upper)
         if not np.all(lower < upper):
-            raise ValueError(f"lower must be below upper in a Box, got lower={lower} and upper={upper}")
+            raise ValueError(f"lower must be below upper in a Box, got {lower} and {upper}")
 
     @property
     def dimension(self) -> int | None:

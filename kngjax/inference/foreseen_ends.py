@@ -15,7 +15,10 @@ from kngjax.inference.score_laws import scatter_is_known
 # By which a release may have intervals where it has none by another way, and what each asks for.
 OTHER_WAYS = {
     "kngjax.Sandwich(share=0.3)": (Sandwich(share=0.3), ""),
-    "kngjax.Sandwich(share=0.3, noise='zcdp')": (Sandwich(share=0.3, noise="zcdp"), ", of rho-zCDP and no pure ε"),
+    "kngjax.Sandwich(share=0.3, noise='zcdp')": (
+        Sandwich(share=0.3, noise="zcdp"),
+        ", of zCDP and no pure ε: at δ = 10⁻⁶ their ε is larger than this epsilon",
+    ),
     "kngjax.Groups()": (Groups(), ""),
     "kngjax.IndependentErrors(share=0.3)": (IndependentErrors(share=0.3), ", if errors do not depend on features"),
 }
@@ -60,7 +63,9 @@ def _other_ways(previewed: Previewed, argument: str) -> str:
             found.append((width, f"{argument}={words} up to {width:.3g} times as wide as without privacy{asks}"))
     if not found:
         return "By no covariance there are any: fewer terms, more records or a larger epsilon would do"
-    return f"There would be {'; '.join(words for _, words in sorted(found))}; or with fewer terms or a larger epsilon"
+    ways = "; ".join(words for _, words in sorted(found))
+    unless = "wider or none where columns vary less, as preview(design=...) of made-up rows like yours tells"
+    return f"There would be {ways}; {unless}. Fewer terms or a larger epsilon would do too"
 
 
 def why_not_foreseen(making: AbstractMaking, knows_count: bool) -> str | None:

@@ -88,7 +88,7 @@ def draw(
 
 
 def require_sampler(mechanism: AbstractMechanism, sampler: AbstractSampler | Lattice | None) -> None:
-    """Raises ValueError unless a density has a sampler, and what draws directly has none."""
+    """Raises ValueError unless a density has a sampler, and what draws directly has none; TypeError for no sampler."""
     name = type(mechanism).__name__
     if isinstance(mechanism, AbstractDirectMechanism):
         if sampler is not None:
@@ -97,6 +97,8 @@ def require_sampler(mechanism: AbstractMechanism, sampler: AbstractSampler | Lat
         raise ValueError(f"{name} is a density: say which sampler draws from it, for instance kngjax.EnsembleWalk()")
     elif isinstance(sampler, Lattice):
         raise ValueError("Lattice draws for release alone; for research draws ask for Exact(), the law in real numbers")
+    elif not isinstance(sampler, AbstractSampler):
+        raise TypeError(f"sampler must be an object like kngjax.Exact(), or None, not a {type(sampler).__name__}")
 
 
 def require_success(succeeded: bool, advice: str = SEARCH_GIVEN_UP) -> None:

@@ -54,7 +54,10 @@ class Polynomial(AbstractColumnTerm):
         if self.transform not in (None, "log"):
             raise ValueError(f"the transform of column {self.column!r} must be 'log' or None, not {self.transform!r}.")
         if self.transform == "log" and not (self.lower > 0 and self._ends[0] < self._ends[1]):
-            raise ValueError(f"log({self.column}) needs positive bounds that logarithms tell apart, not {self.lower}.")
+            raise ValueError(
+                f"log({self.column}) needs positive bounds, since 0 has no logarithm, that logarithms tell apart, not "
+                f"[{self.lower}, {self.upper}]."
+            )
 
     @property
     def _ends(self) -> tuple[float, float]:
