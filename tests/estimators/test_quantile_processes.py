@@ -158,7 +158,7 @@ REFUSED = {
     "one level": ({"levels": [0.5]}, "a quantile process has at least two levels"),
     "order": ({"order": "joint"}, "of order='halving' alone, .* or name a sampler"),
     "unknown order": ({"order": "sorted"}, "order must be one of 'halving', 'location_scale', 'joint', got"),
-    "no previews": ({"order": "location_scale"}, "studies have .*release kngjax.QuantileProcess"),
+    "no previews": ({"order": "location_scale"}, r"studies have .*kngjax.release\(kngjax.QuantileProcess"),
     "few records": (
         {"levels": [0.001, 0.5, 0.999], "epsilon": 1},
         r"of 1000 records too few lie beyond .*Nothing was spent; force=True releases it all the same",
