@@ -1,5 +1,6 @@
 """The box tree: bounds that hold, draws that follow the density, and what is refused."""
 
+import dataclasses
 from typing import NamedTuple
 
 import jax
@@ -169,6 +170,24 @@ def test_boxes_cover_the_domain_once():
     u = (theta - tree.coordinates.centre) @ tree.coordinates.inverse.T
     distance = np.abs(u[:, None] - tree.boxes.centres) - tree.boxes.halves
     np.testing.assert_array_equal(np.sum(np.all(distance <= 0.0, axis=2), axis=1), 1)
+
+
+def test_a_search_fails_for_a_bound_that_is_contradicted_even_where_nothing_is_proposed():
+    """At the centre of a box that has next to no mass, or by scores that fall, of a box beside Θ; not by rounding."""
+    built, data = problem("quantile", domain="l1")
+    tree = box_tree.build(built.target(data), centre_of(built, data))
+    number = tree.boxes.lower.size
+    centres = tree.coordinates.centre + tree.boxes.centres @ tree.coordinates.matrix.T
+    inside = np.abs(centres).sum(axis=1) < 1.2
+    least, beside = np.argmax(np.where(inside, tree.boxes.lower, -np.inf)), np.argmin(inside)
+    assert not inside[beside]
+    for place, more, holds in ((least, 1e4, False), (beside, np.inf, False), (slice(number), 1e-10, True)):
+        lower = tree.boxes.lower.copy()
+        lower[place] += more
+        other = dataclasses.replace(tree, boxes=dataclasses.replace(tree.boxes, lower=lower))
+        drawn, succeeded = other.draws(jax.random.key(0), 20, 1e6)
+        assert succeeded is holds
+        assert np.isfinite(drawn).all() == holds
 
 
 def grid_masses(log_density, domain, cells, fine):
