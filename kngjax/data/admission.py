@@ -190,9 +190,6 @@ def _table(X: Any, bounds: Bounds) -> Shape:
     axes = _axes("X", native, reads_text=None not in policy_of_each_column(bounds.missing, 1))
     if axes is None:
         return Shape(_rows_of(native), None)
-    # Nothing tells the number of columns of an empty list.
-    if isinstance(native, Sequence) and axes == (0,):
-        return Shape(0, None)
     require_axes_of_table(len(axes))
     return Shape(axes[0], axes[1])
 
@@ -286,7 +283,7 @@ def _as_series(values: Any) -> Any:
 
 
 def _axes(name: str, values: Any, reads_text: bool) -> tuple[int, ...] | None:
-    """The shape of an array, a series or a list of numbers; None for what has none before it is converted."""
+    """The shape of an array or of a series; None for what has none before it is converted, as a list."""
     if isinstance(values, nw.Series):
         if not _fits(values, reads_text):
             raise UnfitType(f"{name} is not a series of numbers: {_advice(name, values.to_native())}")
@@ -294,9 +291,9 @@ def _axes(name: str, values: Any, reads_text: bool) -> tuple[int, ...] | None:
     if isinstance(values, int | float | complex):
         return ()
     if not hasattr(values, "dtype") and isinstance(values, Sequence):
-        # Where a policy says what a cell counts as that is none, rows decide nothing, even if all of them are alike:
-        # that one record has another form would be told by a refusal.
-        return None if reads_text else _axes_of_list(name, values)
+        # The form of rows decides nothing, even if all of them are alike: that one record has another form would be
+        # told by a refusal.
+        return None
     array: Any = values
     try:
         dtype, axes = np.dtype(array.dtype), tuple(array.shape)
@@ -320,21 +317,6 @@ def _advice(name: str, column: Any) -> str:
         f"numbers in text or in categories are read cell by cell where Bounds(..., {policy}=...) says what a cell "
         f"counts as that is none{levels}; or convert it by a public rule before the call"
     )
-
-
-def _axes_of_list(name: str, rows: Sequence[Any]) -> tuple[int, ...] | None:
-    """The shape of a list of cells or of rows, as far as all rows share it; None where one row is unlike another.
-
-    A row that is no row, or has another length than the bounds ask for, is a record of missing cells and decides
-    nothing here.
-    """
-    if rows and all(isinstance(row, Mapping) for row in rows):
-        raise UnfitType(f"the rows of {name} are dictionaries: make a data frame of them, pandas.DataFrame({name})")
-    lengths = {length_of(row) for row in rows}
-    if len(lengths) > 1:
-        return None
-    length = next(iter(lengths), None)
-    return (len(rows),) if length is None else (len(rows), length)
 
 
 def length_of(row: Any) -> int | None:

@@ -1,6 +1,5 @@
-"""Lists of rows as tables of numbers."""
+"""Lists of rows as tables of cells, each row by itself."""
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,16 +8,22 @@ import numpy as np
 from kngjax.data import admission, cells
 
 
+def cells_of_row(row: Any, columns: int) -> list[Any]:
+    """The cells of one row; all missing where it has another number of them. Private.
+
+    Where there is one column, what is no row is a cell of it. **Arguments:** `columns`: their number, public.
+    """
+    length = admission.length_of(row)
+    if length == columns:
+        return list(row)
+    return [row] if columns == 1 and length is None else [None] * columns
+
+
 def numbers_of_rows(rows: Sequence[Any], expected: int) -> np.ndarray:
     """The numbers of a list of rows, cell by cell: what NumPy makes of a list would depend on all of its rows.
 
-    A row with another number of cells is a record of missing cells, whatever the other rows are.
-
-    **Arguments:** `expected`: the number of columns, public; where that is 0, unknown, all rows may share another one.
+    **Arguments:** `expected`: the number of columns, public; where that is 0, unknown, all rows may share one.
     """
-    lengths = [admission.length_of(row) for row in rows]
-    columns = lengths[0] if not expected and len(set(lengths)) == 1 else expected
-    assert columns is not None, "admission refuses what has no row at all"
-    missing = [math.nan] * columns
-    table = [list(row) if length == columns else missing for row, length in zip(rows, lengths, strict=True)]
-    return cells.numbers([cell for row in table for cell in row]).reshape(len(rows), columns)
+    lengths = set(map(admission.length_of, rows))
+    columns = (lengths.pop() or 1) if not expected and len(lengths) == 1 else expected
+    return cells.numbers([cell for row in rows for cell in cells_of_row(row, columns)]).reshape(len(rows), columns)

@@ -11,7 +11,7 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 
-from kngjax.core.errors import UnfitType
+from kngjax.core.errors import UnfitShape, UnfitType
 from kngjax.data import cells
 from kngjax.data.column_types import Holds, holds
 from kngjax.sklearn.tables import table_of
@@ -22,8 +22,9 @@ _ROWS = 2
 def made_up_rows(X: Any) -> Any:
     """Two rows of zeros, or of empty text, with the names and types of X; no value of X is looked at.
 
-    Raises UnfitType for a column of a frame whose type holds neither numbers nor text.
+    Raises UnfitShape for lists, and UnfitType for a column of a frame whose type holds neither numbers nor text.
     """
+    _refuse_lists(X)
     native = nw.from_native(X, eager_only=True, pass_through=True)
     if isinstance(native, nw.DataFrame):
         kinds = _kinds(native)
@@ -39,6 +40,7 @@ def with_public_types(X: Any) -> Any:
     Each cell becomes what it becomes by itself in `kngjax.data.cells`: its `numbers`, its `texts`, and of an array of
     objects whichever of both it is. Private if X is. Raises as `made_up_rows`.
     """
+    _refuse_lists(X)
     native = nw.from_native(X, eager_only=True, pass_through=True)
     if isinstance(native, nw.DataFrame):
         made, backend = [], native.implementation
@@ -50,14 +52,16 @@ def with_public_types(X: Any) -> Any:
                 made.append(nw.new_series(name, cells.texts(column), nw.String, backend=backend))
         table = nw.from_dict({one.name: one for one in made}, backend=backend).to_native()
         return table.set_axis(X.index, axis=0) if hasattr(X, "set_axis") else table
-    if isinstance(X, Sequence):
-        table = table_of(X)
-        return np.column_stack([cells.numbers(table[name]) for name in table.columns])
     if getattr(getattr(X, "dtype", None), "kind", "O") != "O":
         return cells.numbers(X)
     objects = np.asarray(X, dtype=object)
     each = (cells.text(cell) if isinstance(cell, str | bytes) else cells.number(cell) for cell in objects.ravel())
     return np.fromiter(each, object, count=objects.size).reshape(objects.shape)
+
+
+def _refuse_lists(X: Any) -> None:
+    if isinstance(X, Sequence):
+        raise UnfitShape("X is a list, which shows the types of none of its columns: pass a NumPy array or a frame")
 
 
 def _kinds(table: nw.DataFrame) -> dict[Any, Holds]:

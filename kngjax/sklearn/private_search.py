@@ -25,7 +25,6 @@ from kngjax.sklearn.base import NO_SCORE, AbstractPrivateEstimator, refuse_argum
 from kngjax.sklearn.errors import UncountedFits
 from kngjax.sklearn.holdouts import is_covered, parts
 from kngjax.sklearn.public_pipeline import PublicPipeline
-from kngjax.sklearn.tables import with_public_length
 
 
 def _has(method: str) -> Any:
@@ -84,7 +83,6 @@ class PrivateSearch(BaseEstimator):
         adjacency = _require_comparable(candidates)
         # Of all records, so that nothing that is refused depends on the parts.
         (analysis, table), *_ = [candidate._admit(X, y, is_paid=True) for candidate in candidates]
-        X = with_public_length(X, _last(candidates[0])._expected_columns)
         training, held_out = parts(len(table), float(self.holdout), adjacency)
         own = [_safe_indexing(values, training) for values in (X, y)]
         admitted = [candidate._admit(*own, is_paid=True) for candidate in candidates]

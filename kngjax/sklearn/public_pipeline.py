@@ -1,14 +1,13 @@
 """A pipeline whose steps before the last are public, so that what its last one releases is all that is released."""
 
 import warnings
-from collections.abc import Sequence
 from typing import Any
 
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils.metaestimators import available_if
 
-from kngjax.core.errors import FAILED_OF_FIT, UnfitShape, holding_no_records
+from kngjax.core.errors import FAILED_OF_FIT, holding_no_records
 from kngjax.data.columns import Columns
 from kngjax.estimators.analyses import Analysis
 from kngjax.sklearn.base import AbstractPrivateEstimator, refuse_arguments
@@ -53,8 +52,6 @@ class PublicPipeline(Pipeline):
     def _admit(self, X: Any, y: Any, is_paid: bool = False) -> tuple[Analysis, Columns]:
         """As of a private estimator, of the columns that the steps make."""
         last = self._last
-        if isinstance(X, Sequence):
-            raise UnfitShape("X is a list, which shows the types of none of its columns: pass a NumPy array or a frame")
         require_no_memory(self)
         for name, step in self.steps[:-1]:
             require_public(step, name)

@@ -2,7 +2,6 @@
 
 import functools
 import warnings
-from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,6 +13,7 @@ import kngjax as kng
 from kngjax.core.errors import UNREADABLE, UnfitShape, UnfitType, raise_from_outside
 from kngjax.data import admission
 from kngjax.data.columns import Columns
+from kngjax.data.lists import cells_of_row
 from kngjax.data.terms import Categorical, Design, Polynomial
 
 _COMPLEX = "Complex data not supported: pass real numbers"
@@ -47,10 +47,16 @@ def table_of(X: Any, expected: int | None = None) -> Columns:
     cells = _array(X)
     if hasattr(cells, "dtype") and np.ndim(cells) == 1:
         raise UnfitShape("X has one axis, and must have rows and columns. Reshape your data: numpy.reshape(X, (-1, 1))")
-    # Of a list the type says nothing of its cells.
+    # Of a list the type says nothing of its cells, and each row is a record's own affair.
     is_list = isinstance(cells, Sequence)
     if is_list:
-        cells = _of_rows(cells, expected)
+        if expected is None:
+            raise UnfitShape(
+                "X is a list, whose rows may have any number of cells: pass a NumPy array or a data frame, or give "
+                "bounds by position, one pair a column"
+            )
+        each = (cell for row in cells for cell in cells_of_row(row, expected))
+        cells = np.fromiter(each, object, count=len(cells) * expected).reshape(len(cells), expected)
     _refuse_complex(cells)
     rows, columns = _shape(cells)
     names = made_up_names(columns)
@@ -162,35 +168,6 @@ def _shape(X: Any) -> tuple[int, int]:
     return shape.rows, shape.columns
 
 
-def with_public_length(X: Any, expected: int | None = None) -> Any:
-    """A list of rows with one number of cells each, so that no part of it is asked again; anything else unchanged.
-
-    Private. **Arguments:** `expected`: as of `table_of`, as whom it raises.
-    """
-    return _of_rows(X, expected).tolist() if isinstance(X, Sequence) else X
-
-
 def _refuse_complex(values: Any) -> None:
     if getattr(getattr(values, "dtype", None), "kind", "") == "c":
         raise UnfitShape(_COMPLEX)
-
-
-def _of_rows(rows: Sequence[Any], expected: int | None) -> np.ndarray:
-    """The cells of a list of rows as objects, each by itself; a row of another length is a record of missing cells.
-
-    Where no settings say how many columns there are, there are as many as more than half of the rows have: then no
-    single record makes a list of like rows refused, of which there are three at least.
-    """
-    if expected is None:
-        lengths = Counter(admission.length_of(row) for row in rows)
-        expected, number = lengths.most_common(1)[0] if rows else (None, 0)
-        if expected is None or 2 * number <= len(rows):
-            raise UnfitShape(
-                "X is a list, and its rows do not all have one number of cells: pass a NumPy array, or give bounds "
-                "by position, one pair a column"
-            )
-    cells = np.full((len(rows), expected), None, dtype=object)
-    for place, row in enumerate(rows):
-        if admission.length_of(row) == expected:
-            cells[place] = list(row)
-    return cells

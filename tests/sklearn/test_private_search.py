@@ -79,7 +79,7 @@ def test_rows_of_another_length_are_records_of_missing_cells_in_every_part(monke
     rows, odd = X.to_numpy()[:200].tolist(), 30
     rows[:odd] = [[1.0]] * odd
     monkeypatch.setattr("kngjax.sklearn.private_search.parts", lambda *_: (np.arange(50), np.arange(50, 200)))
-    one = search(linear(bounds=(0, 70), missing=5.0), {"epsilon": [1.0]}, ledger=ledger)
+    one = search(linear(bounds=[(0, 70)] * 2, missing=5.0), {"epsilon": [1.0]}, ledger=ledger)
     assert one.fit(rows, Y[:200].tolist()).n_features_in_ == 2
     assert spent() == 1.0
 
