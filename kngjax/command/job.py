@@ -34,6 +34,8 @@ from kngjax.releases.told import telling
 
 RELEASES = "releases.json"
 FIGURE = "curves.png"
+# After a refusal of what was read of a file's header.
+SHOWN = "; 'kngjax check' shows the header as it was read, to the owner alone"
 
 
 def planned(config: Declared, num_records: int | None = None) -> AbstractPlanned:
@@ -294,7 +296,7 @@ def _fitting(config: Declared, frame: Any) -> AbstractPlanned:
     except UnfitShape as error:
         if not isinstance(frame, Columns):
             raise
-        raise UnfitShape(f"{error}; 'kngjax check' shows the header as it was read, to the owner alone") from None
+        raise UnfitShape(f"{error}{SHOWN}") from None
 
 
 def _releases(kept: str) -> list[Any]:

@@ -41,7 +41,10 @@ def release(options: argparse.Namespace) -> int:
     if with_figure:
         _require_matplotlib()
     directory.mkdir(parents=True, exist_ok=True)
-    frame = job.load(config, options.data)
+    try:
+        frame = job.load(config, options.data)
+    except UnfitShape as error:
+        raise UnfitShape(f"{error}{job.SHOWN}") from None
     try:
         results = job.run(config, frame, ledger=ledger, directory=directory, **again)
     except Exception:

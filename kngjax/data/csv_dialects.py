@@ -101,11 +101,13 @@ class Dialect:
         """The name of the encoding for Python, and how many bytes a mark at the start of the file has.
 
         **Arguments:** `mark`: the file's first bytes, three where it has so many. Raises UnfitShape for UTF-16 without
-        its mark.
+        its mark, and for its mark beside another encoding, in which one record could be several lines.
         """
         by_mark = {b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}.get(mark[:2])
         if self.encoding in ("utf-8", "utf-16") and by_mark is not None:
             return by_mark, 2
+        if by_mark is not None:
+            raise UnfitShape("encoding: the file has the mark of UTF-16: leave the encoding out")
         if self.encoding == "utf-16":
             raise UnfitShape("encoding: the file has no mark of UTF-16: write it with its mark, or as UTF-8")
         if self.encoding == "utf-8":

@@ -28,6 +28,7 @@ from typing import Any
 
 import numpy as np
 
+from kngjax.core.errors import UnfitShape
 from kngjax.data import cells
 from kngjax.data.columns import Columns
 from kngjax.data.csv_dialects import SEPARATORS, Dialect, advice
@@ -49,7 +50,11 @@ def header_in_words(path: pathlib.Path, dialect: Dialect = PLAIN) -> str:
 
     In a file without a header line that line is somebody's record.
     """
-    header = _names_of(next(_records(path, dialect), None), dialect)
+    try:
+        header = _names_of(next(_records(path, dialect), None), dialect)
+    except UnfitShape:
+        # Of the file's mark, which the refusal tells.
+        header = None
     if header is None:
         return "The first line of the file is no header that could be read."
     shown = ", ".join(map(repr, header[:20])) + ", ..." * (len(header) > 20)
@@ -151,7 +156,8 @@ def _decoded(path: pathlib.Path, dialect: Dialect) -> Iterator[str]:
     with path.open("rb") as file:
         file.seek(length)
         for line in file:
-            yield line.decode(codec, "replace")
+            # What is no letter of some encodings would take a quote with it, and join a record to the next ones.
+            yield '"'.join(part.decode(codec, "replace") for part in line.split(b'"'))
 
 
 def _records(path: pathlib.Path, dialect: Dialect) -> Iterator[str]:
@@ -181,6 +187,9 @@ def _header(records: Iterator[str], dialect: Dialect) -> list[str]:
     header = _names_of(next(records, None), dialect)
     if header is None:
         raise ValueError("there is no header line, or it cannot be read")
+    if any("\x00" in name for name in header):
+        # The byte of a line's end is then a part of other letters, and a record with those would be several lines.
+        raise UnfitShape("the bytes of its header look like UTF-16 without its mark: write it with its mark")
     return header
 
 

@@ -61,13 +61,13 @@ def read(path: pathlib.Path, dialect: csv_files.Dialect = csv_files.PLAIN, as_wr
     try:
         return csv_files.table(path, dialect, as_written) if kind == "CSV" else _parquet_table(path)
     except UnfitShape as error:
-        # Of the file's mark and of settings alone.
-        refusal = f"the file of data {path}: {error}"
+        # Of the file's mark, its header and settings alone.
+        refusal: Exception = UnfitShape(f"the file of data {path}: {error}")
     except BaseException as error:
         raise_from_outside(error)
-        refusal = f"the file of data {path} cannot be read as {kind}"
+        refusal = ValueError(f"the file of data {path} cannot be read as {kind}")
     # Outside of the handler: the readers quote what they could not read, which is private.
-    raise ValueError(refusal)
+    raise refusal
 
 
 def read_public(path: pathlib.Path) -> Any:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import kngjax as kng
 from kngjax.data import cells, csv_files, files
 from kngjax.data.columns import opened
-from kngjax.data.csv_dialects import Dialect
+from kngjax.data.csv_dialects import ENCODINGS, Dialect
 
 
 def written(folder, content, name="data.csv"):
@@ -96,8 +96,40 @@ def test_letters_are_those_of_the_encoding(tmp_path):
         assert texts(path, Dialect(encoding=encoding)) == {
             "a": ["\u57ce" if encoding == "gb18030" else "\u0141\u00f3d\u017a"]
         }
-    with pytest.raises(ValueError, match=r"data\.csv: encoding: the file has no mark of UTF-16: write it with"):
-        files.read(written(tmp_path, "a\n1\n".encode("utf-16-le")), Dialect(encoding="utf-16"))
+
+
+UNMARKED = "a,b\n1,\u4e0a\u010a2\n"
+# Bytes, and an encoding in which the byte of a line's end is a part of other letters of theirs.
+OTHER_UNITS = {
+    "no mark": (UNMARKED.encode("utf-16-le"), "utf-16", "encoding: the file has no mark of UTF-16: write it with"),
+    "big ends first, no mark": (UNMARKED.encode("utf-16-be"), "utf-8", "header look like UTF-16 without its mark"),
+    "no mark, read by bytes": (UNMARKED.encode("utf-16-le"), "latin-1", "header look like UTF-16 without its mark"),
+    "a mark, read by bytes": (UNMARKED.encode("utf-16"), "latin-1", "encoding: the file has the mark of UTF-16: leave"),
+    "four bytes a letter": (UNMARKED.encode("utf-32"), "utf-8", "header look like UTF-16 without its mark"),
+}
+
+
+@pytest.mark.parametrize(("content", "encoding", "words"), OTHER_UNITS.values(), ids=OTHER_UNITS)
+def test_no_encoding_makes_several_lines_of_a_record(tmp_path, content, encoding, words):
+    path, dialect = written(tmp_path, content), Dialect(encoding=encoding)
+    with pytest.raises(ValueError, match=rf"data\.csv: .*{words}"):
+        files.read(path, dialect)
+    if encoding != "utf-16":
+        with pytest.raises(ValueError, match=words):
+            list(csv_files.numbers(path, ["a"], dialect))
+
+
+def test_no_encoding_takes_a_quote_from_a_record(tmp_path):
+    """It would join the next records to it, as the filler of Hangul, A4 D4, did: six more bytes were its own."""
+    rows = ["1,x", '2,"y"', '3,"\n"', '4,"z"']
+    for encoding in ENCODINGS:
+        if encoding == "utf-16":
+            continue
+        for cell in (b"\xa4\xd4", "\u4f64\u0531".encode(), "\u4e0a0".encode(), b"\x8f", b"z"):
+            content = "\n".join(["a,b", rows[0], '9,"cell"', *rows[1:], ""]).encode().replace(b"cell", cell)
+            found = texts(written(tmp_path, content), Dialect(encoding=encoding, quoted_line_breaks=True))
+            assert found["a"][0:1] + found["a"][2:] == ["1", "2", "3", "4"]
+            assert found["b"][0:1] + found["b"][2:] == ["x", "y", "\n", "z"]
 
 
 def test_columns_of_text_stay_as_they_are_written(tmp_path):
