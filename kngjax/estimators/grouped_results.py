@@ -209,9 +209,8 @@ class GroupedResults(AbstractResults):
         **Arguments:** `new`: as of `RegressionResults.predict`, with the columns of the groups. `settings`: of it too.
         Raises ValueError for what is no regression, and for levels that are not declared, as the analysis would.
         """
-        labels = self.each[0].labels
         table = self._of_own_groups(new, lambda fit, rows: fit.predict(rows, **settings))
-        return table[labels[0]] if len(labels) == 1 else table
+        return table if len(self.each[0].labels) > 1 else table.iloc[:, 0]
 
     def predict_interval(self, new: Any, level: float = 0.95, **settings: Any) -> "pd.DataFrame":
         """Intervals of what `predict` says, by each row's own group. **Arguments:** as of `predict`, and `level`."""

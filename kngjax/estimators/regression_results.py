@@ -27,6 +27,8 @@ _MEANS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "odds": lambda eta: 0.5 * (1.0 + np.tanh(0.5 * eta)),
     "rate": np.exp,
 }
+# By link what is predicted, where it is not what coefficients are of.
+_PREDICTED = {"odds": "probability", "rate": "mean"}
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -117,7 +119,7 @@ class RegressionResults(AbstractFittedCurves):
         values = {label: of(rows @ one) for label, one in self.curves.items()}
         index = new.index if isinstance(new, pd.DataFrame) else None
         if len(self.labels) == 1:
-            return pd.Series(values[self.labels[0]], index, name=self.labels[0])
+            return pd.Series(values[self.labels[0]], index, name=_PREDICTED.get(self.link, self.labels[0]))
         return pd.DataFrame(values, index=index)
 
     def plot(

@@ -198,6 +198,7 @@ def test_logistic_and_poisson_regression_predict_means(response, mean):
     fit = ask(f"{response} ~ education", epsilon=20)
     eta = fit.params["intercept"] + fit.params["education"] * 12
     np.testing.assert_allclose(fit.predict({"education": 12})[0], mean(eta), rtol=1e-9)
+    assert fit.predict({"education": 12}).name == ("probability" if response == "parttime" else "mean")
 
 
 def through_origin(frame, response, mean, slope):
