@@ -195,12 +195,14 @@ class Analysis:
     def columns(self) -> tuple[str, ...]:
         """The columns that it reads."""
         of_design = () if self.design is None else self.design.columns
-        return (*self.response.columns, *of_design, *(() if self.weights is None else (self.weights.column,)))
+        of_weights = () if self.weights is None else (self.weights.column,)
+        return tuple(dict.fromkeys((*self.response.columns, *of_design, *of_weights)))
 
     @property
     def told(self) -> tuple[str, ...]:
-        """What certificates say of its codes and dates."""
-        return (*explain_codes(self.codes, self.columns, self.dates), *dates.explain(self.dates, self.columns))
+        """What certificates say of its codes and dates, and of how its response is made."""
+        read = explain_codes(self.codes, self.columns, self.dates), dates.explain(self.dates, self.columns)
+        return (*read[0], *read[1], *self.response.told)
 
     @property
     def what(self) -> str:

@@ -1,5 +1,6 @@
 """The analyses that can be asked of a table, whatever is made of them: releases, plans, previews."""
 
+import dataclasses
 import functools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Generic, ParamSpec, TypeVar
@@ -12,9 +13,9 @@ from kngjax.estimators.quantile_process_results import QuantileProcessResults
 from kngjax.estimators.regression_results import RegressionResults
 from kngjax.estimators.tabulations import AbstractTabulations, Summed, Tabled, checking_epsilon
 
-_RATES = (
-    "make a column of rates, counts / exposure, before the call, each record by itself, say bounds= of the rates and "
-    "of the exposure, and regress the rates in a Study(..., weights='name of the exposure'): it is the same loss"
+_OFFSET = (
+    "name the column of what it is the logarithm of, exposure='years', with bounds above 0; of logarithms alone make "
+    "that column before the call, each record by itself"
 )
 Regressed = TypeVar("Regressed")
 Estimated = TypeVar("Estimated")
@@ -136,18 +137,36 @@ class AbstractAnalyses(AbstractTabulations[Tabled, Summed], Generic[Regressed, E
         made = regressions.logistic_regression(*given, domain)
         return self._carry_out(with_intervals(made, intervals, facts).forced(force), RegressionResults.of)
 
-    @_not_called(exposure=_RATES, offset=f"of the logarithm of an exposure, {_RATES}")
+    @_not_called(offset=_OFFSET)
     def poisson_regression(
-        self, formula: str, *, epsilon: Any, domain: Any = None, intervals: Any = False, force: bool = False
+        self,
+        formula: str,
+        *,
+        epsilon: Any,
+        exposure: Any = None,
+        most_rate: Any = None,
+        domain: Any = None,
+        intervals: Any = False,
+        force: bool = False,
     ) -> Regressed:
-        """The logarithm of the mean of a response of counts. **Arguments:** as `quantile_regression`.
+        """The logarithm of the mean of a response of counts, or of their rate by an exposure, as years at risk.
 
-        An exposure, as years under observation, is the weight of a record whose response is its rate, counts/exposure:
-        Σ e(exp(x'θ) - (c/e)x'θ) = Σ exp(x'θ + log e) - c x'θ, the same loss.
+        Of counts c and exposures e it minimises Σ exp(x'θ + log e) - c·x'θ = Σ e(exp(x'θ) - (c/e)·x'θ): rates c/e, each
+        of weight e. `predict` says means for one unit of exposure.
+
+        **Arguments:** `exposure`: the column of e, with public bounds above 0, to which each is clipped; None for
+        counts alone. `most_rate`: R, the largest rate, to which c/e of each record is clipped; noise grows with R and
+        with the largest exposure. Left out it is the bound of the counts over the least exposure: always enough, and
+        large where exposures differ by much. The others as `quantile_regression`.
         """
         facts = self.facts
-        made = regressions.poisson_regression(*facts.read(formula), epsilon, facts.adjacency.value, domain)
-        return self._carry_out(with_intervals(made, intervals, facts).forced(force), RegressionResults.of)
+        read, response = facts.read(formula)
+        weights = None
+        if exposure is not None or most_rate is not None:
+            response, weights = facts.exposed(response, exposure, most_rate, intervals)
+        made = regressions.poisson_regression(read, response, epsilon, facts.adjacency.value, domain)
+        made = dataclasses.replace(with_intervals(made, intervals, facts), weights=weights)
+        return self._carry_out(made.forced(force), RegressionResults.of)
 
     def mean(self, column: str, *, epsilon: Any, force: bool = False) -> Estimated:
         """The mean of a column of numbers, or the share of the second of its two levels."""

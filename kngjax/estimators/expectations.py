@@ -13,7 +13,7 @@ from kngjax.estimators.responses import Response
 from kngjax.inference.foreseen_ends import WithoutEnds, why_without_ends
 from kngjax.inference.interval_previews import IntervalPreview
 from kngjax.inference.previews import LITTLE, MOST_NOISE, rounded_up
-from kngjax.inference.score_laws import scatter_is_known
+from kngjax.inference.score_laws import Responses, scatter_is_known
 from kngjax.inference.settings import EVEN, Setting
 from kngjax.mechanisms.base import AbstractMechanism
 
@@ -79,7 +79,7 @@ def preview_of(
         design = None if read is None else read(design)
     assumed = {
         "design": terms if design is None else design,
-        "residual": analysis.scale if residual is None else residual,
+        "residual": _usual_of(analysis) if residual is None else residual,
     }
     found = kng.preview(part.whole, num_records=count, simulate=simulate, **assumed)
     if part.kept != 1.0:
@@ -98,6 +98,16 @@ def preview_of(
     names = analysis.names_of(part)
     units = np.eye(len(names)) if found.own_units is None else found.own_units
     return found.shown_in(names, units)
+
+
+def _usual_of(analysis: Analysis) -> Any:
+    """How far responses scatter, a public guess or None; of rates the law of what the largest exposure has."""
+    response = analysis.response
+    if not isinstance(response, Response) or response.exposure is None or response.ends is None:
+        return analysis.scale
+    # Not by how large a rate is allowed to be: what that costs is to be seen.
+    largest, longest = response.ranges[response.column][1], response.exposure.bounds[1]
+    return Responses.of_rates(min(response.ends[1], largest / longest), longest)
 
 
 def expect(analysis: Analysis, count: int | None, is_said: bool = True) -> Expectations:

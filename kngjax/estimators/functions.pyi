@@ -100,6 +100,8 @@ def poisson_regression(
     frame: Any,
     *,
     epsilon: Any,
+    exposure: Any = None,
+    most_rate: Any = None,
     domain: Any = None,
     intervals: Any = False,
     force: bool = False,
@@ -113,7 +115,7 @@ def poisson_regression(
     dither: Any = None,
     missing_codes: Any = None,
 ) -> RegressionResults:
-    """The logarithm of the mean of a response of counts. **Arguments:** as `quantile_regression`."""
+    """The logarithm of the mean of a response of counts, or of their rate by an exposure, as years at risk."""
 
 def mean(
     column: str,

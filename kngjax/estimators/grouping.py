@@ -129,10 +129,10 @@ class GroupedAnalysis:
 
     @property
     def told(self) -> tuple[str, ...]:
-        """What certificates say of its codes and dates."""
+        """What certificates say of its codes and dates, and of how its response is made."""
         columns = (*self.grouping.division.by, *self.analyses[0].columns)
         own = self.analyses[0].dates
-        return (*explain_codes(self.codes, columns, own), *explain(own, columns))
+        return (*explain_codes(self.codes, columns, own), *explain(own, columns), *self.analyses[0].response.told)
 
     def check(self, frame: Any) -> nw.DataFrame | Columns:
         """As `Analysis.check`, of the columns of the groups too."""

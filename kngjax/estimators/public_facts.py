@@ -15,7 +15,7 @@ from kngjax.estimators.analyses import Analysis
 from kngjax.estimators.checks import DeclaredColumn
 from kngjax.estimators.expectations import expecting
 from kngjax.estimators.grouping import GroupedAnalysis
-from kngjax.estimators.responses import Response
+from kngjax.estimators.responses import Exposure, Response
 from kngjax.estimators.survey_weights import SurveyWeights
 from kngjax.mechanisms.parameters import check_count
 
@@ -117,15 +117,42 @@ class PublicFacts:
             f"{formulas.similar_to(column, every)}"
         )
 
+    def exposed(
+        self, counts: Response, exposure: Any, most_rate: Any, intervals: Any
+    ) -> tuple[Response, SurveyWeights]:
+        """Counts as rates, and their exposures as weights: e·exp(η) - cη of a count c is e times the loss of c/e at η.
+
+        **Arguments:** `exposure`: the name of a column with bounds above 0. `most_rate`, `intervals`: as of
+        `poisson_regression`. Raises TypeError for what is no name, ValueError for bounds that do not serve, for a study
+        with weights, and where intervals are asked for.
+        """
+        weights = SurveyWeights.of(exposure, self.bounds, self.missing, "exposure")
+        if weights is None:
+            raise ValueError(
+                "most_rate is the largest rate, counts for one unit of exposure: name the column of the exposure, "
+                "exposure='years', or leave most_rate out"
+            )
+        if self.weights is not None:
+            raise ValueError(
+                f"records have one weight each, and exposure={exposure!r} is one: ask a Study without "
+                f"weights={self.weights.column!r}"
+            )
+        if intervals is not False:
+            raise ValueError("rates with an exposure have no intervals here: leave intervals out, or the exposure")
+        made = Exposure(weights.column, weights.bounds, most_rate, weights.missing)
+        return dataclasses.replace(counts, exposure=made), weights
+
     def weighted(self, analysis: Any) -> Any:
         """The analysis with the weights of the records, if they have some, and with what stands for missing cells.
 
-        Those of groups were given theirs one by one. Raises where it does not take weights.
+        Those of groups were given theirs one by one, and those of rates are their exposures. Raises where it does not
+        take weights.
         """
         if not isinstance(analysis, Analysis):
             return analysis
         coded = dataclasses.replace(analysis, codes=self.codes, dates=self.dates)
-        return coded if self.weights is None else self.weights.given_to(coded)
+        weights = self.weights if coded.weights is None else coded.weights
+        return coded if weights is None else weights.given_to(coded)
 
     def expecting(self, analysis: Any) -> Any:
         """The analysis with what public facts say of it, of groups of each; raises ValueError for little but noise."""

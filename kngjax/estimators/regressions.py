@@ -161,12 +161,14 @@ def logistic_regression(
 def poisson_regression(
     formula: Formula, response: Response, epsilon: Any, adjacency: str, domain: Any = None
 ) -> Analysis:
-    """Of a response of counts: the logarithm of their mean."""
+    """Of a response of counts: the logarithm of their mean; of rates the same, whose exposures are their weights."""
     refuse_levels(response, "Poisson regression")
     if response.ends is None:
         raise ValueError(_needs_bounds(response))
-    # No mean exceeds 1 more than the bound of the counts. Θ is not needed: it would cut the smaller means too.
-    loss = kng.CappedPoissonLoss(math.log1p(response.ends[1]))
+    # No mean exceeds the bound by more than 1 count for the largest exposure. Θ is not needed: it would cut the smaller
+    # means too.
+    most = 1.0 if response.exposure is None else response.exposure.bounds[1]
+    loss = kng.CappedPoissonLoss(math.log1p(response.ends[1] * most) - math.log(most))
     bounds = bounds_of(formula.design, response)
     made = kng.ObjectivePerturbation(loss, bounds, domain, epsilon, adjacency)
     parts = (Part("log rate", made),)

@@ -16,6 +16,9 @@ from kngjax.data import cells
 from kngjax.data.columns import Columns
 from kngjax.data.terms.base import is_number
 
+# Of an exposure: below a rate of e^-12 the loss goes on by its tangent, one event in 1,600 records of so much.
+_LARGEST_EXPOSURE = 100.0
+
 
 class AbstractResponse(abc.ABC):
     """What an analysis takes of each record. Public."""
@@ -34,6 +37,11 @@ class AbstractResponse(abc.ABC):
     @abc.abstractmethod
     def ranges(self) -> dict[str, tuple[float, float]]:
         """The public bounds, in own units and by name, that columns of numbers are clipped to."""
+
+    @property
+    def told(self) -> tuple[str, ...]:
+        """What certificates say of how it is made of cells, beside bounds and policies."""
+        return ()
 
     @abc.abstractmethod
     def check(self, table: Any) -> None:
@@ -63,6 +71,62 @@ def check_column(table: nw.DataFrame | Columns, column: str, what: str) -> None:
 
 
 @dataclass(frozen=True)
+class Exposure:
+    """A column by which counts are divided, record by record, as years under observation. Public.
+
+    **Arguments:** `column`: its name. `bounds`: the least exposure, above 0, and the largest. `most_rate`: R, the
+    largest rate, counts for one unit of exposure; None for as many as all bounds allow. `missing`: what an exposure
+    counts as that is missing or no number, None to refuse such cells; 0 leaves the record out.
+
+    **Raises:** ValueError for bounds that reach 0, for exposures in units of which a record has more than a hundred,
+    and for an R that is not positive.
+    """
+
+    column: str
+    bounds: tuple[float, float]
+    most_rate: Any = None
+    missing: float | None = None
+
+    def __post_init__(self) -> None:
+        low, high = self.bounds
+        if low <= 0.0:
+            raise ValueError(
+                f"exposures are above 0: the bounds of {self.column!r} begin at {low:g}. Give the least exposure that "
+                f"a record counts with, like bounds={{{self.column!r}: (0.1, 2)}}; smaller ones are raised to it"
+            )
+        if high > _LARGEST_EXPOSURE:
+            unit = 10 ** math.ceil(math.log10(high))
+            raise ValueError(
+                f"the exposure {self.column!r} is up to {high:g}, in units so small that rates have no digits left: "
+                f"divide the column and its bounds by {unit:,}, as days become years, and read rates of that unit"
+            )
+        if self.most_rate is not None and not (is_number(self.most_rate) and 0.0 < self.most_rate < math.inf):
+            raise ValueError(
+                f"most_rate must be the largest rate, counts for one unit of {self.column!r}, like 15.0, not "
+                f"{self.most_rate!r}"
+            )
+
+    def ends(self, counts: tuple[float, float]) -> tuple[float, float]:
+        """The least and the largest rate of counts within these bounds; raises ValueError where there is no other.
+
+        No rate is more than the largest count over the least exposure.
+        """
+        least, most = counts[0] / self.bounds[1], counts[1] / self.bounds[0]
+        most = most if self.most_rate is None else min(most, float(self.most_rate))
+        if most <= least:
+            raise ValueError(f"most_rate = {most:g} is not above the least rate that the bounds allow, {least:g}")
+        return least, most
+
+    def rates(self, counts: np.ndarray, exposures: np.ndarray, ends: tuple[float, float]) -> np.ndarray:
+        """Counts over exposures, shape (n,), within their bounds; NaN where counts are. Private.
+
+        Where an exposure is missing without a policy, or the record is left out, its weight says so, whatever the rate.
+        """
+        clipped = np.clip(exposures, *self.bounds)
+        return np.clip(counts / np.where(np.isnan(clipped), self.missing or self.bounds[0], clipped), *ends)
+
+
+@dataclass(frozen=True)
 class Response(AbstractResponse):
     """A column of numbers, clipped to its bounds, or of two levels, which count as 0 and 1. Public.
 
@@ -70,7 +134,8 @@ class Response(AbstractResponse):
     number, before any transformation. `levels`: two, in place of bounds, of which the second one counts as 1.
     `missing`: the number (or level) in place of a cell that is none, before any transformation; "drop", under
     add_remove; or None to refuse such cells. `dither`: the unit that numbers were rounded to, before any
-    transformation, or None: quantiles get noise of this width on each, by `kngjax.data.dither`.
+    transformation, or None: quantiles get noise of this width on each, by `kngjax.data.dither`. `exposure`: by which
+    counts are divided, or None.
 
     **Raises:** ValueError for what of these does not fit together.
     """
@@ -81,8 +146,11 @@ class Response(AbstractResponse):
     levels: tuple[Any, ...] | None = None
     missing: str | float | int | bool | None = None
     dither: float | int | None = None
+    exposure: Exposure | None = None
 
     def __post_init__(self) -> None:
+        if self.exposure is not None:
+            self._check_exposure(self.exposure)
         if self.dither is not None:
             self._check_dither(self.dither)
         if self.levels is not None:
@@ -98,6 +166,17 @@ class Response(AbstractResponse):
             lower, upper = self.bounds
             if not lower <= self.missing <= upper:
                 raise ValueError(f"missing: {self.missing!r} lies outside of the bounds [{lower!r}, {upper!r}]")
+
+    def _check_exposure(self, exposure: Exposure) -> None:
+        if self.levels is not None or self.transform is not None or self.bounds is None:
+            raise ValueError(
+                f"an exposure is of counts with public bounds, bounds={{{self.column!r}: (0, 30)}}, and of their "
+                "column as it is, without log()"
+            )
+        if self.bounds[0] < 0:
+            raise ValueError(f"counts are at least 0: the bounds of {self.column!r} begin at {self.bounds[0]:g}")
+        if exposure.column == self.column:
+            raise ValueError(f"the column {self.column!r} is the response and its exposure")
 
     def _check_dither(self, dither: Any) -> None:
         if not is_number(dither) or not 0.0 < dither < math.inf:
@@ -119,11 +198,13 @@ class Response(AbstractResponse):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        return (self.column,)
+        return (self.column,) if self.exposure is None else (self.column, self.exposure.column)
 
     @property
     def name(self) -> str:
-        """What is regressed: "wage" or "log wage"."""
+        """What is regressed: "wage", "log wage" or "visits per years"."""
+        if self.exposure is not None:
+            return f"{self.column} per {self.exposure.column}"
         return f"{self.transform} {self.column}" if self.transform else self.column
 
     @property
@@ -134,6 +215,8 @@ class Response(AbstractResponse):
         if self.bounds is None:
             return None
         lower, upper = (float(end) for end in self.bounds)
+        if self.exposure is not None:
+            return self.exposure.ends((lower, upper))
         return (math.log(lower), math.log(upper)) if self.transform == "log" else (lower, upper)
 
     @property
@@ -150,12 +233,32 @@ class Response(AbstractResponse):
 
     @property
     def ranges(self) -> dict[str, tuple[float, float]]:
-        """Its public bounds in own units, by its name, if it has some."""
-        return {} if self.bounds is None else {self.column: (float(self.bounds[0]), float(self.bounds[1]))}
+        """Its public bounds in own units, by its name, if it has some, and those of its exposure."""
+        found = {} if self.bounds is None else {self.column: (float(self.bounds[0]), float(self.bounds[1]))}
+        return found if self.exposure is None else found | {self.exposure.column: self.exposure.bounds}
+
+    @property
+    def told(self) -> tuple[str, ...]:
+        if self.exposure is None or self.ends is None:
+            return ()
+        column, exposure, most = self.column, self.exposure.column, self.ends[1]
+        in_place = "" if self.missing is None else f", where a missing {column} counts as {self.missing!r} before that"
+        return (
+            f"each response is a record's own rate, {column} / {exposure}, both clipped to their bounds, and clipped "
+            f"to at most {most:g}; its weight is its {exposure}{in_place}",
+        )
 
     @property
     def substitute(self) -> float | str | None:
-        """What a missing response counts as after the transformation; "drop"; or None where there is no policy."""
+        """What a missing response counts as after the transformation; "drop"; or None where there is no policy.
+
+        None of rates too, of which each has its own exposure: `told` says what a missing count counts as.
+        """
+        return self._in_place if self.exposure is None or self.missing == "drop" else None
+
+    @property
+    def _in_place(self) -> float | str | None:
+        """As `substitute`, of rates what a missing count counts as."""
         if self.missing in (None, "drop"):
             return self.missing
         if self.levels is not None:
@@ -165,12 +268,17 @@ class Response(AbstractResponse):
 
     def check(self, table: nw.DataFrame | Columns) -> None:
         check_column(table, self.column, "the response")
+        if self.exposure is not None:
+            check_column(table, self.exposure.column, "the exposure")
 
     def of_table(self, table: nw.DataFrame | Columns) -> np.ndarray:
-        return self.of(table[self.column])
+        made, ends = self.of(table[self.column]), self.ends
+        if self.exposure is None or ends is None:
+            return made
+        return self.exposure.rates(made, cells.numbers(table[self.exposure.column]), ends)
 
     def of(self, cells_of_it: Any) -> np.ndarray:
-        """The transformed response, shape (n,), NaN where records are to be dropped. Private.
+        """The transformed response, shape (n,), NaN where records are to be dropped; of rates the counts. Private.
 
         **Arguments:** `cells_of_it`: its cells, private, shape (n,). Raises ValueError for missing cells without a
         policy; the message tells no value.
@@ -186,13 +294,13 @@ class Response(AbstractResponse):
         if self.transform == "log" and ends is not None:
             # NumPy may round the logarithm of an end to another side.
             y = np.clip(np.log(y), *ends)
-        if self.substitute == "drop":
+        if self._in_place == "drop":
             return y
         absent = np.isnan(y)
-        if self.substitute is None and absent.any():
+        if self._in_place is None and absent.any():
             raise ValueError(
                 f"the response, column {self.column!r}, has cells that are missing, infinite or no number, or no "
                 "declared level: give a public value in their place, missing = ..."
             )
-        y[absent] = self.substitute
+        y[absent] = self._in_place
         return y

@@ -12,7 +12,7 @@ from kngjax.core.html import html_table
 from kngjax.estimators.carrying_out import Released
 from kngjax.estimators.expectations import Expectations
 from kngjax.estimators.public_json import with_tuples
-from kngjax.estimators.responses import Response
+from kngjax.estimators.responses import Exposure, Response
 from kngjax.releases import totals
 from kngjax.releases.debits import owed
 
@@ -257,7 +257,10 @@ def _shortly(value: float) -> str:
 
 def response_from(written: dict[str, Any]) -> Response:
     """A response from its fields in JSON."""
-    return Response(**with_tuples(written))
+    fields = with_tuples(written)
+    if (exposure := fields.get("exposure")) is not None:
+        fields["exposure"] = Exposure(**with_tuples(exposure))
+    return Response(**fields)
 
 
 def releases_from(written: list[dict[str, Any]]) -> tuple[Any, ...]:

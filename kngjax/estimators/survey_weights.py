@@ -29,20 +29,22 @@ class SurveyWeights:
     missing: float | None = None
 
     @classmethod
-    def of(cls, column: Any, bounds: Any, missing: Any) -> "SurveyWeights | None":
+    def of(cls, column: Any, bounds: Any, missing: Any, what: str = "weights") -> "SurveyWeights | None":
         """Those of a study; None where it names no column of weights. "drop" leaves a record out by the weight 0.
 
-        Raises TypeError or ValueError for a column without bounds or with negative ones.
+        **Arguments:** `what`: the argument that names the column. Raises TypeError or ValueError for a column without
+        bounds or with negative ones.
         """
         if column is None:
             return None
         if not isinstance(column, str):
-            raise TypeError(f"weights must be the name of a column of the table, not a {type(column).__name__}")
+            raise TypeError(f"{what} must be the name of a column of the table, not a {type(column).__name__}")
         if column not in bounds:
-            raise ValueError(f"the weights need public bounds, bounds={{{column!r}: (0, 10)}}")
+            example = "(0, 10)" if what == "weights" else "(0.1, 10)"
+            raise ValueError(f"{what}={column!r} needs public bounds, bounds={{{column!r}: {example}}}")
         low, high = (float(end) for end in bounds[column])
         if low < 0.0:
-            raise ValueError(f"weights are at least 0: the bounds of {column!r} begin at {low:g}")
+            raise ValueError(f"{what} must be at least 0: the bounds of {column!r} begin at {low:g}")
         policy = missing if isinstance(missing, str) else (missing or {}).get(column)
         number = 0.0 if policy == "drop" else policy
         if number is not None and not (isinstance(number, int | float) and (number == 0.0 or low <= number <= high)):
@@ -81,7 +83,7 @@ class SurveyWeights:
             made = dataclasses.replace(made, response=columns, names_of_values=names_of_sums(columns, "weights"))
         single = tuple(one for part in analysis.parts for one in _one_by_one(part))
         parts = tuple(Part(part.label, self._weighted(made, part.mechanism)) for part in single)
-        unweighted = dataclasses.replace(analysis, parts=single)
+        unweighted = dataclasses.replace(analysis, parts=single, weights=None)
         return dataclasses.replace(made, parts=parts, weights=self, unweighted=unweighted)
 
     def _weighted(self, analysis: Analysis, mechanism: Any) -> Any:

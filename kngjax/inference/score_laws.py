@@ -49,6 +49,8 @@ class Responses:
         Or, of a regression on `rows`, a function of these to the law of the residual given each. Raises ValueError
         where nothing is said and the responses have no bounds to say it.
         """
+        if isinstance(residual, Responses):
+            return residual
         usual = loss.usual_responses(bounds, _NUMBER) if isinstance(loss, AbstractPredictorLoss) else None
         if residual is None and usual is not None:
             return cls(usual, None, f"a response with mean {np.mean(usual):.3g} wherever the features lie")
@@ -69,6 +71,12 @@ class Responses:
                 )
             return cls._of_rows(residual, rows)
         return cls._given(residual)
+
+    @classmethod
+    def of_rates(cls, most: float, exposure: float) -> "Responses":
+        """Rates of mean a tenth of the largest, as counts of records that all have this exposure have them."""
+        rates = np.random.default_rng(0).poisson(0.1 * most * exposure, _NUMBER) / exposure
+        return cls(np.sort(rates), None, f"a rate of {np.mean(rates):.3g} wherever the features lie")
 
     @classmethod
     def normal(cls, scale: float, words: str) -> "Responses":

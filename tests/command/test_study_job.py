@@ -56,6 +56,27 @@ def test_bounds_of_a_file_may_be_dates(tmp_path):
     assert records[1][200:].tolist() == [18628.0, 18628.0]
 
 
+def test_an_exposure_and_a_formula_without_an_intercept_are_said_in_the_file(tmp_path):
+    (tmp_path / "calls.csv").write_text("calls,years,age\n3,1.5,40\n0,0.1,30\n")
+    text = (
+        '[data]\npath = "calls.csv"\n[study]\nadjacency = "replace"\n[study.bounds]\n'
+        'calls = [0, 20]\nyears = [0.5, 2]\nage = [20, 60]\n[[analyses]]\nmethod = "poisson_regression"\n'
+        'formula = "calls ~ 0 + age"\nexposure = "years"\nmost_rate = 12.5\nepsilon = 2\n'
+    )
+    (tmp_path / "calls.toml").write_text(text)
+    config = configuration.read(tmp_path / "calls.toml")
+    assert config.public["analyses"][0]["most_rate"] == 12.5
+    [step] = job.planned(config, 2).steps
+    assert step.part.mechanism.bounds.weight == 2.0
+    assert not step.part.mechanism.bounds.intercept
+    columns, rates, weights = step.analysis.records(job.load(config))
+    assert columns.ravel().tolist() == pytest.approx([40 / 60, 0.5])
+    assert (rates.tolist(), weights.tolist()) == ([2.0, 0.0], [1.5, 0.5])
+    (tmp_path / "calls.toml").write_text(text.replace("exposure", "offset"))
+    with pytest.raises(ValueError, match="unknown key 'offset'"):
+        configuration.read(tmp_path / "calls.toml")
+
+
 @pytest.fixture
 def previews():
     """Says that a test plans with previews."""

@@ -1,5 +1,7 @@
 """Studies of records with weights: what they estimate, what they say of it, and what they refuse."""
 
+import itertools
+
 import jax
 import numpy as np
 import pandas as pd
@@ -275,28 +277,162 @@ def test_columns_that_are_no_weights_are_refused_before_the_debit(tmp_path):
     assert ledger.verify().spent is None
 
 
-def test_an_exposure_is_a_weight_of_rates():
-    """The advice of the refusal, followed: the minimum is that of counts with the exposure as an offset."""
+def exposed_people(count=COUNT):
+    """Calls of people who were watched for half a year to two years, some for less or more than the bounds say."""
     generator = np.random.default_rng(3)
-    frame = pd.DataFrame({"age": generator.uniform(20, 60, COUNT), "years": generator.uniform(0.5, 2.0, COUNT)})
-    frame["calls"] = generator.poisson(frame["years"] * np.exp(0.02 * frame["age"] - 1.0))
-    bounds = {"age": (20, 60), "years": (0.5, 2), "calls": (0, 20)}
-    counted = kng.Study(frame, bounds=bounds, adjacency="replace")
-    for given in ({"exposure": "years"}, {"offset": "years"}):
-        for asked in (counted, counted.plan(), counted.preview()):
-            with pytest.raises(
-                TypeError, match=r"poisson_regression has no argument .* weights='name of the exposure'"
-            ):
-                asked.poisson_regression("calls ~ age", epsilon=1, **given)
-        with pytest.raises(TypeError, match=r"poisson_regression has no argument .* it is the same loss"):
-            kng.poisson_regression("calls ~ age", frame, epsilon=1, bounds=bounds, adjacency="replace", **given)
-    years, calls = frame["years"].to_numpy(), frame["calls"].to_numpy()
-    design = np.column_stack([np.ones(COUNT), kng.terms.Polynomial("age", 20, 60).columns_of(frame["age"])])
-    theta = np.zeros(2)
-    for _ in range(20):
-        # Newton's steps for counts with the offset log e.
-        mean = np.exp(design @ theta + np.log(years))
-        theta += np.linalg.solve((design * mean[:, None]).T @ design, design.T @ (calls - mean))
-    scores = np.asarray(jax.vmap(kng.PoissonLoss().record_score)(design @ theta, calls / years))
-    # Of some thousands at coefficients that are off by 1.
-    np.testing.assert_allclose(design.T @ (years * scores), 0.0, atol=0.05)
+    frame = pd.DataFrame({"age": generator.uniform(20, 60, count), "years": generator.uniform(0.4, 2.2, count)})
+    return frame.assign(calls=generator.poisson(frame["years"] * np.exp(0.02 * frame["age"] - 1.0)).astype(float))
+
+
+EXPOSED = exposed_people()
+EXPOSED_BOUNDS = {"age": (20, 60), "years": (0.5, 2), "calls": (0, 20)}
+
+
+def exposed(frame=EXPOSED, **changed):
+    return kng.Study(frame, **({"bounds": EXPOSED_BOUNDS, "adjacency": "replace"} | changed))
+
+
+def of_offsets(columns, counts, exposures):
+    """The coefficients of counts with the offset log e, by Newton's steps."""
+    theta = np.zeros(columns.shape[1])
+    for _ in range(30):
+        mean = np.exp(columns @ theta) * exposures
+        theta += np.linalg.solve((columns.T * mean) @ columns, columns.T @ (counts - mean))
+    return theta
+
+
+@pytest.mark.parametrize(("right", "most_rate"), [("age", 15.0), ("age", None), ("0 + age", 40.0)])
+def test_rates_by_an_exposure_are_those_of_counts_with_an_offset(right, most_rate):
+    """R left out is 20 calls in half a year; a larger one is never needed."""
+    fit = exposed().poisson_regression(f"calls ~ {right}", epsilon=80, exposure="years", most_rate=most_rate)
+    years = EXPOSED["years"].clip(0.5, 2.0).to_numpy()
+    rates = np.minimum(EXPOSED["calls"] / years, most_rate or 40.0)
+    columns = EXPOSED[["age"]].to_numpy() / 60.0
+    columns = columns if right.startswith("0") else np.column_stack([np.ones(COUNT), columns])
+    truth = of_offsets(columns, rates * years, years)
+    at = np.array([20.0, 60.0])
+    basis = at[:, None] / 60.0 if right.startswith("0") else np.column_stack([np.ones(2), at / 60.0])
+    np.testing.assert_allclose(fit.predict({"age": at}), np.exp(basis @ truth), rtol=0.02)
+    mechanism = fit.certificate.mechanism
+    assert mechanism["bounds"]["weight"] == 2.0
+    assert (mechanism["bounds"]["y_lower"], mechanism["bounds"]["y_upper"]) == (0.0, most_rate or 40.0)
+    # One call more than the largest rate allows of the longest exposure.
+    assert mechanism["loss"]["limit"] == pytest.approx(np.log((most_rate or 40.0) + 0.5))
+    told = (
+        f"a record's own rate, calls / years, both clipped to their bounds, and clipped to at most {most_rate or 40:g}"
+    )
+    assert told in fit.certificate.explain()
+    assert "calls in [0, 20], years in [0.5, 2]" in str(fit.summary())
+    again = kng.RegressionResults.from_json(fit.to_json())
+    assert again.response == fit.response
+    assert again.predict({"age": at}).equals(fit.predict({"age": at}))
+
+
+def test_a_tighter_rate_and_a_tighter_exposure_cost_less():
+    """What previews say of it: standard errors are those of so many events, whatever the units of the exposure are."""
+    ask = {"formula": "calls ~ age", "epsilon": 5, "exposure": "years"}
+    tight = exposed().preview().poisson_regression(**ask, most_rate=10)
+    assert np.all(tight.noise.values < exposed().preview().poisson_regression(**ask).noise.values)
+    quarters = exposed(bounds=EXPOSED_BOUNDS | {"years": (2, 8)}).preview().poisson_regression(**ask, most_rate=2.5)
+    for name in ("noise", "standard_error"):
+        own = [getattr(one, name).loc["age"].item() for one in (tight, quarters)]
+        assert own[0] == pytest.approx(own[1], rel=0.02)
+
+
+@pytest.mark.parametrize("most_rate", [None, 12.0])
+def test_no_exchange_of_cells_at_the_ends_exceeds_the_stated_sensitivity(most_rate):
+    """All pairs of records of extreme, missing and senseless cells, at predictors from far below to beyond the cap."""
+    cells = {"calls": (0.0, 20.0, 1e9, -3.0, np.nan), "years": (0.0, 0.5, 2.0, 1e9, -1.0, np.nan), "age": (20.0, 60.0)}
+    frame = pd.DataFrame(list(itertools.product(*cells.values())), columns=list(cells))
+    asked = exposed(frame, missing={"calls": 20, "years": 0.5})
+    analysis = asked.plan().poisson_regression("calls ~ age", epsilon=1, exposure="years", most_rate=most_rate)
+    [part] = analysis.parts
+    columns, rates, weights = analysis.records(frame)
+    assert np.all((weights >= 0.5) & (weights <= 2.0) & (rates >= 0.0) & (rates <= (most_rate or 40.0)))
+    # A record by itself: alone it becomes what it becomes among the others.
+    for row in (0, 17, 59):
+        for whole, alone in zip((columns, rates, weights), analysis.records(frame[row : row + 1]), strict=True):
+            assert alone.tobytes() == whole[row : row + 1].tobytes()
+    x = np.column_stack([np.ones(len(columns)), columns])
+    worst = 0.0
+    for theta in itertools.product((-60.0, 0.0, 2.0, 500.0), repeat=2):
+        scores = jax.vmap(part.mechanism.loss.record_score)(x @ np.array(theta), rates)
+        gradients = x * (weights * np.asarray(scores))[:, None]
+        changes = (gradients[:, None] - gradients[None]).reshape(-1, 2)
+        worst = max(worst, float(np.max(jax.vmap(part.mechanism.score_norm(2))(changes))))
+    stated = float(part.mechanism.sensitivity_value(2))
+    assert 0.99 * stated < worst <= stated * (1.0 + 1e-6)
+
+
+def test_missing_exposures_and_counts_count_as_the_policy_says():
+    gaps = EXPOSED.assign(years=EXPOSED["years"].where(np.arange(COUNT) % 5 > 0), age=40.0)
+    gaps["calls"] = gaps["calls"].where(np.arange(COUNT) % 5 != 1)
+    kept = {"epsilon": 80, "exposure": "years", "most_rate": 20.0}
+    for missing, years, calls in (({"years": 1.0, "calls": 3}, 1.0, 3.0), ({"years": "drop", "calls": 0}, 0.0, 0.0)):
+        fit = exposed(gaps.assign(b="n"), missing=missing, levels={"b": ("n", "y")}).poisson_regression(
+            "calls ~ b", **kept
+        )
+        weights = gaps["years"].clip(0.5, 2.0).fillna(years)
+        counts = gaps["calls"].fillna(calls).where(weights > 0.0, 0.0)
+        assert fit.predict({"b": "n"})[0] == pytest.approx(counts.sum() / weights.sum(), rel=0.02)
+        assert f"a missing calls counts as {missing['calls']}" in fit.certificate.explain()
+    with pytest.raises(kng.ReleaseFailed):
+        exposed(gaps, missing={"calls": 0}).poisson_regression("calls ~ age", **kept)
+
+
+@pytest.mark.parametrize(
+    ("given", "facts", "error", "words"),
+    [
+        ({"exposure": "years"}, {"weights": "age"}, ValueError, "records have one weight each"),
+        ({"exposure": "years", "intervals": True}, {}, ValueError, "rates with an exposure have no intervals"),
+        ({"most_rate": 3.0}, {}, ValueError, "name the column of the exposure"),
+        ({"exposure": "days"}, {}, ValueError, r"bounds=\{'days': \(0.1, 10\)\}"),
+        ({"exposure": 2.0}, {}, TypeError, "exposure must be the name of a column"),
+        (
+            {"exposure": "calls"},
+            {"bounds": EXPOSED_BOUNDS | {"calls": (1, 20)}},
+            ValueError,
+            "response and its exposure",
+        ),
+        ({"exposure": "years", "most_rate": -1.0}, {}, ValueError, "most_rate must be the largest rate"),
+        ({"exposure": "years", "most_rate": True}, {}, ValueError, "most_rate must be the largest rate"),
+        ({"exposure": "years"}, {"bounds": EXPOSED_BOUNDS | {"years": (0, 2)}}, ValueError, "exposures are above 0"),
+        (
+            {"exposure": "years"},
+            {"bounds": EXPOSED_BOUNDS | {"years": (30, 730)}},
+            ValueError,
+            "divide the column and its bounds by 1,000",
+        ),
+        (
+            {"exposure": "years", "most_rate": 0.5},
+            {"bounds": EXPOSED_BOUNDS | {"calls": (2, 20)}},
+            ValueError,
+            "not above the least rate that the bounds allow, 1",
+        ),
+        ({"offset": "years"}, {}, TypeError, "poisson_regression has no argument 'offset': name the column"),
+    ],
+)
+def test_what_is_no_exposure_is_refused_before_the_debit(given, facts, error, words):
+    for asked in (exposed(**facts), exposed(**facts).plan(), exposed(**facts).preview()):
+        with pytest.raises(error, match=words):
+            asked.poisson_regression("calls ~ age", epsilon=1, **given)
+    with pytest.raises(error, match=words):
+        kng.poisson_regression(
+            "calls ~ age", EXPOSED, epsilon=1, **{"bounds": EXPOSED_BOUNDS, "adjacency": "replace"} | facts | given
+        )
+
+
+def test_an_exposure_is_of_counts_as_they_are():
+    bounds = EXPOSED_BOUNDS | {"calls": (1, 20)}
+    with pytest.raises(ValueError, match=r"without log\(\)"):
+        exposed(bounds=bounds).poisson_regression("log(calls) ~ age", epsilon=1, exposure="years")
+    with pytest.raises(ValueError, match="counts are at least 0"):
+        exposed(bounds=bounds | {"calls": (-1, 20)}).poisson_regression("calls ~ age", epsilon=1, exposure="years")
+
+
+def test_groups_take_exposures():
+    frame = EXPOSED.assign(sex=np.where(np.arange(COUNT) % 2, "f", "m"))
+    grouped = exposed(frame, levels={"sex": ("f", "m")}).plan().by("sex")
+    made = grouped.poisson_regression("calls ~ age", epsilon=4, exposure="years", most_rate=10)
+    assert all(part.mechanism.bounds.weight == 2.0 for one in made.analyses for part in one.parts)
+    assert "calls / years" in " ".join(made.told)
