@@ -136,11 +136,9 @@ def explain(names: Collection[str], columns: Collection[str]) -> tuple[str, ...]
 def numbers(column: Any) -> Float[np.ndarray, " records"]:
     """The days of each cell, shape (n,), NaN where it is no date. **Arguments:** `column`: private."""
     series = _series(column)
-    if not isinstance(series, nw.Series) and getattr(getattr(series, "dtype", None), "kind", "") == "M":
-        return _of_numpy(series)
-    if not isinstance(series, nw.Series) or series.dtype not in _TYPES:
+    if not _is_of_dates(series):
         return np.array([days(cell) for cell in cells._values(series)], dtype=np.float64)
-    return _of_series(series)
+    return _of_series(series) if isinstance(series, nw.Series) else _of_numpy(series)
 
 
 def _series(column: Any) -> Any:
@@ -148,9 +146,14 @@ def _series(column: Any) -> Any:
 
 
 def _holds_dates(column: Any) -> bool:
-    series = _series(column)
-    is_of_dates = isinstance(series, nw.Series) and series.dtype in _TYPES
-    return is_of_dates or getattr(getattr(column, "dtype", None), "kind", "") == "M" or holds(column) is Holds.CELLS
+    return _is_of_dates(_series(column)) or holds(column) is Holds.CELLS
+
+
+def _is_of_dates(series: Any) -> bool:
+    """Whether a column's type is one of dates, also with a zone whose name narwhals does not know."""
+    native = nw.to_native(series, pass_through=True)
+    is_known = isinstance(series, nw.Series) and series.dtype in _TYPES
+    return is_known or getattr(getattr(native, "dtype", None), "kind", "") == "M"
 
 
 def _of_series(column: nw.Series) -> Float[np.ndarray, " records"]:

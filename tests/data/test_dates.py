@@ -115,6 +115,8 @@ OF_TIMES = {
     "pandas us": lambda cells: pd.Series(np.array(cells, "datetime64[us]")),
     "pandas ns": lambda cells: pd.Series(np.array(cells, "datetime64[ns]")),
     "pandas zone": lambda cells: pd.Series(np.array(cells, "datetime64[us]")).dt.tz_localize(UTC).dt.tz_convert(EAST),
+    "pandas zone of two words": lambda cells: OF_TIMES["pandas zone"](cells).dt.tz_convert("America/New_York"),
+    "pandas zone with a number": lambda cells: OF_TIMES["pandas zone"](cells).dt.tz_convert("Etc/GMT+5"),
     "pandas arrow": lambda cells: pd.Series(cells, dtype=pd.ArrowDtype(pa.timestamp("us"))),
     "polars": pl.Series,
     "polars ns": lambda cells: pl.Series(cells, dtype=pl.Datetime("ns")),
