@@ -3,6 +3,7 @@
 import warnings
 from typing import Any
 
+import numpy as np
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils.metaestimators import available_if
@@ -61,8 +62,8 @@ class PublicPipeline(Pipeline):
                 # One that was fitted to records elsewhere is forgotten.
                 fitted = in_this_process(clone(step), name)
                 self.steps[place] = name, fitted
-                with warnings.catch_warnings():
-                    # Of the made-up rows, whose text is no category.
+                with warnings.catch_warnings(), np.errstate(all="ignore"):
+                    # Of the made-up rows, whose text is no category and whose numbers are zero.
                     warnings.filterwarnings("ignore", "Found unknown categories", UserWarning)
                     made = dense(fitted.fit(made).transform(made))
         return last._admit(X, y, is_paid, through=(made, self._transformed))

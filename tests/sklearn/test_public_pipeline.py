@@ -1,5 +1,7 @@
 """Pipelines: steps that learn are refused, those that do not see no record before the fit is paid."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -213,6 +215,12 @@ def test_lists_show_no_types_and_are_refused():
         PublicPipeline([("log", FunctionTransformer(np.log1p)), ("last", linear())]).fit([[1.0, 30.0]] * 9, [1.0] * 9)
     with pytest.raises(ValueError, match="X is a list"):
         with_public_types([[1.0, 30.0]] * 9)
+
+
+def test_made_up_rows_warn_of_nothing():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        pipeline(FunctionTransformer(np.log), bounds=(0, 9))._admit(FRAME[["age"]], Y)
 
 
 def test_steps_of_a_pipeline_are_given_floats():
