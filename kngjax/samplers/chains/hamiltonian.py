@@ -81,7 +81,7 @@ class NUTS(_AbstractHamiltonian):
 
     Right for smooth losses, and for the kinks of the gradient norm at the price of small steps. Refused on
     piecewise-constant densities. Judge it by R-hat and effective sample size: at large n from a poor start it can be
-    wrong with no divergence at all, which is why it starts in the interior near the minimiser.
+    wrong with no divergence at all, which is why starts lie where the density, twice as wide, has its mass.
 
     **Arguments:**
 

@@ -88,6 +88,10 @@ def test_candidates_weigh_the_same_with_and_without_the_active_rows():
     base = np.log(0.2) + float(target.domain.log_density(centre))
     np.testing.assert_allclose(beyond[np.isfinite(beyond)], (from_base - base)[np.isfinite(beyond)], rtol=1e-9)
     assert 10 < np.sum(~inside) < 100
+    # A start there has the weight that it has without the active rows, or a chain would never leave it.
+    far, law = fast.theta[~inside][0], plain.proposal(target, centre)
+    there = gathered.weigh_start(target, gathered.proposal(target, centre), far).log_weight
+    np.testing.assert_allclose(there, plain.weigh(target, law, far).log_weight, rtol=1e-9)
 
 
 def test_a_certificate_tells_nothing_of_the_rows():
