@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float, PRNGKeyArray
+from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from kngjax.core.arrays import Vector
 from kngjax.data.records import Records, WeightedRecords
@@ -20,10 +20,10 @@ from kngjax.samplers.target import Target
 
 # Starts are so many times as wide as the law: chains that disagree can then be told from chains that agree.
 INFLATION = 2.0
-# Of the points among which a start is chosen: of each of both laws, for one start, and for each of more.
-_CANDIDATES, _CANDIDATES_EACH = 32, 4
-# Records times candidates whose densities a chain computes together.
-_TOGETHER = 2**13
+# Of the points among which a start is chosen: so many of each of both laws.
+_CANDIDATES = 32
+# Of how many candidates a chain computes densities together: at most so many, of so many records in all.
+_TOGETHER, _RECORDS_TOGETHER = 16, 2**13
 
 
 def sound_hessian(target: Target, centre: Vector) -> Float[Array, "dimension dimension"]:
@@ -77,9 +77,22 @@ def limit_law_draws(
     no two points coincide: an ensemble on a face of Θ could never leave it. Where Θ is the support of a base measure,
     or the point is not a number, a draw from the base measure stands in for it.
     """
-    noise_key, share_key, base_key = jax.random.split(key, 3)
-    hessian = sound_hessian(target, centre)
-    shape = (num_draws, target.dimension)
+    base_key, own_key = jax.random.split(key)
+    anywhere = target.domain.draw(base_key, (num_draws,), target.dimension)
+    return _scattered(target, centre, sound_hessian(target, centre), own_key, anywhere, INFLATION)[0]
+
+
+def _scattered(
+    target: Target,
+    centre: Vector,
+    hessian: Array,
+    key: PRNGKeyArray,
+    anywhere: Float[Array, "draws dimension"],
+    scale: float,
+) -> tuple[Float[Array, "draws dimension"], Bool[Array, " draws"]]:
+    """`limit_law_draws` of any width with these draws from the base measure, and where none of them stands in."""
+    noise_key, share_key = jax.random.split(key)
+    shape = anywhere.shape
     if target.norm is None:
         factor = jnp.linalg.cholesky(hessian)
         noise = jax.random.normal(noise_key, shape) / jnp.sqrt(target.rate)
@@ -87,53 +100,61 @@ def limit_law_draws(
     else:
         noise = k_norm_noise(target.norm_at(centre), noise_key, target.rate, shape[:1], target.dimension)
         steps = jnp.linalg.solve(hessian, noise.T).T
-    points = jnp.broadcast_to(jnp.asarray(centre), shape) + INFLATION * steps
+    points = jnp.broadcast_to(jnp.asarray(centre), shape) + scale * steps
     known = jnp.all(jnp.isfinite(points), axis=1)
     inside = known & jax.vmap(target.domain.contains)(points)
-    anywhere = target.domain.draw(base_key, shape[:1], target.dimension)
     if target.domain.is_uniform:
         interior = target.domain.interior_point(target.dimension)
         rays = points - jnp.broadcast_to(interior, shape)
         reach = jax.vmap(lambda ray: target.domain.chord(interior, ray)[1])(rays)
         share = jax.random.uniform(share_key, shape[:1]) ** (1.0 / target.dimension) * reach
-        instead = jnp.where(known[:, None], jnp.broadcast_to(interior, shape) + share[:, None] * rays, anywhere)
-    else:
-        instead = anywhere
-    return jnp.where(inside[:, None], points, instead)
+        points = jnp.where(inside[:, None], points, jnp.broadcast_to(interior, shape) + share[:, None] * rays)
+        inside = known
+    return jnp.where(inside[:, None], points, anywhere), inside
 
 
 def starts(target: Target, centre: Vector, key: PRNGKeyArray, num_points: int) -> Float[Array, "points dimension"]:
-    """Points of Θ where chains start: draws, about, from the density that is twice as wide as the mechanism's.
+    """Points of Θ where a chain starts: at a draw, about, from the density that is twice as wide as the mechanism's.
 
-    That density is f at c/`INFLATION` for KNG, and at c/`INFLATION`² for the exponential mechanism. Points are chosen
-    without replacement, with chances proportional to this density over that of the candidates (Rubin 1988), of which
-    half come from the limit law about the centre, as wide, and half from the base measure. So chains disagree at first
-    whatever f is, and where it has several modes that candidates reach, they begin in several. Private, and no law of
-    what a chain ends with depends on it.
+    That density is f at c/`INFLATION` for KNG, and at c/`INFLATION`² for the exponential mechanism. The draw is chosen
+    with chances proportional to this density over that of the candidates (Rubin 1988), of which half come from the
+    limit law about the centre, as wide, and half from the base measure; of these f itself decides, or where Θ is much
+    larger than the law they would begin where nothing of f is. So chains disagree at first whatever f is, and
+    where it has several modes that candidates reach, they begin in several. Where a chain moves several points they
+    scatter about its draw by the limit law itself: wider ensembles take steps that are too long. Private; the law that
+    a chain tends to does not depend on it.
 
     **Arguments:** `centre`: an estimate of θ, shape (d,). `num_points`: of one chain.
     """
-    near_key, base_key, choice_key = jax.random.split(key, 3)
-    number, dimension = max(_CANDIDATES, _CANDIDATES_EACH * num_points), target.dimension
-    near = limit_law_draws(target, centre, near_key, number)
-    # First, so that where no density is a number these are taken.
-    points = jnp.concatenate([target.domain.draw(base_key, (number,), dimension), near])
-    law = limit_law(target, centre)
+    base_key, near_key, choice_key, each_base_key, each_key = jax.random.split(key, 5)
+    anywhere = target.domain.draw(base_key, (_CANDIDATES,), target.dimension)
+    hessian = sound_hessian(target, centre)
+    near, own = _scattered(target, centre, hessian, near_key, anywhere, INFLATION)
+    # Those from the base measure first, so that one is taken where no density is a number.
+    points, candidates = jnp.concatenate([anywhere, near]), jnp.concatenate([jnp.ones(_CANDIDATES, bool), own])
+    law = LimitLaw(jnp.asarray(centre), jnp.linalg.cholesky(hessian))
     of_near = target if target.norm is None else dataclasses.replace(target, norm=target.norm_at(centre))
     wider = target.rate / (INFLATION**2 if target.norm is None else INFLATION)
 
-    def log_weight(theta):
+    def parts(theta):
         log_base, log_near = target.domain.log_density(theta), law.log_density(of_near, INFLATION, theta)
         log_proposal = jnp.logaddexp(jnp.where(jnp.isnan(log_near), -jnp.inf, log_near), log_base)
-        weight = log_base - wider * target.score(theta) - log_proposal
-        return jnp.where(jnp.isfinite(weight), weight, -jnp.inf)
+        score = target.score(theta)
+        return jnp.where(jnp.isfinite(score), score, jnp.inf), log_base - log_proposal
 
     data = target.data
     num_records = data.rows.num_records if isinstance(data, Records | WeightedRecords) else 1
-    together = min(max(1, _TOGETHER // max(1, num_records)), 2 * number)
-    log_weights = jax.lax.map(log_weight, points, batch_size=together)
-    chances = log_weights + jax.random.gumbel(choice_key, log_weights.shape, log_weights.dtype)
-    return points[jax.lax.top_k(chances, num_points)[1]]
+    # A divisor of their number, so that no rest needs a program of its own.
+    together = math.gcd(_TOGETHER, 2 ** max(0, (_RECORDS_TOGETHER // max(1, num_records)).bit_length() - 1))
+    scores, log_ratios = jax.lax.map(parts, points, batch_size=together)
+    rates = jnp.concatenate([jnp.full(_CANDIDATES, target.rate), jnp.full(_CANDIDATES, wider)])
+    log_weights = log_ratios - rates * (scores - jnp.min(scores))
+    log_weights = jnp.where(candidates & jnp.isfinite(log_weights), log_weights, -jnp.inf)
+    theta = points[jnp.argmax(log_weights + jax.random.gumbel(choice_key, log_weights.shape, log_weights.dtype))]
+    if num_points == 1:
+        return theta[None]
+    anywhere = target.domain.draw(each_base_key, (num_points,), target.dimension)
+    return _scattered(target, theta, hessian, each_key, anywhere, 1.0)[0]
 
 
 def limit_law_scales(target: Target, centre: Vector) -> Float[Array, " dimension"]:

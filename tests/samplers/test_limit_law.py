@@ -61,7 +61,8 @@ def test_scales_shrink_with_n_and_respect_the_domain():
     assert np.all(np.asarray(limit_law_scales(built.target(data), np.zeros(2))) <= 4.5)
 
 
-WALK = kng.CoordinateWalk(num_warmup=50)
+# Without warm-up, so that one program makes all sweeps.
+WALK = kng.CoordinateWalk(num_warmup=0)
 
 
 def two_modes(generator):
@@ -73,6 +74,7 @@ def one_mode(generator):
     return kng.PseudoHuberLoss(0.5), generator.standard_normal(50)
 
 
+@pytest.mark.default_cases(1)
 @pytest.mark.parametrize(("records", "ends"), [(two_modes, (1.05, np.inf)), (one_mode, (0.99, 1.05))])
 def test_r_hat_of_a_short_run_sees_modes_that_chains_do_not_go_between(records, ends):
     """Of all chains about one estimate it was 1.00 to 1.03, at a Kolmogorov distance of .6 and more."""
@@ -94,4 +96,4 @@ def test_starts_follow_the_law_that_is_twice_as_wide(loss, mechanism):
     centre, keys = nonprivate.minimiser(built.loss, data), jax.random.split(kng.research_key(3), 400)
     assert_follows(np.asarray(start(built.target(data), centre, keys)), law)
     anywhere = np.asarray(start(built.target(data), np.full(1, np.nan), keys))
-    assert np.all(np.asarray(jax.vmap(built.domain.contains)(anywhere)))
+    assert np.all((anywhere >= -2.0) & (anywhere <= 2.5))
