@@ -39,7 +39,7 @@ _MOST_SMOOTH = 3
 # them take 9 s of a slow processor at 7.7 with two coefficients, 47 s at 10 with three, and minutes beyond.
 _MOST_LOG_ALONG = {1: 0.0, 2: 6.0, 3: 10.0}
 # Up to how many records, where that is public: more of them lose nothing by objective perturbation.
-_MOST_RECORDS = {1: math.inf, 2: math.inf, 3: 50_000}
+_MOST_RECORDS = {1: math.inf, 2: 200_000, 3: 50_000}
 # Of quantile losses, on a lattice.
 _MOST_QUANTILES = 4
 # What of ε is spent on a smaller ridge at most: beyond, noise moves what no record tells apart by more than Θ is wide.

@@ -20,8 +20,8 @@ class PrivateLogisticRegression(AbstractPrivateEstimator):
 
     **Arguments:** `classes`: two public labels, of which the second one is the event; they are never read off y, and
     responses that are neither count as missing. Others as of `AbstractPrivateEstimator`; if `domain` is left out, up to
-    three coefficients lie in [-10, 10] each, and more of them, or three of more than 50,000 records, in
-    [-10240, 10240]. `coef_` has shape (1, columns) and `intercept_` shape (1,), as scikit-learn's.
+    three coefficients lie in [-10, 10] each, and more of them, three of more than 50,000 records and two of more than
+    200,000, in [-10240, 10240]. `coef_` has shape (1, columns) and `intercept_` shape (1,), as scikit-learn's.
     """
 
     def __init__(

@@ -94,7 +94,7 @@ def test_which_mechanism_serves_follows_from_public_facts():
 def test_no_search_whose_time_depends_on_the_records_is_taken_unasked():
     """KNG of many coefficients searches without end where designs are degenerate, classes separated or units wrong."""
     facts = {"bounds": BOUNDS, "levels": LEVELS, "adjacency": "replace"}
-    for order, count in ((1, 10**6), (2, 10**6), (2, 50_000), (3, 10), (4, 10**6), (5, 10**6), (8, 10**6)):
+    for order, count in ((1, 10**6), (1, 200_000), (2, 10**6), (2, 50_000), (3, 10), (5, 10**6), (8, 10**6)):
         plan = kng.Study(pd.DataFrame(index=range(count)), **facts).plan()
         terms = f"poly(experience, {order})"
         asked = {
@@ -103,7 +103,7 @@ def test_no_search_whose_time_depends_on_the_records_is_taken_unasked():
             "squared": plan.linear_regression(f"log(wage) ~ {terms}", epsilon=50, method="squared"),
             "odds": plan.logistic_regression(f"parttime ~ {terms}", epsilon=50),
         }
-        smooth = 3 if count <= 50_000 else 2
+        smooth = 3 if count <= 50_000 else 2 if count <= 200_000 else 1
         most = {"quantile": 4, "robust": smooth, "squared": 5, "odds": smooth}
         for name, analysis in asked.items():
             expected = kng.KNG if order + 1 <= most[name] else kng.ObjectivePerturbation
