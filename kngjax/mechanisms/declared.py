@@ -74,7 +74,7 @@ def _public_range(mechanism: AbstractMechanism, dimension: int) -> tuple[tuple[f
     with float64():
         reach = (Everywhere() if domain is None else domain).linear_interval(*bounds.features(dimension))
         far = _FAR * (1.0 + np.max(np.abs(even)))
-        low, high = (float(np.clip(float(end), -far, far)) for end in reach)
+        low, high = (float(np.nan_to_num(float(end), posinf=far, neginf=-far)) for end in reach)
     if given is not None:
         return (low, high), even
     widths = 0.5 * (high - low) * 2.0 ** np.arange(_DOUBLINGS + 1)

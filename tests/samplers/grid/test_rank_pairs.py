@@ -8,6 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from kngjax.mechanisms.interval_on_grid import MOST_RECORDS
 from kngjax.samplers.grid.rank_pairs import RankPairs
 from tests.oracles import goodness_of_fit as fit
 
@@ -75,8 +76,9 @@ def test_what_lies_beyond_the_first_blocks_is_drawn_too():
 
 def test_products_of_62_binary_digits_are_counted():
     """The largest that are allowed: all pairs are in one block, whose points are counted once."""
-    most = 2**30
-    pairs = RankPairs(np.array([1, 1, 2]), 0, 3, most, (most * 2**29, most * (2**30 - 1)), Fraction(1, 10**400))
+    most = MOST_RECORDS
+    centres = most * (most // 2), most * (most - 1)
+    pairs = RankPairs(np.array([1, 1, 2]), 0, 3, most, centres, Fraction(1, 10**400))
     assert [pairs._count(*block) for block in pairs._blocks] == [4 * 4]
     assert pairs.score(0, 3) == max(0, pairs.score(0, 3))
     draws = {pairs.draw(random.Random(seed).getrandbits) for seed in range(60)}
