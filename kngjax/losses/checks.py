@@ -19,7 +19,7 @@ _ROUNDING, _DERIVATIVE = 1e-9, 1e-7
 _SHIFT, _UNEVEN = 0.0003141592653589793, 1.0314159265358979
 _PREDICTORS, _RESPONSES = 401, 13
 # About each response and 0 predictors are tried at distances that fall by this factor: of whatever scale a loss is.
-_FACTOR, _DISTANCES = 3.0, 16
+_FACTOR, _DISTANCES = 3.0, 32
 
 
 class Contradiction(NamedTuple):
@@ -110,7 +110,7 @@ def _contradictions(loss: AbstractPredictorLoss, etas: np.ndarray, ys: np.ndarra
         yield Contradiction("derivatives", f"{words} {where(wrong)}")
     if not loss.score_is_piecewise_constant and (wrong := _differ(curvatures, slopes_of_scores)).any():
         yield Contradiction("derivatives", f"record_curvature is not the derivative of record_score {where(wrong)}")
-    slack = _ROUNDING * (1.0 + np.max(np.abs(scores), axis=1, where=known, initial=0.0))[:, None]
+    slack = _ROUNDING * np.max(np.abs(scores), axis=1, where=known, initial=0.0)[:, None]
     if (wrong := np.diff(scores, axis=1) < -slack).any():
         words = "the score is not monotone: it falls as the predictor grows, and the loss is not convex,"
         yield Contradiction("convex", f"{words} {where(wrong)}")
@@ -202,7 +202,7 @@ def _interval_contradictions(
         for number, (rows, some) in enumerate(parts):
             here, (lowest, highest) = numbers[rows, some], ends[number]
             here = here[np.isfinite(here)]
-            slack = _ROUNDING * (1.0 + np.max(np.abs(here), initial=0.0))
+            slack = _ROUNDING * (_size(numbers) + np.max(np.abs(here), initial=0.0))
             # Written so that a bound that is NaN is a contradiction.
             if here.size and not (lowest - slack <= here.min() and here.max() <= highest + slack):
                 predictor, response = predictors[number], responses[number]
@@ -220,7 +220,12 @@ def _interval_contradictions(
 
 
 def _differ(declared: np.ndarray, derivative: np.ndarray) -> np.ndarray:
-    return np.abs(declared - derivative) > _DERIVATIVE * (1.0 + np.abs(derivative))
+    return np.abs(declared - derivative) > _DERIVATIVE * (_size(derivative) + np.abs(derivative))
+
+
+def _size(numbers: np.ndarray) -> float:
+    """Of what is rounded on the way to small numbers: 1, or the largest where that is less."""
+    return float(np.max(np.abs(numbers), where=np.isfinite(numbers), initial=0.0).clip(max=1.0))
 
 
 def _slices(number: int, parts: int) -> list[slice]:

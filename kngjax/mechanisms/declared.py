@@ -32,7 +32,7 @@ def is_of_kngjax(part: Any) -> bool:
 
 # Predictors without a bound are tried up to so many times the largest response, and responses without one up to so many
 # times the reach of the predictors.
-_FAR, _DOUBLINGS = 1e3, 8
+_FAR, _DOUBLINGS = 1e6, 8
 
 
 def require_declared(mechanism: AbstractMechanism, dimension: int, sampler: Any) -> None:

@@ -12,6 +12,7 @@ import kngjax as kng
 from kngjax.core.arrays import Scalar, float64, parameter
 from kngjax.losses.base import AbstractResidualLoss
 from kngjax.releases.chains import estimate
+from kngjax.samplers.exact import box_bounds, box_tree
 
 K = 0.5
 
@@ -191,13 +192,14 @@ NOT_CONVEX = {
     "responses without bounds": (kng.KNG(Cauchy(100.0), kng.Bounds(), kng.Box(-4.0, 4.0), *PURE), kng.Exact()),
     "objective perturbation": (numbers(kng.ObjectivePerturbation, Cauchy(), 4.0, *PURE), None),
     "objective perturbation without a domain": (
-        kng.ObjectivePerturbation(Cauchy(), kng.Bounds(y=(-0.9, 0.9)), None, *PURE),
+        kng.ObjectivePerturbation(Cauchy(1e4), kng.Bounds(y=(-0.9, 0.9)), None, *PURE),
         None,
     ),
     "output perturbation": (
         kng.OutputPerturbation(Cauchy(), kng.Bounds(y=(-4.0, 4.0)), 9.0, 1.0, 1e-3, "replace"),
         None,
     ),
+    "a wide domain": (kng.KNG(Cauchy(1e10), kng.Bounds(y=(-0.9, 0.9)), kng.Box(-1e12, 1e12), *PURE), kng.Exact()),
     "a narrow trough": (numbers(kng.KNG, Welsch(), 9e4, *PURE), kng.Exact()),
 }
 
@@ -265,10 +267,16 @@ def test_boxes_fail_for_a_loss_that_is_not_convex(kind):
     mechanism = numbers(kind, Welsch(), 4.0, 2.0, "replace")
     data = mechanism.prepare(None, BIMODAL)
     with float64():
-        centre = estimate(mechanism, data)
-        drawn, succeeded = kng.Exact().draws(mechanism.target(data), kng.research_key(0), 20, centre)
+        target, centre = mechanism.target(data), estimate(mechanism, data)
+        drawn, succeeded = kng.Exact().draws(target, kng.research_key(0), 20, centre)
+        # Over θ in [2.2, 3.8] scores of the responses about 2 fall.
+        about = box_tree.limit_law_coordinates(target, centre)
+        rows, scale = box_tree._regions(target, about)[-1].rows, about.coordinates.inverse
+        box = (3.0 - about.coordinates.centre[None]) @ scale.T, 0.8 * np.abs(scale)
+        found = box_bounds.score_bounds(target, rows, about.coordinates, *box).lower
     assert not succeeded
     assert np.isnan(drawn).all()
+    assert np.isposinf(found) == (kind is kng.KNG)
 
 
 def test_a_loss_of_a_users_own_has_typical_values_without_any_bounds():
