@@ -8,6 +8,7 @@ import numpy as np
 
 import kngjax as kng
 from kngjax.estimators.analyses import Analysis, Part
+from kngjax.estimators.group_sizes import GroupSize
 from kngjax.estimators.moments import CentredSquares, least_noise_of_variance
 from kngjax.estimators.responses import Response
 from kngjax.inference.foreseen_ends import WithoutEnds, why_without_ends
@@ -110,11 +111,10 @@ def _usual_of(analysis: Analysis) -> Any:
     return Responses.of_rates(min(response.ends[1], largest / longest), longest)
 
 
-def expect(analysis: Analysis, count: int | None, is_said: bool = True) -> Expectations:
+def expect(analysis: Analysis, count: int | None, size: GroupSize | None = None) -> Expectations:
     """What is expected of an analysis; raises ValueError for one that would be little but noise, unless it is forced.
 
-    **Arguments:** `count`: n, or a guess of it. `is_said`: whether somebody said so; False for an equal share of groups
-    whose sizes nobody knows.
+    **Arguments:** `count`: n, or a guess of it. `size`: of a group, what was said of it; None of a whole table.
     """
     parts = analysis.previewed
     if isinstance(analysis.response, CentredSquares):
@@ -126,9 +126,9 @@ def expect(analysis: Analysis, count: int | None, is_said: bool = True) -> Expec
         # What is little but noise if every record has the largest weight is so with smaller ones.
         of_weights = [preview_of(analysis, part, count) for part in parts]
         if any(one is None or one.expected is None for one in of_weights):
-            at_best = expect(analysis.unweighted, count, is_said)
+            at_best = expect(analysis.unweighted, count, size)
         else:
-            at_best = expect(dataclasses.replace(analysis, unweighted=None), count, is_said)
+            at_best = expect(dataclasses.replace(analysis, unweighted=None), count, size)
         return Expectations((None,) * len(parts), warning=at_best.warning or _WEIGHTED)
     if not count:
         return Expectations((None,) * len(parts), warning=_UNKNOWN_COUNT)
@@ -156,8 +156,8 @@ def expect(analysis: Analysis, count: int | None, is_said: bool = True) -> Expec
                 f"{lack.fully}; intervals=False releases the estimate alone. Nothing was spent; force=True releases "
                 "it all the same, but not KNG whose estimate may come from far off"
             )
-    noise = tuple(_stated(preview, is_said) for preview in previews)
-    return Expectations(noise, _in_words(analysis, previews, None not in noise, is_said), warning)
+    noise = tuple(_stated(preview, size) for preview in previews)
+    return Expectations(noise, _in_words(analysis, previews, None not in noise, size), warning)
 
 
 def _unclear(analysis: Analysis, count: int) -> str | None:
@@ -224,19 +224,19 @@ def _has_open_scatter(analysis: Analysis, part: Part) -> bool:
     return analysis.design is not None and analysis.scale is None and not scatter_is_known(part.mechanism)
 
 
-def expecting(analysis: Analysis, count: int | None, is_said: bool = True) -> Analysis:
+def expecting(analysis: Analysis, count: int | None, size: GroupSize | None = None) -> Analysis:
     """The analysis with what is expected of it; raises as `expect`."""
-    return dataclasses.replace(analysis, expected=expect(analysis, count, is_said))
+    return dataclasses.replace(analysis, expected=expect(analysis, count, size))
 
 
-def _stated(preview: kng.Preview | None, is_said: bool) -> tuple[float, ...] | None:
+def _stated(preview: kng.Preview | None, size: GroupSize | None) -> tuple[float, ...] | None:
     """The noise of a release where public facts alone tell it, not what was assumed of the records; else None.
 
     It is exact, or that of a mean, which goes by n alone.
     """
     if preview is None or preview.noise is None or preview.expected is None:
         return None
-    is_of_count = _is_of_mean(preview) and is_said and preview.trusted
+    is_of_count = _is_of_mean(preview) and (size is None or size.is_known) and preview.trusted
     return tuple(map(float, preview.noise)) if preview.expected.noise.is_exact or is_of_count else None
 
 
@@ -245,7 +245,7 @@ def _is_of_mean(preview: kng.Preview) -> bool:
     return setting is not None and setting.responses is None and setting.rows is None
 
 
-def _in_words(analysis: Analysis, previews: list[Any], is_stated: bool, is_said: bool) -> str | None:
+def _in_words(analysis: Analysis, previews: list[Any], is_stated: bool, size: GroupSize | None) -> str | None:
     """How the noise is known, or why it is not. **Arguments:** `is_stated`: which of the two."""
     known = [one for one in previews if one is not None and one.expected is not None and one.setting is not None]
     if not known:
@@ -253,22 +253,29 @@ def _in_words(analysis: Analysis, previews: list[Any], is_stated: bool, is_said:
     if all(one.expected.noise.is_exact for one in known):
         return f"{_WHAT}: exact, whatever the records are"
     if is_stated:
-        return f"{_WHAT}: of as many records as num_records says, whatever they are"
+        return f"{_WHAT}: of {(size or GroupSize(None)).in_words}, whatever they are"
     pulls = [float(np.max(np.diag(one.expected.noise.pull))) for one in known]
     bias = f"; a ridge is expected to take up to {max(pulls):.0%} of a coefficient" if max(pulls) > 0.01 else ""
     far = max(one.expected.far or 0.0 for one in known)
     left_out = f"; with probability {far:.0%} a draw comes from anywhere in the domain" if far > LITTLE else ""
-    return f"not stated: {_why_not(analysis, known, is_said)}{bias}{left_out}"
+    return f"not stated: {_why_not(analysis, known, size)}{bias}{left_out}{_of_rare(analysis, known)}"
 
 
-def _why_not(analysis: Analysis, known: list[kng.Preview], is_said: bool) -> str:
+def _of_rare(analysis: Analysis, known: list[kng.Preview]) -> str:
+    """From which mean of counts on a Poisson regression is more than noise: how many there are is private."""
+    shares = [one.least_curvature() for one in known if analysis.link == "rate" and one.hopeless is None]
+    responses = known[0].setting.responses if known[0].setting is not None else None
+    if not shares or responses is None:
+        return ""
+    least = max(shares) * float(np.mean(responses.quantiles))
+    return f"; it was checked with {responses.words}: where the mean is below {least:.2g} it is little but noise"
+
+
+def _why_not(analysis: Analysis, known: list[kng.Preview], size: GroupSize | None) -> str:
     """What the noise depends on that nobody said."""
     if all(map(_is_of_mean, known)):
-        if not is_said:
-            return (
-                "sizes of the groups are not known: give num_records= to by, one for all or one for each, "
-                "by('region', num_records=500)"
-            )
+        if size is not None and not size.is_known:
+            return size.why_unknown
         return "of so few records it depends on where in the bounds the mean lies"
     instead = "preview(residual=...) says what it is of values that lie as you assume"
     if analysis.design is None:

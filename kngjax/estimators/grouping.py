@@ -17,6 +17,7 @@ from kngjax.data.missing import Codes, explain_codes, without_codes
 from kngjax.data.terms import Categorical
 from kngjax.estimators.analyses import Analysis, Prepared, arguments
 from kngjax.estimators.carrying_out import Records, Released, carry_out
+from kngjax.estimators.group_sizes import GroupSize
 from kngjax.releases import divided
 from kngjax.releases.division import Division
 from kngjax.releases.told import telling
@@ -77,15 +78,14 @@ class GroupedAnalysis:
     """The same analysis of every group of a table. Public.
 
     **Arguments:** `grouping`: by which columns. `adjacency`: of the whole table. `analyses`: one a group, in order,
-    with mechanisms for 'add_remove'; they may differ in what follows from a guess of the number of records. `counts`:
-    these guesses, None where nobody made one. `are_said`: whether somebody made them, and they are no equal shares.
+    with mechanisms for 'add_remove'; they may differ in what follows from a guess of the number of records. `sizes`: of
+    each group, what was said of it.
     """
 
     grouping: Grouping
     adjacency: kng.Adjacency
     analyses: tuple[Analysis, ...]
-    counts: tuple[int | None, ...]
-    are_said: bool = True
+    sizes: tuple[GroupSize, ...]
 
     def __post_init__(self) -> None:
         first = self.analyses[0]

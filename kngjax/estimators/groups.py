@@ -13,12 +13,17 @@ from kngjax.accounting.exact import exactly, inward, with_both_orders
 from kngjax.core.errors import holding_no_records
 from kngjax.estimators.analyses import Analysis
 from kngjax.estimators.asked import AbstractAnalyses
+from kngjax.estimators.group_sizes import GroupSize
 from kngjax.estimators.grouped_results import GroupedResults
 from kngjax.estimators.grouping import GroupedAnalysis, Grouping
 from kngjax.estimators.public_facts import PublicFacts
+from kngjax.estimators.table_results import TableResults
 from kngjax.mechanisms.parameters import check_delta, whole_epsilon
+from kngjax.releases.division import Division
 
 Outcome = TypeVar("Outcome")
+# What `Study.by` takes for the numbers of records of its groups.
+Sizes = int | Mapping[Any, int] | TableResults | None
 
 
 class Groups(Generic[Outcome]):
@@ -30,21 +35,19 @@ class Groups(Generic[Outcome]):
 
     Its analyses are those of a study, all of them, with the same arguments; ε and δ are for all groups together.
 
-    **Arguments:** `owner`: a study or a plan. `grouping`: by which columns. `num_records`: a public guess of the number
-    of records of each group, or of each by its level. `asked`: makes of the public facts of one group what can be asked
-    of it and answers with an analysis and what to make of its releases.
+    **Arguments:** `owner`: a study or a plan. `grouping`: by which columns. `num_records`: as of `Study.by`. `asked`:
+    makes of the public facts of one group what can be asked of it and answers with an analysis and what to make of its
+    releases.
     """
 
-    def __init__(
-        self, owner: Any, grouping: Grouping, num_records: int | Mapping[Any, int] | None, asked: Callable[[Any], Any]
-    ):
+    def __init__(self, owner: Any, grouping: Grouping, num_records: Sizes, asked: Callable[[Any], Any]):
         self._owner, self._grouping = owner, grouping
-        self._are_said = num_records is not None
-        self._counts = _counts(grouping, owner.facts.count, num_records)
+        self._sizes = _sizes_of(grouping.division, owner.facts.count, num_records)
+        counts = {count for one in self._sizes for count in (one.count, one.at_least.count)}
         # Sizes of groups are private whatever the adjacency of the table.
         private = kng.Adjacency.ADD_REMOVE
         self._asked = {
-            count: asked(dataclasses.replace(owner.facts, adjacency=private, count=count)) for count in self._counts
+            count: asked(dataclasses.replace(owner.facts, adjacency=private, count=count)) for count in counts
         }
 
     def __repr__(self) -> str:
@@ -73,18 +76,22 @@ class Groups(Generic[Outcome]):
     def _ask(self, method: Callable[..., Any], /, *positional: Any, **named: Any) -> Any:
         adjacency = self._owner.facts.adjacency
         named = named | _shares(named, adjacency)
+        # An interval of a quantile holds where there are at least as many records as it takes for granted.
+        needs_least = method.__name__ == AbstractAnalyses.quantile_interval.__name__
+        sizes = tuple(one.at_least if needs_least else one for one in self._sizes)
         # Groups of which the same is known have the same mechanisms.
-        made = {count: method(one, *positional, **named) for count, one in self._asked.items()}
-        each = tuple(made[count][0] for count in self._counts)
-        if not self._are_said and any(isinstance(part.mechanism, kng.QuantileInterval) for part in each[0].parts):
+        counts = dict.fromkeys(one.count for one in sizes)
+        made = {count: method(self._asked[count], *positional, **named) for count in counts}
+        each = tuple(made[one.count][0] for one in sizes)
+        if needs_least and any(one.noise is None for one in sizes):
             raise ValueError(
                 "sizes of groups are private, and an interval of a quantile holds as often as it says where there are "
                 "at least as many records as it takes for granted: say how many each group has at least, "
-                "by(..., num_records=...), one number for all or one by level, from what is public or from counts that "
-                "were released before, less four times their noise"
+                "by(..., num_records=...), one number for all or one by level, from what is public, or the counts that "
+                "a histogram of the groups released before, of which four times their noise are taken off"
             )
-        analysis = GroupedAnalysis(self._grouping, adjacency, each, tuple(self._counts), self._are_said)
-        return self._owner._carry_out(analysis, functools.partial(GroupedResults.of, made[self._counts[0]][1]))
+        analysis = GroupedAnalysis(self._grouping, adjacency, each, sizes)
+        return self._owner._carry_out(analysis, functools.partial(GroupedResults.of, made[sizes[0].count][1]))
 
 
 _ask = holding_no_records(Groups._ask)
@@ -105,25 +112,35 @@ def _shares(named: Mapping[str, Any], adjacency: kng.Adjacency) -> dict[str, Any
     return {"epsilon": half, "delta": inward(delta)}
 
 
-def _counts(grouping: Grouping, whole: int | None, given: int | Mapping[Any, int] | None) -> list[int | None]:
-    """A public guess of the number of records of each group; None where nobody made one."""
-    groups = list(grouping.division.groups())
+def _sizes_of(division: Division, whole: int | None, given: Any) -> list[GroupSize]:
+    """The size of each group, in order.
+
+    **Arguments:** `whole`: n of the table, or a guess of it, or None. `given`: a number for all, one for each by its
+    level, released counts of the groups, or None for an equal share of the whole. Raises ValueError for other levels
+    and for what is no whole number from 1.
+    """
+    groups = list(division.groups())
     keys = [group[0] if len(group) == 1 else group for group in groups]
+    noise: float | None = 0.0
+    if isinstance(given, TableResults):
+        series, noise = given.params, given.deviation
+        # What noise takes below 1 counts as 1.
+        given = {key: max(round(float(count)), 1) for key, count in series.items()}
     if isinstance(given, Mapping):
         if set(given) != set(keys):
             raise ValueError(f"by(num_records=) must have a number for each group, {keys}, and no other")
-        return [_said(given[key]) for key in keys]
-    if given is None and whole is not None:
-        given = max(whole // len(groups), 1)
-    return [None if given is None else _said(given)] * len(groups)
+        return [GroupSize(_said(given[key]), noise) for key in keys]
+    if given is not None:
+        return [GroupSize(_said(given))] * len(keys)
+    return [GroupSize(None if whole is None else max(whole // len(keys), 1), None)] * len(keys)
 
 
 def _said(count: Any) -> int:
     """A number of records that is said of a group; raises ValueError for what is no whole number from 1."""
     if isinstance(count, bool | np.bool_) or not isinstance(count, int | np.integer) or count < 1:
         raise ValueError(
-            f"by(num_records=) must be whole numbers of at least 1, not {count!r}: of noisy counts take "
-            "counts.clip(lower=1)"
+            f"by(num_records=) must be whole numbers of at least 1, not {count!r}: of noisy counts give the released "
+            "table itself, or counts.clip(lower=1)"
         )
     return int(count)
 
@@ -138,6 +155,6 @@ class _OfOneGroup(AbstractAnalyses[Any, Any, Any, Any, Any]):
         return self.facts.weighted(analysis), results
 
 
-def groups_of(owner: Any, columns: Sequence[Any], num_records: int | Mapping[Any, int] | None) -> Groups[Any]:
+def groups_of(owner: Any, columns: Sequence[Any], num_records: Sizes) -> Groups[Any]:
     """The groups of a study or a plan, by columns with levels. **Arguments:** as of `Study.by`."""
     return Groups(owner, Grouping.of(columns, owner.facts.levels, owner.facts.missing), num_records, _OfOneGroup)

@@ -11,6 +11,7 @@ from jaxtyping import Float
 import kngjax as kng
 from kngjax.data.columns import Columns
 from kngjax.estimators.analyses import Analysis, Part, bounds_of_values, names_of_values
+from kngjax.estimators.group_sizes import is_known
 from kngjax.estimators.responses import AbstractResponse, Response
 
 
@@ -149,7 +150,7 @@ def noise_of_variance(
     """
     number = float(count) if count is not None else float(sums[0])
     noises = deviations if count is None else np.append(0.0, deviations)
-    if number <= 10.0 * noises[0] or number <= ddof:
+    if not is_known(number, float(noises[0])) or number <= ddof:
         return "the number of records has so much noise itself"
     (mean, square), own = sums[-2:] / number, noises / number
     least, most = -0.5 * half_width**2 + mean**2, 0.5 * half_width**2 + mean**2

@@ -160,8 +160,8 @@ class PublicFacts:
             return expecting(analysis, self.count)
         # Groups of which the same is known share an analysis.
         known = {id(one): one for one in analysis.analyses}
-        counts = dict(zip(map(id, analysis.analyses), analysis.counts, strict=True))
-        made = {key: expecting(one, counts[key], analysis.are_said) for key, one in known.items()}
+        sizes = dict(zip(map(id, analysis.analyses), analysis.sizes, strict=True))
+        made = {key: expecting(one, sizes[key].count, sizes[key]) for key, one in known.items()}
         return dataclasses.replace(analysis, analyses=tuple(made[id(one)] for one in analysis.analyses))
 
     @property

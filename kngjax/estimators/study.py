@@ -12,7 +12,7 @@ from kngjax.estimators.checks import Check
 from kngjax.estimators.checks import check as look
 from kngjax.estimators.estimate_results import EstimateResults
 from kngjax.estimators.grouped_results import GroupedResults
-from kngjax.estimators.groups import Groups, groups_of
+from kngjax.estimators.groups import Groups, Sizes, groups_of
 from kngjax.estimators.moment_results import MomentResults
 from kngjax.estimators.plans import Plan, Previews
 from kngjax.estimators.public_facts import PublicFacts
@@ -84,13 +84,15 @@ class Study(AbstractAnalyses[RegressionResults, EstimateResults, TableResults, M
         """An empty plan: ask it what you would ask the study, print it, and `run` it, or do not."""
         return Plan(self)
 
-    def by(self, *columns: Any, num_records: int | Mapping[Any, int] | None = None) -> Groups[GroupedResults]:
+    def by(self, *columns: Any, num_records: Sizes = None) -> Groups[GroupedResults]:
         """The groups of the table by public levels of columns: each of its analyses is of every group, at one price.
 
         **Arguments:** `columns`: the names of one or several, with `levels`. Records without a declared level are in no
         group if `missing` says "drop", in that of the level which it names, or else make the release fail.
-        `num_records`: a public guess of how many records each group has, or by its level; an equal share of the
-        study's if it is left out. For `quantile_interval` it is how many each has at least, and may not be left out.
+        `num_records`: a public guess of how many records each group has, or by its level, or the counts that a
+        histogram or cross table of the groups released; an equal share of the study's if it is left out. For
+        `quantile_interval` it is how many each has at least, and may not be left out; of released counts that is the
+        count less four times its noise.
         """
         return groups_of(self, columns, num_records)
 

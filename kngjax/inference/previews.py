@@ -174,6 +174,25 @@ class Preview:
         ways += [f"epsilon = {rounded_up(epsilon)}"] if math.isfinite(epsilon) else []
         return " or ".join(ways) + " would do" if ways else "no n or epsilon alone would do"
 
+    def least_curvature(self) -> float:
+        """The least share of the expected curvature H, at most 1, with which a release is not little but noise.
+
+        Of counts H is in proportion to their mean, which is private, and noise goes by 1/H. Infinite where a release is
+        little but noise with all of it.
+        """
+        self._require_known()
+        assert self.setting is not None
+        setting = dataclasses.replace(self.setting, law=None)
+
+        def serves(share: float) -> bool:
+            thinner = dataclasses.replace(
+                setting, hessian=share * setting.hessian, score_covariance=share * setting.score_covariance
+            )
+            expected = thinner.expected(self.records_of_one, and_far=False)
+            return expected is not None and _why_hopeless(thinner, expected) is None
+
+        return self._least(serves, 1.0, 1.0, 1.02)
+
     def explain(self) -> str:
         """What is expected, in words, and by what."""
         if self.setting is None or self.expected is None or self.ratio is None:

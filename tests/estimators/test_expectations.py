@@ -4,6 +4,7 @@ import math
 import re
 
 import numpy as np
+import numpyro
 import pandas as pd
 import pytest
 
@@ -265,6 +266,24 @@ def test_variances_of_groups_have_noise_by_the_sizes_that_were_released():
     assert "not stated: the" in found.noise_in_words
 
 
+def test_a_poisson_regression_says_below_which_mean_count_it_is_little_but_noise():
+    """Noise goes by the mean, which is private: a tenth of the bound is taken for it, and what rarer counts would give
+    is what a preview of them says."""
+    columns = [f"x{place}" for place in range(11)]
+    few = kng.Study(
+        pd.DataFrame(np.zeros((5190, 12)), columns=[*columns, "visits"]),
+        bounds=dict.fromkeys(columns, (0, 10)) | {"visits": (0, 20)},
+        adjacency="replace",
+    )
+    asked = {"formula": f"visits ~ {' + '.join(columns)}", "epsilon": 1}
+    words = few.facts.expecting(few.plan().poisson_regression(**asked)).expected.words
+    (least,) = map(float, re.findall(r"where the mean is below ([\d.]+) it is little but noise", words))
+    assert 0.3 < least < 2.0
+    for factor, is_noise in ((0.8, True), (1.25, False)):
+        preview = few.preview(residual=numpyro.distributions.Poisson(factor * least))
+        assert (preview.poisson_regression(**asked).hopeless is not None) == is_noise
+
+
 @pytest.mark.parametrize("adjacency", ["replace", "add_remove"])
 def test_means_of_groups_have_noise_by_counts_that_were_released_and_none_beside_little_counts(adjacency):
     """A mean's error has density ∝ exp(-εn|x|/2w) of bounds w apart, at ε/2 of the group under replace."""
@@ -273,7 +292,9 @@ def test_means_of_groups_have_noise_by_counts_that_were_released_and_none_beside
     facts = {"bounds": {"v": (0, 100)}, "levels": {"g": (*sizes, "empty")}, "adjacency": adjacency}
     one = kng.Study(frame, **facts)
     counts = one.histogram("g", epsilon=2)
-    found = one.by("g", num_records=counts).mean("v", epsilon=1)
+    with pytest.raises(ValueError, match="little but noise"):
+        one.by("g", num_records=counts).mean("v", epsilon=1)
+    found = one.by("g", num_records=counts).mean("v", epsilon=1, force=True)
     each = 0.5 if adjacency == "replace" else 1.0
     for level in ("big", "small"):
         expected = math.sqrt(2.0) * 2.0 * 100.0 / (each * counts.params[level])

@@ -54,6 +54,11 @@ def test_of_groups_it_needs_sizes_that_somebody_said(facts):
             study.plan().by("region", num_records=said).quantile_interval("wage", tau=0.5, epsilon=4).analyses[0].parts
         )
         assert part.mechanism.num_records == 600
+    # Of released counts four times their noise are taken off.
+    counts = study.histogram("region", epsilon=1.0)
+    made = study.plan().by("region", num_records=counts).quantile_interval("wage", tau=0.5, epsilon=4)
+    least = [analysis.parts[0].mechanism.num_records for analysis in made.analyses]
+    np.testing.assert_array_equal(least, np.floor(counts.params - 4.0 * counts.noise))
 
 
 def coverage(mechanism, count):

@@ -1,0 +1,53 @@
+"""How many records each group has, as far as anybody said so or released it. All of it is public."""
+
+import math
+from dataclasses import dataclass, replace
+
+# Of the noise of a released number of records, below which it says little of how many there are.
+_KNOWN_FROM = 10.0
+# Deviations of noise that a released number is rarely too large by.
+_RARELY = 4.0
+
+
+def is_known(count: float | int, noise: float | int) -> bool:
+    """Says whether a released number of records is known to a tenth. **Arguments:** `noise`: its deviation."""
+    return bool(count > _KNOWN_FROM * noise)
+
+
+@dataclass(frozen=True)
+class GroupSize:
+    """How many records a group has, as far as anybody said.
+
+    **Arguments:** `count`: n, or a guess of it, or None. `noise`: of a number that was released the deviation of its
+    noise, 0 of one that was said, None of an equal share of all records, which nobody said.
+    """
+
+    count: int | None
+    noise: float | None = 0.0
+
+    @property
+    def is_known(self) -> bool:
+        """Whether somebody said the number, or released it with little noise."""
+        return self.count is not None and self.noise is not None and is_known(self.count, self.noise)
+
+    @property
+    def at_least(self) -> "GroupSize":
+        """The same with a number that there are at least: of a released one less four deviations of its noise."""
+        if self.count is None or not self.noise:
+            return self
+        return replace(self, count=max(math.floor(self.count - _RARELY * self.noise), 1))
+
+    @property
+    def in_words(self) -> str:
+        """Which records a figure is of."""
+        return "as many records as the released counts say" if self.noise else "as many records as num_records says"
+
+    @property
+    def why_unknown(self) -> str:
+        """Why no figure goes by it."""
+        if self.noise is None:
+            return (
+                "sizes of the groups are not known: give num_records= to by, one for all or one for each, "
+                "by('region', num_records=500), or the counts that a histogram of the groups released"
+            )
+        return "the released number of records of this group has so much noise itself"
