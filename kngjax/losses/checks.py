@@ -93,7 +93,7 @@ def _tried(loss: AbstractPredictorLoss, etas: Any, responses: Any) -> Any:
 
 def _contradictions(loss: AbstractPredictorLoss, etas: np.ndarray, ys: np.ndarray) -> Iterator[Contradiction]:
     found = np.array(_tried(loss, etas, ys))
-    known = np.isfinite(found).all(axis=0)
+    known = np.asarray(np.isfinite(found).all(axis=0))
     # Comparisons with NaN are false: nothing is said of what is not known.
     values, scores, curvatures, slopes, slopes_of_scores = np.where(known, found, np.nan)
 

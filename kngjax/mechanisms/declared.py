@@ -70,7 +70,8 @@ def _public_range(mechanism: AbstractMechanism, dimension: int) -> tuple[tuple[f
     """The ends of x'θ, and responses."""
     bounds, domain, loss = mechanism.bounds_of_rows(dimension), getattr(mechanism, "domain", None), mechanism.loss
     given = loss.response_interval(bounds)
-    even = np.linspace(-3.0, 3.0, 13) if given is None else np.linspace(*(float(end) for end in given), 13)
+    first, last = (-3.0, 3.0) if given is None else (float(given[0]), float(given[1]))
+    even = np.linspace(first, last, 13)
     with float64():
         reach = (Everywhere() if domain is None else domain).linear_interval(*bounds.features(dimension))
         far = _FAR * (1.0 + np.max(np.abs(even)))
