@@ -116,16 +116,17 @@ def _sizes_of(division: Division, whole: int | None, given: Any) -> list[GroupSi
     """The size of each group, in order.
 
     **Arguments:** `whole`: n of the table, or a guess of it, or None. `given`: a number for all, one for each by its
-    level, released counts of the groups, or None for an equal share of the whole. Raises ValueError for other levels
-    and for what is no whole number from 1.
+    level, released counts of the groups, or None for an equal share of the whole. Raises ValueError for other levels,
+    for what is no whole number from 1, and for tables that are not counts of the groups' records with their own noise.
     """
     groups = list(division.groups())
     keys = [group[0] if len(group) == 1 else group for group in groups]
     noise: float | None = 0.0
     if isinstance(given, TableResults):
-        series, noise = given.params, given.deviation
+        _require_counts(division, given)
+        noise = given.deviation
         # What noise takes below 1 counts as 1.
-        given = {key: max(round(float(count)), 1) for key, count in series.items()}
+        given = {key: max(round(float(count)), 1) for key, count in given.params.items()}
     if isinstance(given, Mapping):
         if set(given) != set(keys):
             raise ValueError(f"by(num_records=) must have a number for each group, {keys}, and no other")
@@ -135,12 +136,30 @@ def _sizes_of(division: Division, whole: int | None, given: Any) -> list[GroupSi
     return [GroupSize(None if whole is None else max(whole // len(keys), 1), None)] * len(keys)
 
 
+def _require_counts(division: Division, released: TableResults) -> None:
+    """Raises ValueError unless a table counts the records of the groups, and its noise is known."""
+    if tuple(axis.column for axis in released.axes) != division.by:
+        raise ValueError(
+            f"by(num_records=) must be counts by {' and '.join(division.by)}, in this order, and not a {released.title}"
+        )
+    if released.has_weights:
+        raise ValueError(
+            "by(num_records=) must be counts of records, and these are sums of weights: release the table of a Study "
+            "without weights"
+        )
+    if released.total is not None or released.margins:
+        raise ValueError(
+            "by(num_records=) must be counts whose noise is known: give the table as it was released, without "
+            "with_total() and with_margin()"
+        )
+
+
 def _said(count: Any) -> int:
     """A number of records that is said of a group; raises ValueError for what is no whole number from 1."""
     if isinstance(count, bool | np.bool_) or not isinstance(count, int | np.integer) or count < 1:
         raise ValueError(
-            f"by(num_records=) must be whole numbers of at least 1, not {count!r}: of noisy counts give the released "
-            "table itself, or counts.clip(lower=1)"
+            f"by(num_records=) must be whole numbers of at least 1, one for all or a dictionary of one for each, not "
+            f"{count!r}: of noisy counts give the released table itself, or counts.params.clip(lower=1).to_dict()"
         )
     return int(count)
 

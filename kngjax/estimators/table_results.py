@@ -52,20 +52,26 @@ class TableResults(AbstractResults):
         return tuple(len(axis.labels) for axis in self.axes)
 
     @property
+    def has_weights(self) -> bool:
+        """Whether the counts are sums of the weights of records."""
+        return (self.releases[0].certificate.mechanism.get("bounds") or {}).get("weight") is not None
+
+    @property
     def counts(self) -> np.ndarray:
         """The counts in the shape of the table: whole numbers as released, or what makes them consistent.
 
         With weights of records sums of them, which are not whole.
         """
         released = self.releases[0].value.reshape(self.shape)
-        has_weights = (self.releases[0].certificate.mechanism.get("bounds") or {}).get("weight") is not None
         if not self.adjustments:
             # Beyond 2^53 noise is all that there is to see.
-            return released.astype(np.int64) if np.all(np.abs(released) < 2.0**53) and not has_weights else released
+            return (
+                released.astype(np.int64) if np.all(np.abs(released) < 2.0**53) and not self.has_weights else released
+            )
         places = {axis.column: place for place, axis in enumerate(self.axes)}
         margins = {places[column]: np.asarray(margin) for column, margin in self.margins}
         found = consistency.nearest(released, nonnegative=self.is_nonnegative, total=self.total, margins=margins)
-        is_whole = self.total is None and not margins and not has_weights and np.all(np.abs(found) < 2.0**53)
+        is_whole = self.total is None and not margins and not self.has_weights and np.all(np.abs(found) < 2.0**53)
         return found.astype(np.int64) if is_whole else found
 
     @property

@@ -59,6 +59,29 @@ def test_of_groups_it_needs_sizes_that_somebody_said(facts):
     made = study.plan().by("region", num_records=counts).quantile_interval("wage", tau=0.5, epsilon=4)
     least = [analysis.parts[0].mechanism.num_records for analysis in made.analyses]
     np.testing.assert_array_equal(least, np.floor(counts.params - 4.0 * counts.noise))
+    assert study.by("region", num_records=counts.nonnegative())._sizes == study.by("region", num_records=counts)._sizes
+
+
+def test_released_counts_are_of_the_groups_records_with_noise_that_is_known():
+    frame = people().assign(born="north", weight=2.0)
+    own = {"bounds": FACTS["bounds"] | {"weight": (0, 5)}, "levels": {"region": ("north", "south")}}
+    own["levels"]["born"] = own["levels"]["region"]
+    study = kng.Study(frame, adjacency="replace", **own)
+    weighted = kng.Study(frame, adjacency="replace", weights="weight", **own)
+    counts = study.histogram("region", epsilon=1.0)
+    refused = {
+        "counts by region, in this order, and not a histogram of born": study.histogram("born", epsilon=1.0),
+        "not a number of records where wage > 500": study.count("wage > 500", epsilon=1.0),
+        "sums of weights": weighted.histogram("region", epsilon=1.0),
+        r"without with_total\(\)": counts.with_total(15_000),
+        r"counts.params.clip\(lower=1\).to_dict\(\)": {"north": 0, "south": 700},
+    }
+    for words, given in refused.items():
+        with pytest.raises(ValueError, match=words):
+            study.by("region", num_records=given)
+    # As the last one advises.
+    said = counts.params.clip(lower=1).to_dict()
+    assert study.by("region", num_records=said)._sizes[0].count == counts.params["north"]
 
 
 def coverage(mechanism, count):
