@@ -155,9 +155,9 @@ class AbstractAnalyses(AbstractTabulations[Tabled, Summed], Generic[Regressed, E
         of weight e. `predict` says means for one unit of exposure.
 
         **Arguments:** `exposure`: the column of e, with public bounds above 0, to which each is clipped; None for
-        counts alone. `most_rate`: R, the largest rate, to which c/e of each record is clipped; noise grows with R and
-        with the largest exposure. Left out it is the bound of the counts over the least exposure: always enough, and
-        large where exposures differ by much. The others as `quantile_regression`.
+        counts alone. `most_rate`: R, the largest rate of a single record, to which c/e of each is clipped; noise grows
+        with R and with the largest exposure. Left out it is the bound of the counts over the least exposure: always
+        enough, and large where exposures differ by much. The others as `quantile_regression`.
         """
         facts = self.facts
         read, response = facts.read(formula)

@@ -109,8 +109,16 @@ class Exposure:
     def ends(self, counts: tuple[float, float]) -> tuple[float, float]:
         """The least and the largest rate of counts within these bounds; raises ValueError where there is no other.
 
+        And for an R by which even one count in the largest exposure were clipped: rates would come out far too small.
         No rate is more than the largest count over the least exposure.
         """
+        one = min(1.0, counts[1]) / self.bounds[1]
+        if self.most_rate is not None and float(self.most_rate) < one:
+            raise ValueError(
+                f"most_rate = {self.most_rate:g} is below the rate of a record with one count in the largest exposure, "
+                f"{one:g}, so that every count would be clipped: it is the largest rate of a single record, and not of "
+                f"all together. One count in the least exposure has the rate {one * self.bounds[1] / self.bounds[0]:g}"
+            )
         least, most = counts[0] / self.bounds[1], counts[1] / self.bounds[0]
         most = most if self.most_rate is None else min(most, float(self.most_rate))
         if most <= least:

@@ -136,7 +136,7 @@ def _one_by_one(part: Part) -> list[Part]:
 
 
 def _regression(mechanism: Any, bounds: kng.Bounds) -> Any:
-    """The same mechanism, of Σ w ρ(x'θ, y): studies choose it by the number of coefficients alone."""
+    """The same mechanism, of Σ w ρ(x'θ, y): studies choose it by public facts, whatever the weights are."""
     parts = mechanism.loss, bounds, mechanism.domain, mechanism.epsilon, mechanism.adjacency
     if isinstance(mechanism, kng.KNG):
         return kng.KNG(*parts, allow_large_epsilon=True)

@@ -396,6 +396,8 @@ def test_missing_exposures_and_counts_count_as_the_policy_says():
         ),
         ({"exposure": "years", "most_rate": -1.0}, {}, ValueError, "most_rate must be the largest rate"),
         ({"exposure": "years", "most_rate": True}, {}, ValueError, "most_rate must be the largest rate"),
+        # The rate of all, 0.01 events a year, is none of a record: fits were 20 times too small, or singular matrices.
+        ({"exposure": "years", "most_rate": 0.01}, {}, ValueError, "one count in the largest exposure, 0.5, so that"),
         ({"exposure": "years"}, {"bounds": EXPOSED_BOUNDS | {"years": (0, 2)}}, ValueError, "exposures are above 0"),
         (
             {"exposure": "years"},
