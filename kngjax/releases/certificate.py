@@ -54,8 +54,8 @@ TOO_MANY = ("more than max_records records",)
 UNPROVED_OF_CHAINS = (
     "how far the law of this draw is from the law that the guarantee is about: it comes from a Markov chain after "
     "finitely many sweeps, whose limit that law is. So the delta of this release is unknown",
-    "what the start of the chain does to it: a draw from an inflated limit law about the non-private estimate, which "
-    "is computed from the private data. The number of sweeps is public",
+    "what the start of the chain does to it: a point that the private data choose, by the density, among draws from an "
+    "inflated limit law about the non-private estimate and from the base measure. The number of sweeps is public",
 )
 # Characters of settings that `explain` shows.
 _LONGEST_SETTINGS = 600

@@ -166,9 +166,10 @@ def release(
 ) -> Any:
     """One draw from the mechanism's law, with its certificate: what may be published.
 
-    Randomness comes from the operating system. A chain starts at a draw from an inflated limit law about the estimate
-    without privacy; the rule for its steps and its length are public, and it never stops on a diagnostic. Computed in
-    float64 whatever the caller's JAX settings.
+    Randomness comes from the operating system. A chain starts at a point that the density, made wider, chooses among
+    draws from an inflated limit law about the estimate without privacy and from the base measure; the rule for its
+    steps and its length are public, and it never stops on a diagnostic. Computed in float64 whatever the caller's JAX
+    settings.
 
     **Arguments:**
 

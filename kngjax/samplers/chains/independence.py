@@ -58,7 +58,8 @@ class IndependenceNoise(NamedTuple):
 class AbstractIndependenceSampler(AbstractChainSampler):
     """A chain whose proposals are independent of its position; one sweep is one proposal.
 
-    It starts with the weight of the point that it starts at, so that every step leaves f invariant.
+    It starts with the weight of the point that it starts at, or a smaller one, by which it leaves that sooner. Every
+    other point has its own weight, so that steps leave f invariant.
     """
 
     unproved: ClassVar[tuple[str, ...]] = (
