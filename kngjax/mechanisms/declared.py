@@ -52,17 +52,18 @@ def require_declared(mechanism: AbstractMechanism, dimension: int, sampler: Any)
         return
     needs_convexity = getattr(sampler, "needs_convexity", True)
     facts = ("intervals", "convex", "derivatives", "others") if needs_convexity else ("intervals",)
-    found = [one.words for one in contradictions(loss, predictors, responses) if one.fact in facts]
+    found = [one for one in contradictions(loss, predictors, responses) if one.fact in facts]
     if found:
         chains = ""
-        if needs_convexity and sampler is not None:
+        # They are asked for true intervals too.
+        if needs_convexity and sampler is not None and all(one.fact != "intervals" for one in found):
             chains = (
                 ". Markov chains need no convexity, and nothing is proved of what they release: "
                 "sampler=kngjax.EnsembleWalk()"
             )
         raise ValueError(
             f"{type(loss).__name__} is not as it declares within these bounds and this domain, and the proof rests on "
-            f"it: {'; '.join(found)}. See kngjax.check_loss{chains}"
+            f"it: {'; '.join(one.words for one in found)}. See kngjax.check_loss{chains}"
         )
 
 

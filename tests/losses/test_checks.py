@@ -254,8 +254,11 @@ def test_where_it_is_convex_within_the_bounds_draws_have_the_law_of_quadrature(k
 def test_an_interval_of_scores_that_does_not_hold_is_refused_for_chains_too():
     """Sensitivities are made of it."""
     mechanism = numbers(kng.KNG, LogCosh(K, (("above", 0.9),)), 2.0, 1.0, "replace")
-    with pytest.raises(ValueError, match="score_interval does not hold the score"):
-        kng.certify(mechanism, None, np.zeros(3), sampler=kng.EnsembleWalk())
+    for sampler in (kng.EnsembleWalk(), kng.Exact()):
+        with pytest.raises(ValueError, match="score_interval does not hold the score") as refused:
+            kng.certify(mechanism, None, np.zeros(3), sampler=sampler)
+        # So nobody is sent to one.
+        assert "EnsembleWalk" not in str(refused.value)
 
 
 BIMODAL = np.concatenate([np.linspace(-2.2, -1.8, 30), np.linspace(1.8, 2.2, 20)])
