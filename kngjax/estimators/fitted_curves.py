@@ -102,10 +102,11 @@ class AbstractFittedCurves(AbstractResults):
         rest = {name: self.design.middle_of(name) for name in self.design.columns if name not in (x, *given)}
         cells = rest | given | {x: grid}
         predicted = pd.DataFrame(predict(cells))
-        bands = bands_at(cells)
-        for label in predicted:
+        # Predictions may be named by what they are, as probabilities, and bands are by curve, in the same order.
+        bands = [*bands_at(cells).values()] or [None] * predicted.shape[1]
+        for label, band in zip(predicted, bands, strict=True):
             (line,) = axes.plot(grid, predicted[label], label=label)
-            if (band := bands.get(label)) is not None:
+            if band is not None:
                 axes.fill_between(grid, band["lower"], band["upper"], color=line.get_color(), alpha=0.2, linewidth=0.0)
         axes.set_xlabel(x)
         axes.set_ylabel(self.response.column if original else self.response.name)

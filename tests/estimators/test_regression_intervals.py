@@ -1,5 +1,6 @@
 """Intervals of regressions of studies: what they cost, own units, bands, refusals, and how often they hold."""
 
+import dataclasses
 import functools
 import re
 
@@ -159,6 +160,8 @@ def test_curves_have_bands(by_sums, by_groups):
     at_zero = np.unique(vertices[vertices[:, 0] == 0.0, 1])
     np.testing.assert_allclose(at_zero, ends.iloc[0], rtol=1e-9)
     assert len(by_groups.plot(x="education").collections) == 2
+    # Predictions of probabilities have another name than the release.
+    assert len(dataclasses.replace(by_sums, link="odds").plot().collections) == 1
 
 
 def test_without_intervals_there_are_none_and_why_is_told():
