@@ -25,7 +25,7 @@ from numpyro.infer import MCMC, NUTS, init_to_value
 import kngjax as kng
 from kngjax.core.arrays import float64
 from kngjax.owner import nonprivate
-from kngjax.samplers.limit_law import limit_law_draws, sound_hessian
+from kngjax.samplers.limit_law import sound_hessian, starts
 
 
 def records(num_records, dimension):
@@ -110,7 +110,7 @@ def by_blackjax(mechanism, data, num_draws):
         sigma = np.linalg.cholesky(spread @ spread.T) * 2.38 / math.sqrt(data.dimension)
 
         # At the estimate itself the density is largest by far, and a walk would stay.
-        theta = limit_law_draws(target, centre, jax.random.key(1), 1)[0]
+        theta = starts(target, centre, jax.random.key(1), 1)[0]
 
         @jax.jit
         def loop(mechanism, data, theta, sigma, key):

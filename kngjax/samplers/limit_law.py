@@ -68,21 +68,7 @@ def inverse_directions(target: Target, centre: Vector) -> Float[Array, "dimensio
     return inverse / jnp.linalg.norm(inverse, axis=1, keepdims=True)
 
 
-def limit_law_draws(
-    target: Target, centre: Vector, key: PRNGKeyArray, num_draws: int
-) -> Float[Array, "draws dimension"]:
-    """Points of Θ scattered about the centre by `INFLATION` times the limit law's noise.
-
-    A point outside Θ is drawn back along the ray from the domain's interior point, to a random point of it, so that
-    no two points coincide: an ensemble on a face of Θ could never leave it. Where Θ is the support of a base measure,
-    or the point is not a number, a draw from the base measure stands in for it.
-    """
-    base_key, own_key = jax.random.split(key)
-    anywhere = target.domain.draw(base_key, (num_draws,), target.dimension)
-    return _scattered(target, centre, sound_hessian(target, centre), own_key, anywhere, INFLATION)[0]
-
-
-def _scattered(
+def scattered(
     target: Target,
     centre: Vector,
     hessian: Array,
@@ -90,7 +76,15 @@ def _scattered(
     anywhere: Float[Array, "draws dimension"],
     scale: float,
 ) -> tuple[Float[Array, "draws dimension"], Bool[Array, " draws"]]:
-    """`limit_law_draws` of any width with these draws from the base measure, and where none of them stands in."""
+    """Points of Θ scattered about the centre by so many times the limit law's noise, and which of them are its own.
+
+    A point outside Θ is drawn back along the ray from the domain's interior point, to a random point of it, so that
+    no two points coincide: an ensemble on a face of Θ could never leave it. Where Θ is the support of a base measure,
+    or the point is not a number, a draw from the base measure stands in for it.
+
+    **Arguments:** `hessian`: at the centre. `anywhere`: draws from the base measure, one a point. `scale`: how many
+    times as wide as the law.
+    """
     noise_key, share_key = jax.random.split(key)
     shape = anywhere.shape
     if target.norm is None:
@@ -129,7 +123,7 @@ def starts(target: Target, centre: Vector, key: PRNGKeyArray, num_points: int) -
     base_key, near_key, choice_key, each_base_key, each_key = jax.random.split(key, 5)
     anywhere = target.domain.draw(base_key, (_CANDIDATES,), target.dimension)
     hessian = sound_hessian(target, centre)
-    near, own = _scattered(target, centre, hessian, near_key, anywhere, INFLATION)
+    near, own = scattered(target, centre, hessian, near_key, anywhere, INFLATION)
     # Those from the base measure first, so that one is taken where no density is a number.
     points, candidates = jnp.concatenate([anywhere, near]), jnp.concatenate([jnp.ones(_CANDIDATES, bool), own])
     law = LimitLaw(jnp.asarray(centre), jnp.linalg.cholesky(hessian))
@@ -154,7 +148,7 @@ def starts(target: Target, centre: Vector, key: PRNGKeyArray, num_points: int) -
     if num_points == 1:
         return theta[None]
     anywhere = target.domain.draw(each_base_key, (num_points,), target.dimension)
-    return _scattered(target, theta, hessian, each_key, anywhere, 1.0)[0]
+    return scattered(target, theta, hessian, each_key, anywhere, 1.0)[0]
 
 
 def limit_law_scales(target: Target, centre: Vector) -> Float[Array, " dimension"]:

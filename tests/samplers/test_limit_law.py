@@ -8,10 +8,24 @@ import pytest
 
 import kngjax as kng
 from kngjax.owner import nonprivate
-from kngjax.samplers.limit_law import INFLATION, inverse_directions, limit_law_draws, limit_law_scales, starts
+from kngjax.samplers.limit_law import (
+    INFLATION,
+    inverse_directions,
+    limit_law_scales,
+    scattered,
+    sound_hessian,
+    starts,
+)
 from tests.losses.test_checks import Welsch
 from tests.oracles.goodness_of_fit import assert_two_samples_agree
 from tests.statistical.problems import POINTS, Quadrature, assert_follows, problem
+
+
+def about(target, centre, number):
+    """Points of the limit law, as wide as starts are."""
+    base_key, own_key = jax.random.split(kng.research_key(0))
+    anywhere = target.domain.draw(base_key, (number,), target.dimension)
+    return np.asarray(scattered(target, centre, sound_hessian(target, centre), own_key, anywhere, INFLATION)[0])
 
 
 @pytest.mark.slow
@@ -20,10 +34,10 @@ def test_for_the_squared_loss_the_limit_law_is_exact(mechanism):
     built, data = problem("squared", mechanism, 2, num_records=4000)
     target = built.target(data)
     centre = nonprivate.minimiser(built.loss, data)
-    starts = np.asarray(limit_law_draws(target, centre, kng.research_key(0), 4000))
+    found = about(target, centre, 4000)
     exact = kng.sample(built, data, key=kng.research_key(1), sampler=kng.Exact(), num_draws=4000, num_chains=1)
     for coordinate in range(2):
-        narrowed = centre[coordinate] + (starts[:, coordinate] - centre[coordinate]) / INFLATION
+        narrowed = centre[coordinate] + (found[:, coordinate] - centre[coordinate]) / INFLATION
         assert_two_samples_agree(narrowed, exact.theta[0, :, coordinate])
 
 
@@ -35,10 +49,10 @@ def test_starts_lie_in_the_domain_and_never_coincide(domain):
     built, data = problem("quantile", "kng", 2, domain=domain)
     centre = nonprivate.minimiser(built.loss, data)
     assert not bool(domain.contains(centre))
-    starts = np.asarray(limit_law_draws(built.target(data), centre, kng.research_key(0), 200))
-    assert np.all(np.asarray(jax.vmap(domain.contains)(starts)))
-    assert len(np.unique(starts.round(12), axis=0)) == 200
-    assert np.linalg.matrix_rank(starts - starts.mean(axis=0)) == 2
+    found = about(built.target(data), centre, 200)
+    assert np.all(np.asarray(jax.vmap(domain.contains)(found)))
+    assert len(np.unique(found.round(12), axis=0)) == 200
+    assert np.linalg.matrix_rank(found - found.mean(axis=0)) == 2
 
 
 def test_each_inverse_direction_moves_one_coordinate_of_the_gradient():
