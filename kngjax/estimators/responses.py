@@ -105,6 +105,8 @@ class Exposure:
                 f"most_rate must be the largest rate, counts for one unit of {self.column!r}, like 15.0, not "
                 f"{self.most_rate!r}"
             )
+        # As JSON has it: numbers of NumPy are none there.
+        object.__setattr__(self, "most_rate", None if self.most_rate is None else float(self.most_rate))
 
     def ends(self, counts: tuple[float, float]) -> tuple[float, float]:
         """The least and the largest rate of counts within these bounds; raises ValueError where there is no other.

@@ -366,6 +366,15 @@ def test_bounds_must_be_finite_and_in_order(bounds):
         Polynomial("v", *bounds)
 
 
+@pytest.mark.parametrize(("upper", "degree"), [(5e-324, 1), (1e-310, 1), (1e-200, 2)])
+def test_bounds_too_near_for_coefficients_are_refused(upper, degree):
+    """A release was paid for, and its coefficients were infinite or NaN."""
+    for from_zero in (False, True):
+        with pytest.raises(ValueError, match="near to each other that its coefficients would be infinite"):
+            Polynomial("v", 0, upper, degree, from_zero=from_zero)
+        assert np.all(np.isfinite(Polynomial("v", 0, 1.001e-30, 8, from_zero=from_zero).own_units))
+
+
 @pytest.mark.parametrize("degree", [0, -1, 9])
 def test_degrees_out_of_range(degree):
     with pytest.raises(ValueError, match="degree for column 'v' must be 1 to 8"):

@@ -301,7 +301,7 @@ def of_offsets(columns, counts, exposures):
     return theta
 
 
-@pytest.mark.parametrize(("right", "most_rate"), [("age", 15.0), ("age", None), ("0 + age", 40.0)])
+@pytest.mark.parametrize(("right", "most_rate"), [("age", np.int64(15)), ("age", None), ("0 + age", 40.0)])
 def test_rates_by_an_exposure_are_those_of_counts_with_an_offset(right, most_rate):
     """R left out is 20 calls in half a year; a larger one is never needed."""
     fit = exposed().poisson_regression(f"calls ~ {right}", epsilon=80, exposure="years", most_rate=most_rate)

@@ -13,6 +13,8 @@ from kngjax.data import cells
 from kngjax.data.terms.base import AbstractColumnTerm, check_column, check_range, filled_numbers
 
 _HIGHEST_DEGREE = 8
+# Width of bounds above which the powers of no coefficient are beyond float64.
+_NARROW = 1e-30
 
 
 @dataclass(frozen=True)
@@ -28,7 +30,8 @@ class Polynomial(AbstractColumnTerm):
     for polynomials of log v between log lower and log upper, where own units are those of log v; `from_zero`.
 
     **Raises:** `ValueError` unless lower < upper are finite, and positive for "log", and the degree is in its range
-    (beyond 8 the raw powers of the own units lose too many digits); `TypeError` for arguments of other types.
+    (beyond 8 the raw powers of the own units lose too many digits), and for bounds so near to each other that
+    coefficients in own units would be infinite; `TypeError` for arguments of other types.
 
     Source: Abramowitz and Stegun, chapter 22.
     """
@@ -58,6 +61,15 @@ class Polynomial(AbstractColumnTerm):
                 f"log({self.column}) needs positive bounds, since 0 has no logarithm, that logarithms tell apart, not "
                 f"[{self.lower}, {self.upper}]."
             )
+        if self._ends[1] - self._ends[0] < _NARROW and not self._has_own_units():
+            raise ValueError(
+                f"the bounds of column {self.column!r} are so near to each other that its coefficients would be "
+                "infinite: multiply the column and its bounds by a public number."
+            )
+
+    def _has_own_units(self) -> bool:
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+            return bool(np.all(np.isfinite(self.own_units)))
 
     @property
     def _ends(self) -> tuple[float, float]:
