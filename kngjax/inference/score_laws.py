@@ -62,7 +62,7 @@ class Responses:
                 )
             residual = SCATTER * (float(bounds.y_upper) - float(bounds.y_lower))
             return cls.normal(residual, f"residuals normal with deviation {residual:.3g}, a tenth of the bounds of y")
-        if isinstance(residual, int | float):
+        if isinstance(residual, int | float | np.number):
             return cls.normal(float(residual), f"residuals normal with deviation {residual:.3g}")
         if callable(residual) and not hasattr(residual, "batch_shape"):
             if rows is None or usual is not None:

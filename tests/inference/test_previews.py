@@ -51,7 +51,7 @@ def test_a_ridge_pulls_towards_its_centre():
     is_moved = []
     for centre in (None, [10.0], [40.0], [45.0]):
         made = kng.ObjectivePerturbation(*parts, "replace", centre=centre)
-        found = kng.preview(made, num_records=100, residual=0.1, simulate=False)
+        found = kng.preview(made, num_records=100, residual=np.float32(0.1), simulate=False)
         np.testing.assert_allclose(found.pull, ridge / (100 + ridge), rtol=1e-6)
         is_moved.append("a ridge would move" in (found.hopeless or ""))
         # By half of what is known of a number within the bounds, 2/√12.
