@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import validate_data
 
 from kngjax.core.errors import UnfitShape
+from kngjax.data.columns import Columns
 from kngjax.data.terms import Design, Product
 from kngjax.data.terms.base import AbstractTerm
 from kngjax.sklearn.tables import seen_as, table_of
@@ -30,7 +31,7 @@ class PublicDesign(TransformerMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any = None) -> "PublicDesign":
         """Learns nothing of X but the names and the number of its columns."""
-        table = table_of(X)
+        table = _table(X)
         self._design().check(table)
         if len(table) == 0:
             raise UnfitShape("X has no rows")
@@ -39,7 +40,7 @@ class PublicDesign(TransformerMixin, BaseEstimator):
 
     def transform(self, X: Any) -> np.ndarray:
         """The basis columns, shape (n, k), of X (n, columns), private or public; private if X is."""
-        table = table_of(X)
+        table = _table(X)
         if hasattr(self, "n_features_in_"):
             validate_data(self, seen_as(X, table), reset=False, skip_check_array=True)
         return letting_missing_through(self._design()).matrix(table)
@@ -66,6 +67,11 @@ class PublicDesign(TransformerMixin, BaseEstimator):
         tags.requires_fit = False
         tags.input_tags.allow_nan = tags.input_tags.string = True
         return tags
+
+
+def _table(X: Any) -> Columns:
+    """Reads a table; of a list, which no release reads here, as the rectangle of cells that NumPy sees."""
+    return table_of(np.array(X, dtype=object) if isinstance(X, Sequence) else X)
 
 
 def letting_missing_through(design: Design) -> Design:

@@ -341,7 +341,7 @@ def test_what_columns_and_settings_refuse_costs_nothing(ledger):
     )
     refused("no record", lambda one: one.mean("wage", epsilon=0.1), frame=PEOPLE.iloc[:0])
     refused(
-        "public guess of it, num_records",
+        "public guess of it beside adjacency, num_records",
         lambda one: one.linear_regression("wage ~ education", epsilon=0.1),
         adjacency="add_remove",
     )

@@ -126,7 +126,7 @@ REFUSED = {
     "missing beyond": (lambda: kng.Ordinal("it", 0, 9, missing=10), ValueError, "missing of 'it'"),
     "missing as text": (lambda: kng.Numeric("it", 0, 9, missing="drop"), ValueError, "missing of 'it'"),
     "missing records": (lambda: kng.Category("it", ["a", "b"], missing="drop"), ValueError, "every record is kept"),
-    "log of 0": (lambda: kng.Numeric("it", 0, 9, transform="log"), ValueError, "lower > 0"),
+    "log of 0": (lambda: kng.Numeric("it", 0, 9, transform="log"), ValueError, "lower end above 0"),
     "a root": (lambda: kng.Numeric("it", 1, 9, transform="sqrt"), ValueError, "'log' or None"),
     "parents without heaps": (lambda: kng.Numeric("it", 1, 9, parents=["a"]), ValueError, "given="),
     "heaps twice": (lambda: kng.Numeric("it", 1, 9, heaps=[0, 0.0]), ValueError, "all different"),
