@@ -7,7 +7,7 @@ SLIPS = (
     Slip("responses are not clipped", "prepare_rows", called("clip", "{0}", nth=1)),
     Slip("features outside of a hull stay there", "prepare_rows", called("move_inside", "{0}")),
     Slip("responses are scaled by the largest of them", "prepare_rows", beginning("y = y / np.max(np.abs(y))")),
-    Slip("a level that nobody declared is the first", "cells:levels", called("get", "indices.get({0}, 0)")),
+    Slip("a level that nobody declared is the first", "_Levels.place", called("min", "min({0}, default=0)")),
     Slip("a score counts a record too many", "QuantileScore.at", called("at", "self._records.at({0}, {1}, {2} - 16)")),
     Slip("n is public under add_remove", "AbstractPreparation.public_count", returned("data.num_records")),
     Slip("a command takes n for public under add_remove", "job:public_count", condition("adjacency", "False")),
