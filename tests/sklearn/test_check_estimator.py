@@ -2,7 +2,7 @@
 
 The table below says of each check that private estimators do not pass what they promise instead. That nothing else is
 the reason is shown by a twin: the same classes, whose bits are the same in every release, whose failures tell their
-cause, and which read the classes off y. It passes every check.
+cause, and which read the classes off y and the columns off a list. It passes every check.
 """
 
 import os
@@ -28,12 +28,18 @@ from kngjax.sklearn.base import AbstractPrivateEstimator, levels_of
 
 NOISE = "two fits are two releases, with noise of their own"
 SEALED = "what depends on values fails with the one text of kngjax.ReleaseFailed, which is no ValueError"
+LISTS = "how many columns a list has its records alone say: without bounds by position it is refused before a debit"
 CLASSES = "classes are public settings and are never read off y: labels that are none of them are missing responses"
 
 EVERYWHERE = {"check_fit_idempotent": NOISE, "check_supervised_y_2d": NOISE, "check_supervised_y_no_nan": SEALED}
-OF_REGRESSORS = {"check_regressors_int": NOISE, "check_regressor_data_not_an_array": NOISE}
+OF_REGRESSORS = {
+    "check_regressors_int": NOISE,
+    "check_regressor_data_not_an_array": NOISE,
+    "check_regressors_train": LISTS,
+}
 OF_CLASSIFIERS = {
     "check_classifier_data_not_an_array": CLASSES,
+    "check_classifiers_train": LISTS,
     "check_estimators_dtypes": CLASSES,
     "check_classifiers_classes": CLASSES,
     "check_classifiers_regression_target": CLASSES,
@@ -88,19 +94,19 @@ def twin(monkeypatch):
         made.non_deterministic = False
         return made
 
-    def reading_classes(self, X, y, *rest):
+    def reading_classes_and_columns(self, X, y, *rest):
         if isinstance(self, PrivateLogisticRegression) and y is not None:
             check_classification_targets(np.asarray(y))
             self._classes_of_y = tuple(np.unique(np.asarray(y)))
             if len(self._classes_of_y) == 1:
                 raise ValueError("y has 1 class")
-        return admit(self, X, y, *rest)
+        return admit(self, np.array(X) if isinstance(X, list) else X, y, *rest)
 
     def of_classes(self, name):
         return Response(name, None, None, levels_of(self._classes_of_y), self.missing_y)
 
     monkeypatch.setattr(AbstractPrivateEstimator, "__sklearn_tags__", deterministic)
-    monkeypatch.setattr(AbstractPrivateEstimator, "_admit", reading_classes)
+    monkeypatch.setattr(AbstractPrivateEstimator, "_admit", reading_classes_and_columns)
     monkeypatch.setattr(PrivateLogisticRegression, "_response", of_classes)
 
 
