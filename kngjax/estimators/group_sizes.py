@@ -3,15 +3,10 @@
 import math
 from dataclasses import dataclass, replace
 
-# Of the noise of a released number of records, below which it says little of how many there are.
+# Times the noise of a released number of records, below which it says little of how many there are.
 _KNOWN_FROM = 10.0
 # Deviations of noise that a released number is rarely too large by.
 _RARELY = 4.0
-
-
-def is_known(count: float | int, noise: float | int) -> bool:
-    """Says whether a released number of records is known to a tenth. **Arguments:** `noise`: its deviation."""
-    return bool(count > _KNOWN_FROM * noise)
 
 
 @dataclass(frozen=True)
@@ -27,8 +22,8 @@ class GroupSize:
 
     @property
     def is_known(self) -> bool:
-        """Whether somebody said the number, or released it with little noise."""
-        return self.count is not None and self.noise is not None and is_known(self.count, self.noise)
+        """Whether somebody said the number, or released it with noise of less than a tenth."""
+        return self.count is not None and self.noise is not None and self.count > _KNOWN_FROM * self.noise
 
     @property
     def at_least(self) -> "GroupSize":

@@ -41,7 +41,7 @@ _MOST_LOG_ALONG = {1: 0.0, 2: 6.0, 3: 10.0}
 # Up to how many records, where that is public: more of them lose nothing by objective perturbation.
 _MOST_RECORDS = {1: math.inf, 2: 200_000, 3: 50_000}
 # Of quantile losses, on a lattice.
-_MOST_QUANTILES = 4
+MOST_QUANTILES = 4
 # What of ε is spent on a smaller ridge at most: beyond, noise moves what no record tells apart by more than Θ is wide.
 _MOST_ON_RIDGE, _WIDENED = 6.0, 2.0**10
 # And least squares up to so many, beyond which the search depends on how Θ holds the estimate.
@@ -68,7 +68,7 @@ def quantile_regression(
     dimension, parts = len(formula.design.names), []
     for level, share in zip(levels, equal_parts(epsilon, len(levels)), strict=True):
         loss: Any = kng.QuantileLoss(level)
-        if dimension > _MOST_QUANTILES:
+        if dimension > MOST_QUANTILES:
             loss = _smoothed(level, dimension, _count(count), share, _scale(scale, response))
         parts.append(Part(of_level(level), _made(loss, formula, response, share, adjacency, count, domain)))
     given = {"adjacency": adjacency, "domain": domain, "scale": scale}
@@ -80,7 +80,7 @@ def quantile_regression(
         tuple(parts),
         formula.text,
         scale=scale,
-        remake=None if dimension <= _MOST_QUANTILES else remake,
+        remake=None if dimension <= MOST_QUANTILES else remake,
     )
 
 
@@ -226,7 +226,7 @@ def _needs_few_boxes(mechanism: Any, dimension: int, count: int | None) -> bool:
 def _most_of_kng(loss: Any) -> int:
     """Up to how many coefficients a study draws this loss by KNG."""
     if loss.score_is_piecewise_constant:
-        return _MOST_QUANTILES
+        return MOST_QUANTILES
     return _MOST_SQUARED if loss.is_quadratic else _MOST_SMOOTH
 
 

@@ -29,6 +29,16 @@ class Contradiction(NamedTuple):
     words: str
 
 
+class _Grid(NamedTuple):
+    """What a loss is at predictors `etas`, one a column, and responses `ys`, one a row; NaN where nothing is known."""
+
+    etas: np.ndarray
+    ys: np.ndarray
+    values: np.ndarray
+    scores: np.ndarray
+    curvatures: np.ndarray
+
+
 def check_loss(
     loss: AbstractLoss,
     predictors: tuple[float, float] = (-10.0, 10.0),
@@ -116,8 +126,9 @@ def _contradictions(loss: AbstractPredictorLoss, etas: np.ndarray, ys: np.ndarra
         yield Contradiction("convex", f"{words} {where(wrong)}")
     if (wrong := curvatures < -slack).any():
         yield Contradiction("convex", f"record_curvature is negative: the loss is not convex {where(wrong)}")
-    yield from _interval_contradictions(loss, etas, ys, values, scores, curvatures)
-    for words, wrong in _flags(loss, etas, ys, values, scores, curvatures):
+    grid = _Grid(etas, ys, values, scores, curvatures)
+    yield from _interval_contradictions(loss, grid)
+    for words, wrong in _flags(loss, grid):
         if wrong.any():
             yield Contradiction("others", f"{words} {where(wrong)}")
     if isinstance(loss, AbstractResidualLoss):
@@ -126,15 +137,9 @@ def _contradictions(loss: AbstractPredictorLoss, etas: np.ndarray, ys: np.ndarra
             yield Contradiction("others", f"the loss is smaller than at residual_minimiser {where(wrong)}")
 
 
-def _flags(
-    loss: AbstractPredictorLoss,
-    etas: np.ndarray,
-    ys: np.ndarray,
-    values: np.ndarray,
-    scores: np.ndarray,
-    curvatures: np.ndarray,
-) -> Iterator[tuple[str, np.ndarray]]:
+def _flags(loss: AbstractPredictorLoss, grid: _Grid) -> Iterator[tuple[str, np.ndarray]]:
     """Where what a loss says of its whole form is wrong."""
+    etas, ys, values, scores, curvatures = grid
     if loss.score_is_piecewise_constant:
         try:
             first, jump = map(float, loss.score_step())
@@ -175,21 +180,15 @@ def _declared(loss: AbstractPredictorLoss, predictors: Any, responses: Any) -> A
     return jax.vmap(over)(predictors, responses)
 
 
-def _interval_contradictions(
-    loss: AbstractPredictorLoss,
-    etas: np.ndarray,
-    ys: np.ndarray,
-    values: np.ndarray,
-    scores: np.ndarray,
-    curvatures: np.ndarray,
-) -> Iterator[Contradiction]:
+def _interval_contradictions(loss: AbstractPredictorLoss, grid: _Grid) -> Iterator[Contradiction]:
     """Finds what lies outside of the declared intervals over the whole grid and over parts of it."""
+    etas, ys, values, scores, curvatures = grid
     parts = [(slice(None), slice(None))]
     # Of one response by itself too: over several an end of another may hide what is wrong.
     of_rows = [*_slices(ys.size, 2), *_slices(ys.size, ys.size)]
     parts += [(rows, some) for rows in of_rows for some in _slices(etas.size, 8)]
     predictors, responses = (
-        np.array([_ends(grid[part[axis]]) for part in parts]) for grid, axis in ((etas, 1), (ys, 0))
+        np.array([_ends(places[part[axis]]) for part in parts]) for places, axis in ((etas, 1), (ys, 0))
     )
     kinds = {
         "score_interval does not hold the score": scores,

@@ -7,7 +7,7 @@ from typing import Any
 from kngjax.accounting.guarantees import Guarantee
 from kngjax.data.processes import ALONE, Processes
 from kngjax.ledger.book import LedgerError
-from kngjax.ledger.ledgers import Ledger, Reservation
+from kngjax.ledger.ledgers import BudgetExceeded, Ledger, Reservation
 from kngjax.mechanisms.base import AbstractMechanism
 from kngjax.releases.certificate import Certificate, describe
 
@@ -19,6 +19,20 @@ def owed(certificate: Certificate) -> tuple[Guarantee, bool]:
     a ledger that was created with `unproved="allow"` takes it.
     """
     return (certificate.guarantee, False) if certificate.cost is None else (certificate.cost, True)
+
+
+def is_allowed(ledger: Any, certificate: Certificate, processes: Processes = ALONE) -> bool:
+    """Says whether a ledger has room for the release of this certificate now; of what is no ledger, that it has."""
+
+    def is_so() -> bool:
+        guarantee, proved = owed(certificate)
+        try:
+            ledger.require([guarantee], proved=proved)
+        except BudgetExceeded:
+            return False
+        return True
+
+    return processes.on_first(is_so) if isinstance(ledger, Ledger) else True
 
 
 def settings(mechanism: AbstractMechanism) -> Any:

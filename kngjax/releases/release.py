@@ -225,7 +225,10 @@ def release(
                 certificate = route.certify()
             reservation = debits.reserve(ledger, certificate, processes)
         except BudgetExceeded as error:
-            instead = instead_of_rounding(mechanism, sampler, facts) if certificate.rounding is not None else ""
+            instead = ""
+            if certificate.rounding is not None:
+                is_allowed = functools.partial(debits.is_allowed, ledger, processes=processes)
+                instead = instead_of_rounding(mechanism, sampler, facts, is_allowed)
             refusal = BudgetExceeded(f"{error}. {instead[:1].upper()}{instead[1:]}" if instead else str(error))
         except Exception as error:
             # It depends on public facts alone, so it is told as it is.

@@ -122,7 +122,7 @@ def simulate(
     sizes = [num_records] if isinstance(num_records, int | np.integer) else list(num_records)
     if not sizes or min(sizes) < 1 or num_replicates < 1:
         raise ValueError("num_records and num_replicates must be at least 1")
-    require_declared(mechanism, jax.eval_shape(lambda key: design(key, sizes[0])[2], key).shape[0], sampler)
+    require_declared(mechanism, jax.eval_shape(lambda key: design(key, sizes[0])[2], key).size, sampler)
     losses = np.asarray([float(mechanism.epsilon)] if epsilons is None else list(epsilons), dtype=np.float64)
     if epsilons is not None and not any(field.name == "epsilon" for field in dataclasses.fields(mechanism)):
         raise ValueError(f"{type(mechanism).__name__} computes its epsilon: simulate one mechanism for each")

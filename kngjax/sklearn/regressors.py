@@ -14,7 +14,6 @@ from kngjax.data.formulas import Formula
 from kngjax.estimators import regressions
 from kngjax.estimators.analyses import Analysis
 from kngjax.estimators.responses import Response
-from kngjax.samplers.advice import MOST_BOXED
 from kngjax.sklearn.base import AbstractPrivateEstimator, ends_of
 from kngjax.sklearn.facts import plain
 from kngjax.sklearn.rowwise import exponentials, predictors
@@ -114,8 +113,9 @@ class PrivateQuantileRegressor(AbstractPrivateRegressor):
         return replace(super()._response(name), dither=plain(self.dither))
 
     def _require_bounds(self, response: Response, dimension: int) -> None:
-        if response.ends is None and (self.domain is None or (dimension > MOST_BOXED and self.scale is None)):
-            scale = ", together with scale=2.0, how far y scatters, a public guess" if dimension > MOST_BOXED else ""
+        needs_scale = dimension > regressions.MOST_QUANTILES
+        if response.ends is None and (self.domain is None or (needs_scale and self.scale is None)):
+            scale = ", together with scale=2.0, how far y scatters, a public guess" if needs_scale else ""
             raise ValueError(
                 "y needs public bounds in own units, bounds_y=(lower, upper), or in their place "
                 f"domain=kngjax.Box(lower, upper) of the coefficients{scale}"

@@ -1,6 +1,7 @@
 """A release with a ledger: debited before the data are touched and before anything is drawn, whatever happens then."""
 
 import copy
+import dataclasses
 import hashlib
 import secrets
 from fractions import Fraction
@@ -125,6 +126,11 @@ def test_budgets_without_room_for_rounding_refuse_floats_and_take_lattices(tmp_p
     median = kng.KNG(kng.QuantileLoss(0.5), NUMBERS, kng.Box(0.0, 1.0), 0.2, "replace")
     with pytest.raises(kng.BudgetExceeded, match=r"rounded in float64.*\. Leave the sampler out: of that draw"):
         kng.release(median, None, Watched(never, shape=(40,)), sampler=kng.Exact(), ledger=own)
+    # Nor is another draw advised that there is no room for.
+    large = dataclasses.replace(median, epsilon=10.0)
+    with pytest.raises(kng.BudgetExceeded) as refused:
+        kng.release(large, None, Watched(never, shape=(40,)), sampler=kng.Exact(), ledger=own)
+    assert "ampler" not in str(refused.value)
     assert own.verify().num_rows == 1
     assert kng.certify(median, None, values()[:, 0]).cost.exact_delta == 0
     kng.release(kng.PrivateQuantile(0.5, NUMBERS, 0.7, "replace"), values()[:, 0], ledger=own)

@@ -1,10 +1,12 @@
 """Which route a release takes: a function of public facts alone."""
 
+from collections.abc import Callable
 from typing import Any
 
 from kngjax.data.admission import Facts
 from kngjax.mechanisms.base import AbstractMechanism
 from kngjax.mechanisms.declared import require_declared
+from kngjax.releases.certificate import Certificate
 from kngjax.releases.lattice.lattice import Lattice
 from kngjax.releases.routes.base import AbstractRoute
 from kngjax.releases.routes.direct import DirectRoute
@@ -32,19 +34,22 @@ def route_for(mechanism: AbstractMechanism, sampler: Any, facts: Facts) -> Abstr
     raise TypeError(f"{type(mechanism).__name__} neither has a density nor draws from a law of its own")
 
 
-def instead_of_rounding(mechanism: AbstractMechanism, sampler: Any, facts: Facts) -> str:
+def instead_of_rounding(
+    mechanism: AbstractMechanism, sampler: Any, facts: Facts, is_allowed: Callable[[Certificate], bool]
+) -> str:
     """What else to ask a release for, in words: of it every rounding is in the proof, so that it owes no δ for one.
 
-    Empty where nothing is. **Arguments:** `sampler`: what the caller asked for, or None.
+    Empty where nothing is. **Arguments:** `sampler`: what the caller asked for, or None. `is_allowed`: whether what is
+    left of a budget holds the release of a certificate.
     """
     ways = {"leave the sampler out": None, "give sampler=kngjax.Lattice()": Lattice()}
     for words, request in ways.items():
         if type(request) is type(sampler):
             continue
         try:
-            is_rounded = route_for(mechanism, request, facts).certify().rounding is not None
+            certificate = route_for(mechanism, request, facts).certify()
         except (ValueError, TypeError, OverflowError):
             continue
-        if not is_rounded:
+        if certificate.rounding is None and is_allowed(certificate):
             return f"{words}: of that draw every rounding is in the proof"
     return ""
