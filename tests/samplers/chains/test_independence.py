@@ -60,6 +60,9 @@ def test_the_proposal_density_integrates_to_one_and_is_that_of_the_proposals(mec
     )(middles)
     masses = np.exp(np.asarray(weighted.log_density - weighted.log_weight)) * 3e-3
     np.testing.assert_allclose(masses.sum(), 1.0, atol=1e-5)
+    # Of a start the promise asks for a weight of no more than its own.
+    start = state.current
+    assert start.log_weight <= sampler.weigh(target, state.proposal, start.theta).log_weight + 1e-9
     candidates = noise_of(sampler, target, state, 1, 2000).candidates
     uniform = np.interp(np.asarray(candidates.theta)[:, 0], edges, np.concatenate([[0.0], np.cumsum(masses)]))
     assert_mean_within(np.column_stack([uniform, (uniform - 0.5) ** 2]), [0.5, 1.0 / 12.0])
