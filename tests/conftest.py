@@ -4,6 +4,8 @@ import collections
 import gc
 import os
 import pathlib
+import shutil
+import tempfile
 
 # Before NumPy is loaded: threads of its products wait for each other, and take processors from other tests.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -12,6 +14,7 @@ import hypothesis
 import jax
 import pytest
 
+from kngjax.core import side_doors
 from tests import type_checks
 from tests.budget import (  # noqa: F401
     pytest_runtest_call,
@@ -36,6 +39,7 @@ MOST_MAPPINGS = 40_000
 TESTS_BETWEEN_CHECKS = 20
 _TESTS = pathlib.Path(__file__).parent
 _MAPPINGS = pathlib.Path("/proc/self/maps")
+_PROGRAMS = "KNGJAX_PROGRAMS_OF_TESTS"
 
 # Most of the time of tests is compiling, of default and of slow ones: together half the time of XLA's defaults or less.
 # Tests that are marked with `runs_long` run longer than they compile: all is optimised for them.
@@ -60,6 +64,28 @@ def pytest_configure(config):
         # Of processes that tests start, and of this one, which has read it.
         os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "true")
         jax.config.update("jax_disable_most_optimizations", os.environ["JAX_DISABLE_MOST_OPTIMIZATIONS"] == "true")
+    keep_programs()
+
+
+def keep_programs():
+    """Compiles a program once in a run, whichever test and worker asks for it.
+
+    Releases refuse to run beside a cache on a disk; this folder alone is none to them, and any other still is.
+    """
+    if _PROGRAMS not in os.environ:
+        os.environ[_PROGRAMS] = tempfile.mkdtemp(prefix="programs-of-tests-")
+    folder = os.environ[_PROGRAMS]
+    jax.config.update("jax_compilation_cache_dir", folder)
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+    jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+    setting = side_doors._setting
+    side_doors._setting = lambda name: "" if (value := setting(name)) == folder else value
+
+
+def pytest_unconfigure(config):
+    """The run that made the folder of programs, and none of its workers, removes it."""
+    if not hasattr(config, "workerinput") and (folder := os.environ.pop(_PROGRAMS, None)):
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture(scope="module", autouse=True)

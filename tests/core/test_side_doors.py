@@ -34,7 +34,7 @@ class Untouchable:
 
 @pytest.fixture
 def setting():
-    before = {name: side_doors._setting(name) for name in SETTINGS}
+    before = {name: getattr(jax.config, name, jax.config.values.get(name)) for name in SETTINGS}
     yield jax.config.update
     for name, value in before.items():
         jax.config.update(name, value)
