@@ -1,4 +1,4 @@
-"""What every room rests on: arrays and precision, keys, errors, objects that are the owner's alone."""
+"""Holds the foundations of every room: arrays and precision, keys, errors, objects that are the owner's alone."""
 
 import lazy_loader
 

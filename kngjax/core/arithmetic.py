@@ -33,7 +33,7 @@ _OPERATIONS: dict[str, Callable] = {
     "multiplication": np.multiply,
     "division": np.divide,
 }
-# As Python computes, number by number.
+# The operators that Python applies number by number.
 _BY_PYTHON: dict[str, Callable] = {
     "addition": operator.add,
     "subtraction": operator.sub,
@@ -45,7 +45,7 @@ _SIGN, _LAST_PLACE = 2**63, -1074
 
 
 def broken() -> list[str]:
-    """What this process computes otherwise than proofs suppose; empty where nothing is known to."""
+    """Lists the operations that this process computes otherwise than proofs suppose; empty where no fault is found."""
     with np.errstate(all="ignore"):
         return _found()
 
@@ -102,7 +102,10 @@ def _places() -> list[slice]:
 
 
 def _in_python(operation: Callable, *arguments: np.ndarray) -> np.ndarray:
-    """What Python computes, number by number; nothing where it refuses, as a divisor below 2^-1022 that counts as 0."""
+    """Applies an operation of Python number by number.
+
+    The result is empty where Python refuses, as for a divisor below 2^-1022 that counts as 0.
+    """
     with contextlib.suppress(ArithmeticError, ValueError):
         return np.array(list(map(operation, *(one.tolist() for one in arguments))))
     return np.array([])
@@ -131,7 +134,7 @@ def _cases() -> dict[str, _Case]:
     }
     found = {}
     for name, operation in real.items():
-        # Nothing is divided by 0: what then comes is no number.
+        # Nothing is divided by 0, since a quotient by 0 is no number.
         chosen = [(one, two if name != "division" or _number_of(two) else _nearest(Fraction(3))) for one, two in pairs]
         results = [
             _nearest(operation(_number_of(one), _number_of(two)), _sign_of_zero(name, one, two)) for one, two in chosen
@@ -169,7 +172,7 @@ def _special() -> list[tuple[int, int]]:
         (power(-540), Fraction(11, 10) * power(-500)),
         (power(-1060), smallest),
         (-power(-1022), power(-1023)),
-        # What cancels.
+        # Sums that cancel.
         (one, one),
         (one, -one),
         (-smallest, smallest),

@@ -13,7 +13,7 @@ from fractions import Fraction
 from flint import arb, ctx, fmpq
 
 _FIRST_DIGITS, _MOST_DIGITS = 64, 2048
-# What FLINT starts with.
+# The precision that FLINT starts with.
 DEFAULT_DIGITS = 53
 _LOCK = threading.RLock()
 

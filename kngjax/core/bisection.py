@@ -1,4 +1,4 @@
-"""One bisection for all equations with a single unknown, under jit and vmap."""
+"""Solves equations with a single unknown by bisection, under jit and vmap."""
 
 from collections.abc import Callable
 

@@ -21,7 +21,7 @@ from kngjax.core.arrays import is_traced
 
 T = TypeVar("T")
 
-# Of XLA's backend for processors.
+# Options of XLA's backend for processors.
 QUICKLY: dict[str, Any] = {
     "xla_backend_optimization_level": 0,
     "xla_llvm_disable_expensive_passes": True,
@@ -65,7 +65,7 @@ class Compiled(Generic[T]):
         forks.refuse()
         if not (_ARE_RUN_ONCE.get() and _is_quicker((arguments, named)) and _is_for_us_to_say()):
             return self.optimised(*arguments, **named)
-        # What it calls while it is traced is part of this one program.
+        # Functions that are called while it is traced become part of this one program.
         token = _ARE_RUN_ONCE.set(False)
         try:
             return self._quick(*arguments, **named)

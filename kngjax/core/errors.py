@@ -1,4 +1,4 @@
-"""What a release says when it fails: words about types, shapes and public settings, or one constant text.
+"""A release that fails speaks of types, shapes and public settings, or says one constant text.
 
     settings, before the data are read              refused in words, nothing is spent
     types and shapes of X and y                     refused in words: no value was looked at
@@ -33,24 +33,24 @@ _FAILED = (
     "told, since it may depend on the data: most often "
 )
 _ELSE = "The documentation of kngjax.ReleaseFailed lists what else it can be"
-# Of `kngjax.release` of a mechanism.
+# The text of `kngjax.release` of a mechanism.
 FAILED = (
     f"{_FAILED}there are missing values and the bounds have no missing=, or responses that are no declared level, like "
     f"-1 where LogisticLoss() has 0. {_ELSE}, and the data owner finds out by mechanism.prepare(X, y)"
 )
-# Of analyses of a data frame, whose users have no mechanism: as constant as the first.
+# The text of analyses of a data frame, whose users have no mechanism: as constant as the first.
 FAILED_OF_FRAME = (
     f"{_FAILED}a column has cells that are missing, infinite, no number or none of its levels, and missing= does not "
     "name it: missing={'wage': 20.0} says what such a cell counts as. A Study of the same frame and facts tells the "
     f"data owner which columns have them, study.check().summary(), for the owner's eyes alone. {_ELSE}"
 )
-# Of estimators for scikit-learn.
+# The text of estimators for scikit-learn.
 FAILED_OF_FIT = (
     f"{_FAILED}X or y has cells that are missing, infinite, no number or none of the levels or classes, without "
     "missing= and missing_y=, which say what such cells count as. The data owner finds them with the tools of the "
     f"frame or of NumPy, for the owner's eyes alone. {_ELSE}"
 )
-# Of synthetic tables.
+# The text of synthetic tables.
 FAILED_OF_SYNTHESIS = (
     f"{_FAILED}a column has cells that are missing, infinite or no number, and its description has no missing=, which "
     f"says what such cells count as. {_ELSE}, and the data owner finds out by plan.read(frame)"
@@ -170,7 +170,7 @@ def raise_from_outside(error: BaseException) -> None:
 
 
 def _code(handler: Any) -> types.CodeType | None:
-    """What runs when a handler of signals is called; None of those that are not written in Python."""
+    """Returns the code that a handler of signals runs; None if the handler is not written in Python."""
     while isinstance(handler, functools.partial):
         handler = handler.func
     if callable(handler) and not hasattr(handler, "__code__"):

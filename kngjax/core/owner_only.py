@@ -60,7 +60,7 @@ class _Fields:
 
 
 def without_fields(kind: _Kind) -> _Kind:
-    """The same dataclass or Equinox module, an `OwnerOnly`, whose objects `dataclasses.asdict` cannot take apart."""
+    """Changes an `OwnerOnly` dataclass or Equinox module so that `dataclasses.asdict` refuses its objects."""
     kind.__dataclass_fields__ = _Fields(kind.__dataclass_fields__)
     return kind
 

@@ -12,7 +12,7 @@ import jax
 import jax.core
 import numpy as np
 
-# Of a longer array only the first and the last numbers are shown.
+# A longer array shows only its first and its last numbers.
 MOST_NUMBERS = 40
 FIRST_NUMBERS = 3
 

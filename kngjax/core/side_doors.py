@@ -33,11 +33,11 @@ _ALLOWED = contextvars.ContextVar("side doors allowed", default=False)
 
 
 def found_open() -> list[str]:
-    """Which side doors are open in this process, each with what shuts it; empty where none is.
+    """Lists the side doors that are open in this process, each with what shuts it; empty where all are shut.
 
-    It sees JAX's own settings, XLA's flags in the environment as it is now, and a profiler that was started from
-    Python. It does not see flags that were removed from the environment after XLA had read them, nor a profiler that
-    was attached from outside.
+    The list covers JAX's own settings, XLA's flags in the environment as it is now, and a profiler that was started
+    from Python. It does not cover flags that were removed from the environment after XLA had read them, nor a profiler
+    that was attached from outside.
     """
     found = []
     for name in _FLAGS:

@@ -10,7 +10,7 @@ from jaxtyping import Float
 Floats = Float[np.ndarray, "..."]
 
 UNIT = 2.0**-53
-# Of `exp` and `sigmoid`, relative; and what is added to it for numbers next to 0.
+# The relative error of `exp` and `sigmoid`; and the absolute one that is added for numbers next to 0.
 EXP_ERROR, SIGMOID_ERROR, NEXT_TO_ZERO = 2.0**-50, 2.0**-49, 2.0**-1000
 # e^x for x beyond these ends is not told from e^-700, and taken for infinite.
 _SMALLEST, _LARGEST = -700.0, 700.0

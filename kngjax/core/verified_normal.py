@@ -10,7 +10,7 @@ from jaxtyping import Float
 from kngjax.core.balls import lower_end, precision
 from kngjax.core.verified import Floats, exp
 
-# Of `normal_probability`, absolute. Of `normal_density`: a relative error, and an absolute one.
+# The absolute error of `normal_probability`; and the relative and the absolute error of `normal_density`.
 NORMAL_ERROR, DENSITY_ERROR = 2.0**-51, (2.0**-49, 2.0**-53)
 # Φ is told from 0 and 1 up to so many deviations; nodes are so many to a deviation; the series end with h^9.
 _FARTHEST, _NODES, _ORDER = 9, 16, 9

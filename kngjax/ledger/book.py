@@ -22,7 +22,7 @@ from kngjax.ledger.budgets import Budget
 FORMAT, FORMATS = 2, (1, 2)
 BEFORE_ALL = "0" * 64
 OPENED, RESERVED, DRAWN, RELEASED = "opened", "reserved", "drawn", "released"
-# What a ledger does with releases of which nothing is proved.
+# A ledger refuses or allows releases of which nothing is proved.
 REFUSE, ALLOW = "refuse", "allow"
 # A total is also put in words at this delta.
 DELTA = 1e-6
@@ -34,7 +34,7 @@ class LedgerError(RuntimeError):
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """One row of the file; `guarantee` and `content` are canonical JSON."""
+    """Holds one row of the file; `guarantee` and `content` are canonical JSON."""
 
     number: int
     phase: str
@@ -76,9 +76,9 @@ def guarantee_of(text: str) -> Guarantee:
 
 @dataclasses.dataclass(frozen=True)
 class Book:
-    """What the rows of a ledger say, its chain of digests checked.
+    """Sums up the rows of a ledger whose chain of digests was checked.
 
-    For the owner: which reservations led to no release may depend on the data.
+    A book is for the owner: which reservations led to no release may depend on the data.
 
     **Arguments:**
 
@@ -162,7 +162,7 @@ class Book:
 
     @property
     def left(self) -> str:
-        """What is left of the budget, in words, and what of it is not proved."""
+        """Says in words how much of the budget is left, and how many debits are not proved."""
         return self.budget.left(self.parts) + self.caveat
 
     @property
@@ -173,7 +173,10 @@ class Book:
 
     @property
     def caveat(self) -> str:
-        """What every sum of this ledger must say besides; empty where all is proved and must be."""
+        """Warns beside every sum of this ledger how many debits are not proved.
+
+        The warning is empty where all debits are proved and must be.
+        """
         if self.unproved != ALLOW and not self.not_proved:
             return ""
         return (

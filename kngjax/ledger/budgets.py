@@ -1,4 +1,4 @@
-"""What a ledger may spend, as exact numbers, and which releases together stay within it. Imports no JAX.
+"""A budget holds as exact numbers what a ledger may spend, and decides which releases stay within it. Imports no JAX.
 
 Every rule is a filter that holds though later releases, their numbers included, depend on earlier outcomes:
 
@@ -127,7 +127,7 @@ class Budget:
         return distance <= self.distance and (fits_rho or (fits_epsilon and sums.failures == 0))
 
     def left(self, parts: Parts) -> str:
-        """What is left after these releases, in words."""
+        """Says in words how much of the budget these releases leave."""
         every = tuple(parts)
         stated, (sums, distance) = Sums.of(every), _apart(every)
         words = []
@@ -142,7 +142,7 @@ class Budget:
         return " and ".join(words)
 
     def price(self, parts: Parts) -> str:
-        """What these releases cost in this budget's own numbers, in words."""
+        """Says in words what these releases cost, in the numbers that this budget adds up."""
         every = tuple(parts)
         stated, (sums, distance) = Sums.of(every), _apart(every)
         rho = "no known rho" if sums.rho is None else f"rho = {digits(sums.rho)}"
@@ -153,7 +153,7 @@ class Budget:
         return f"{rho}{_if_any(distance, 'at a distance of')} and {words}" if self.rule is Rule.CONVERTED else words
 
     def advice(self, parts: Parts) -> str:
-        """Which budget would take such releases, or which releases this one takes; empty where it only is too small."""
+        """Advises on the kind of budget that would take such releases; empty where this budget is only too small."""
         every = tuple(parts)
         stated, (sums, distance) = Sums.of(every), _apart(every)
         if self.rule is Rule.PURE and (stated.failures or distance):

@@ -52,7 +52,7 @@ class Reservation:
 
     @property
     def guarantee(self) -> Guarantee:
-        """What it covers, as its row says; raises LedgerError if there is no such row."""
+        """Reads the guarantee that the reservation covers off its row; raises LedgerError if there is no such row."""
         return guarantee_of(self.ledger._reserved(self.number)[0])
 
     @property
@@ -75,7 +75,7 @@ class Reservation:
         self.ledger._take(self.number)
 
     def commit(self, released: str, *, exact: bool) -> None:
-        """As `Ledger.commit`."""
+        """Commits the release of this reservation, as `Ledger.commit` does."""
         self.ledger.commit(self, released, exact=exact)
 
 
@@ -152,7 +152,7 @@ class Ledger:
         return hash((self.path, self.identity))
 
     def read(self) -> Book:
-        """What the ledger says now, for the owner; raises LedgerError if its chain does not hold."""
+        """Reads the ledger as it is now, for the owner; raises LedgerError if its chain of digests does not hold."""
         return self._own(store.read(self.path))
 
     def head(self) -> str:
@@ -303,7 +303,7 @@ def _now() -> str:
 
 
 def _meant(budget: Any, refused: dict[str, Any]) -> str:
-    """What to give as the budget, for who gave its numbers or something else."""
+    """Advises what to give as the budget, for a caller who gave its numbers or something else."""
     if unknown := sorted(set(refused) - {"epsilon", "delta", "rho"}):
         known = "path, budget, adjacency, dataset, unit, unproved"
         return f"Ledger.create has no argument {', '.join(unknown)}; it takes {known}"

@@ -62,7 +62,7 @@ def sync_folder(path: pathlib.Path) -> None:
 
 
 def read(path: pathlib.Path, thorough: bool = False) -> Book:
-    """What the file says. **Arguments:** `thorough`: also let SQLite check its pages."""
+    """Reads the book in the file. **Arguments:** `thorough`: also let SQLite check its pages."""
     with _connected(path) as connection, _transaction(connection, "BEGIN"):
         if thorough and (found := connection.execute("PRAGMA integrity_check").fetchall()) != [("ok",)]:
             raise LedgerError(f"the pages of {path} are damaged: {found[0][0]}")

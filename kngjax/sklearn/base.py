@@ -1,4 +1,4 @@
-"""What private estimators share: public facts are checked, a ledger pays, one release is kept, and no record is."""
+"""Private estimators check public facts, let a ledger pay, and keep one release and no record."""
 
 import abc
 import dataclasses
@@ -83,7 +83,7 @@ class AbstractPrivateEstimator(BaseEstimator, abc.ABC):
 
     @abc.abstractmethod
     def predict(self, X: Any) -> np.ndarray:
-        """What the regression says of the rows of X, shape (m,). It costs nothing, and is private if X is."""
+        """Predicts the response of each row of X, shape (m,). That costs nothing, and is private if X is."""
 
     @abc.abstractmethod
     def owner_score(self, X: Any, y: Any) -> float:
@@ -91,14 +91,15 @@ class AbstractPrivateEstimator(BaseEstimator, abc.ABC):
 
     @abc.abstractmethod
     def _losses(self, predicted: Any, table: Columns, y: np.ndarray) -> np.ndarray:
-        """Of each record how far a fitted estimator's prediction is off, in [0, 1]: shape (n,). Private.
+        """Computes the loss in [0, 1] of a fitted estimator's prediction for each record, shape (n,). Private.
 
-        That of a record depends on it alone, bit for bit. **Arguments:** `y`: responses in the units of `_response`.
+        The loss of a record depends on this record alone, bit for bit. **Arguments:** `predicted`: the fitted
+        estimator. `y`: responses in the units of `_response`.
         """
 
     @holding_no_records(failed=FAILED_OF_FIT)
     def fit(self, X: Any, y: Any, **refused: Any) -> Any:
-        """One release, of the records X (n, columns) and y (n,), both private; the estimator itself.
+        """Fits the regression by one release of the private records X (n, columns) and y (n,); returns the estimator.
 
         **Arguments:** `X`: a NumPy array or a data frame of pandas or polars. `y`: an array, a series or a list.
         Raises as the class says.
@@ -111,10 +112,10 @@ class AbstractPrivateEstimator(BaseEstimator, abc.ABC):
     def _admit(
         self, X: Any, y: Any, is_paid: bool = False, through: tuple[Any, Callable[[Any], Any]] | None = None
     ) -> tuple[Analysis, Columns]:
-        """What is to be released, and the table of what: refused here is what public facts refuse.
+        """Plans the release and checks its table; refuses whatever public facts refuse.
 
-        **Arguments:** `is_paid`: whether somebody else counts this fit. `through`: rows that nobody has, which show
-        the types of what is regressed on, and the function that makes it of X once the fit is paid.
+        **Arguments:** `is_paid`: whether somebody else counts this fit. `through`: made-up rows, which show the types
+        of the columns that are regressed on, and the function that makes these columns of X once the fit is paid.
         """
         self._refuse_unpaid(is_paid)
         if y is None:
@@ -141,7 +142,7 @@ class AbstractPrivateEstimator(BaseEstimator, abc.ABC):
         return analysis, table
 
     def _planned(self, table: Columns, by_name: bool) -> Analysis:
-        """What a fit releases of a table with these columns and as many rows."""
+        """Plans the analysis by which a fit releases a table with these columns and this number of rows."""
         name = "y"
         while name in table.columns:
             name += "_"
@@ -157,7 +158,7 @@ class AbstractPrivateEstimator(BaseEstimator, abc.ABC):
         try:
             response = self._response(name)
         except ValueError as error:
-            # Of y it is an argument of its own.
+            # The policy for y is an argument of its own.
             raise ValueError(str(error).replace("missing: ", "missing_y: ", 1)) from None
         self._require_bounds(response, len(design.names))
         planned = self._analysis(Formula(text, name, None, design), response, count)

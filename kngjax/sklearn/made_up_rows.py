@@ -1,4 +1,4 @@
-"""What the steps of a pipeline are given: a table of types that follow from public types alone.
+"""Makes the tables that the steps of a pipeline are given, whose types follow from public types alone.
 
 NumPy and other libraries choose the type of a column by all of its cells: one missing cell makes floats of integers,
 of which functions may be others (1/2 is 0 of integers). So columns of numbers become float64 cell by cell, and all
@@ -65,7 +65,7 @@ def _refuse_lists(X: Any) -> None:
 
 
 def _kinds(table: nw.DataFrame) -> dict[Any, Holds]:
-    """What the type of each column holds."""
+    """Tells for each column whether its type holds numbers or text; raises UnfitType where it holds neither."""
     kinds = {name: holds(table.get_column(name)) for name in table.columns}
     if unfit := [name for name, kind in kinds.items() if kind is Holds.NOTHING]:
         raise UnfitType(
@@ -76,5 +76,5 @@ def _kinds(table: nw.DataFrame) -> dict[Any, Holds]:
 
 
 def dense(made: Any) -> Any:
-    """What a step makes, as an array or a frame: encoders make sparse matrices."""
+    """Turns the output of a step into an array or a frame: encoders make sparse matrices."""
     return made.toarray() if hasattr(made, "toarray") else made

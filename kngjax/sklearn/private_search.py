@@ -81,7 +81,7 @@ class PrivateSearch(BaseEstimator):
         params = list(ParameterGrid(self.param_grid))
         candidates: list[Any] = [_settled(self.estimator, one) for one in params]
         adjacency = _require_comparable(candidates)
-        # Of all records, so that nothing that is refused depends on the parts.
+        # All records are admitted first, so that nothing that is refused depends on the parts.
         (analysis, table), *_ = [candidate._admit(X, y, is_paid=True) for candidate in candidates]
         training, held_out = parts(len(table), float(self.holdout), adjacency)
         own = [_safe_indexing(values, training) for values in (X, y)]
@@ -151,19 +151,19 @@ class PrivateSearch(BaseEstimator):
 
     @available_if(_has("predict"))
     def predict(self, X: Any) -> np.ndarray:
-        """As of the chosen estimator."""
+        """Predicts as the chosen estimator does."""
         check_is_fitted(self)
         return self.best_estimator_.predict(X)
 
     @available_if(_has("predict_proba"))
     def predict_proba(self, X: Any) -> np.ndarray:
-        """As of the chosen estimator."""
+        """Predicts the probabilities of the classes as the chosen estimator does."""
         check_is_fitted(self)
         return self.best_estimator_.predict_proba(X)
 
     @available_if(_has("decision_function"))
     def decision_function(self, X: Any) -> np.ndarray:
-        """As of the chosen estimator."""
+        """Predicts the log odds of the second class as the chosen estimator does."""
         check_is_fitted(self)
         return self.best_estimator_.decision_function(X)
 
@@ -198,7 +198,7 @@ class _Held:
     analysis: Analysis
 
     def losses(self, candidates: Sequence[Any]) -> np.ndarray:
-        """Of each held-out record with each candidate, in [0, 1], NaN where a cell is missing; shape (n, K)."""
+        """Computes each candidate's loss in [0, 1] at each held-out record, (n, K); NaN where a cell is missing."""
         X, y = (_safe_indexing(values, self.positions) for values in (self.X, self.y))
         # One that is missing without a policy is NaN here, and not a failure.
         response = self.analysis.response

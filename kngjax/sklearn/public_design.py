@@ -75,7 +75,7 @@ def _table(X: Any) -> Columns:
 
 
 def letting_missing_through(design: Design) -> Design:
-    """The same terms, whose columns are NaN where a cell is missing without a policy."""
+    """Changes terms so that their columns are NaN where a cell is missing without a policy."""
     return Design(tuple(map(_letting_through, design.terms)))
 
 

@@ -31,7 +31,7 @@ class PublicPipeline(Pipeline):
 
     @holding_no_records(failed=FAILED_OF_FIT)
     def fit(self, X: Any, y: Any = None, **refused: Any) -> "PublicPipeline":
-        """One release by the last step, of what the others make of the records X (n, columns) and y (n,), private.
+        """Fits the last step by one release, of the columns that the others make of the private records X and y.
 
         Raises ValueError for steps that are not public, and as the last step's `fit`.
         """
@@ -51,7 +51,7 @@ class PublicPipeline(Pipeline):
         return last
 
     def _admit(self, X: Any, y: Any, is_paid: bool = False) -> tuple[Analysis, Columns]:
-        """As of a private estimator, of the columns that the steps make."""
+        """Plans the last step's release of the columns that the other steps make, and checks their table."""
         last = self._last
         require_no_memory(self)
         for name, step in self.steps[:-1]:
@@ -63,13 +63,13 @@ class PublicPipeline(Pipeline):
                 fitted = in_this_process(clone(step), name)
                 self.steps[place] = name, fitted
                 with warnings.catch_warnings(), np.errstate(all="ignore"):
-                    # Of the made-up rows, whose text is no category and whose numbers are zero.
+                    # The made-up rows warn, since their text is no category and their numbers are zero.
                     warnings.filterwarnings("ignore", "Found unknown categories", UserWarning)
                     made = dense(fitted.fit(made).transform(made))
         return last._admit(X, y, is_paid, through=(made, self._transformed))
 
     def _transformed(self, X: Any) -> Any:
-        """What the steps before the last make of X. Private if X is."""
+        """Applies the steps before the last to X. The result is private if X is."""
         X = with_public_types(X)
         for _, step in self.steps[:-1]:
             if step is not None and step != "passthrough":
@@ -77,7 +77,7 @@ class PublicPipeline(Pipeline):
         return X
 
     def predict(self, X: Any, **settings: Any) -> Any:
-        """What the last step predicts of the rows of X. It costs nothing, and is private if X is."""
+        """Predicts the response of each row of X by the last step. That costs nothing, and is private if X is."""
         return super().predict(with_public_types(X), **settings)
 
     @available_if(lambda self: hasattr(self._last, "predict_proba"))

@@ -1,4 +1,4 @@
-"""Which steps of scikit-learn map each record by itself, by public settings alone: a list, and all else is refused."""
+"""Lists the steps of scikit-learn that map each record by itself, by public settings alone, and refuses all others."""
 
 from typing import Any
 

@@ -60,7 +60,7 @@ class AbstractPrivateRegressor(AbstractPrivateEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        # What can be learned of some hundred records is little.
+        # Little can be learned of some hundred records.
         tags.estimator_type, tags.regressor_tags = "regressor", RegressorTags(poor_score=True)
         return tags
 

@@ -1,4 +1,4 @@
-"""What a release says of each record, computed of that record alone, bit for bit.
+"""Computes predictions of each record from that record alone, bit for bit.
 
 Where a sum over records is to move by at most what one record can, all other records' parts must stay what they are.
 A product of a matrix with a vector may add up a row in another order if there is one row more, and NumPy's exponential

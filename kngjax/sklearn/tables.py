@@ -47,7 +47,7 @@ def table_of(X: Any, expected: int | None = None) -> Columns:
     cells = _array(X)
     if hasattr(cells, "dtype") and np.ndim(cells) == 1:
         raise UnfitShape("X has one axis, and must have rows and columns. Reshape your data: numpy.reshape(X, (-1, 1))")
-    # Of a list the type says nothing of its cells, and each row is a record's own affair.
+    # The type of a list says nothing of its cells, and each row is a record's own affair.
     is_list = isinstance(cells, Sequence)
     if is_list:
         if expected is None:
@@ -70,18 +70,18 @@ def table_of(X: Any, expected: int | None = None) -> Columns:
 
 
 def seen_as(X: Any, table: Columns) -> Any:
-    """What scikit-learn is shown of X: a frame, of which it takes the names, or else nothing but a shape."""
+    """Shows scikit-learn a frame, whose names it takes, or else nothing but the number of columns."""
     return X if isinstance(_native(X), nw.DataFrame) else np.zeros((1, len(table.columns)))
 
 
 def renamed(table: Columns, names: tuple[str, ...]) -> Columns:
-    """The same columns under these names, in their order."""
+    """Renames the columns of a table, in their order."""
     places = dict(zip(names, table.columns, strict=True))
     return Columns(names, table.rows, lambda name: table.column_of(places[name]))
 
 
 def with_response(table: Columns, X: Any, y: Any, name: str) -> Columns:
-    """The same with the response as one more column. Raises as `table_of`."""
+    """Adds the response to a table as one more column. Raises as `table_of`."""
     given = _array(y)
     native = _native(given)
     is_column = isinstance(native, nw.DataFrame) and len(native.columns) == 1
