@@ -15,10 +15,8 @@ from kngjax.accounting.exact import exactly
 from kngjax.audit.replay import Replay
 from kngjax.releases.curves.halving import Curves, Halving
 from kngjax.releases.curves.levels import Node
-from kngjax.releases.curves.location_scale import LocationScale
 from kngjax.releases.lattice.lattice import Problem
 from kngjax.releases.lattice.problems import WholeRecords
-from kngjax.releases.lattice.regions import Region
 from kngjax.releases.lattice.units import DomainLattice
 
 _MOST_POINTS = 2**12
@@ -43,10 +41,7 @@ class ProcessLaws:
 
     def law(self, X: Any, y: Any) -> Law:
         """Of every outcome that these records give a probability. Private."""
-        return self.of_records(self.halving.prepare(X, y))
-
-    def of_records(self, records: WholeRecords) -> Law:
-        """The same of records on the lattice. Private."""
+        records = self.halving.prepare(X, y)
         curves: list[tuple[dict[int, np.ndarray], float]] = [({}, 0.0)]
         for nodes in self.halving.depths:
             curves = [
@@ -70,40 +65,12 @@ class ProcessLaws:
         return self._known[name]
 
     def _enumerated(self, node: Node, members: WholeRecords, curves: Curves) -> NodeLaw:
-        return _law_of(self.halving.problem(node, members), self.halving.region(node, curves))
-
-
-class LocationScaleLaws:
-    """The laws of location, scale and levels together of some data sets, as `ProcessLaws` has those of curves.
-
-    An outcome is the point of the location, that of the scale, and those of the levels in increasing order.
-
-    **Arguments:** `made`: how they are drawn.
-    """
-
-    def __init__(self, made: LocationScale):
-        self.made, self._levels = made, ProcessLaws(made.quantiles)
-
-    def law(self, X: Any, y: Any) -> Law:
-        """Of every outcome that these records give a probability. Private."""
-        made, found = self.made, {}
-        records = made.prepare(X, y)
-        for location, of_location in _law_of(made.location_problem(records), None).items():
-            centre = np.array(location)
-            for scale, of_scale in _law_of(made.scale_problem(records, centre), made.region).items():
-                numbers = made.standardised(records, centre, np.array(scale))
-                for levels, of_levels in self._levels.of_records(numbers).items():
-                    found[(location, scale, *levels)] = of_location + of_scale + of_levels
-        return found
-
-
-def _law_of(problem: Problem, region: Region | None) -> NodeLaw:
-    score, domain, rate = problem
-    box = score.whole(domain.low, domain.high)
-    points = [point for point in _points(domain) if region is None or region.contains(point)]
-    masses = np.array([-float(rate * score.at(point, box.runs[0], box.sums[0])) for point in points])
-    total = float(np.logaddexp.reduce(masses))
-    return {tuple(map(int, point)): float(mass) - total for point, mass in zip(points, masses, strict=True)}
+        (score, domain, rate), region = self.halving.problem(node, members), self.halving.region(node, curves)
+        box = score.whole(domain.low, domain.high)
+        points = [point for point in _points(domain) if region is None or region.contains(point)]
+        masses = np.array([-float(rate * score.at(point, box.runs[0], box.sums[0])) for point in points])
+        total = float(np.logaddexp.reduce(masses))
+        return {tuple(map(int, point)): float(mass) - total for point, mass in zip(points, masses, strict=True)}
 
 
 def process_loss(first: Law, second: Law) -> float:
@@ -127,31 +94,7 @@ def replayed_process(
     generator, bits = np.random.default_rng(seed), random.Random(seed).getrandbits
     both = [halving.prepare(*pair) for pair in (first, second)]
     found = [_replayed(halving, both, generator, bits, num_points) for _ in range(num_draws)]
-    return _worst(found)
-
-
-def replayed_location_scale(
-    made: LocationScale, first: Any, second: Any, *, seed: int = 0, num_draws: int = 4, num_points: int = 40
-) -> Replay:
-    """The same of location, scale and levels, each given what was drawn before it on the first data set.
-
-    **Arguments:** as of `replayed_process`.
-    """
-    generator, bits = np.random.default_rng(seed), random.Random(seed).getrandbits
-    both = [made.prepare(*pair) for pair in (first, second)]
-    found = []
-    for _ in range(num_draws):
-        location = made.location_envelope(both[0]).draw(bits)
-        problems = [made.location_problem(one) for one in both]
-        change, tried = _change(problems, location, generator, num_points)
-        found.append((change / exactly(float(made.location.epsilon)), tried))
-        problems = [made.scale_problem(one, location) for one in both]
-        scale = made.scale_envelope(both[0], location).draw(bits)
-        change, tried = _change(problems, scale, generator, num_points)
-        found.append((change / exactly(float(made.scale.epsilon)), tried))
-        numbers = [made.standardised(one, location, scale) for one in both]
-        found.append(_replayed(made.quantiles, numbers, generator, bits, num_points))
-    return _worst(found)
+    return Replay(float(max(ratio for ratio, _ in found)), sum(tried for _, tried in found), 0.0)
 
 
 def _replayed(halving: Halving, both: list[WholeRecords], generator: Any, bits: Any, num_points: int) -> Found:
@@ -175,10 +118,6 @@ def _change(problems: list[Problem], drawn: np.ndarray, generator: Any, num_poin
     here, there = (_scores(problem, points) for problem in problems)
     change = 2 * problems[0].rate * max(abs(one - other) for one, other in zip(here, there, strict=True))
     return change, len(points)
-
-
-def _worst(found: list[Found]) -> Replay:
-    return Replay(float(max(ratio for ratio, _ in found)), sum(tried for _, tried in found), 0.0)
 
 
 def _scores(problem: Problem, points: np.ndarray) -> list[int]:

@@ -10,10 +10,7 @@ import pytest
 import scipy.stats
 
 import kngjax as kng
-from kngjax.audit.quantile_processes import LocationScaleLaws
 from kngjax.releases.curves.location_scale import SHARES, LocationScale
-from tests.oracles.goodness_of_fit import assert_cell_frequencies
-from tests.releases.curves.test_halving import log_masses
 
 ADJACENCIES = ("replace", "add_remove")
 COARSE = kng.Lattice(data_digits=4, theta_digits=2)
@@ -24,63 +21,6 @@ NUMBERS = kng.Bounds(y=(0.0, 1.0))
 def of_numbers(adjacency, epsilon=4.0, levels=LEVELS):
     meant = kng.Adjacency.parse(adjacency)
     return LocationScale.of(levels, NUMBERS, kng.Box(0.0, 1.0), epsilon, meant, 1, 64, COARSE)
-
-
-def of_levels(values, epsilon, adjacency):
-    """The law of three quartiles by halving on -16, -8, ..., 16: medians, of all and of those on either side."""
-    grid = [8 * k for k in range(-2, 3)]
-    first = epsilon / 2 / 2 / (1.0 if adjacency == "replace" else 0.5)
-    later = epsilon / 2 / 2 / 0.5 / (2.0 if adjacency == "replace" else 1.0)
-    for middle, of_middle in zip(grid, log_masses(grid, values, 0.5, first), strict=True):
-        low, high = [q for q in grid if q <= middle], [q for q in grid if q >= middle]
-        below = zip(low, log_masses(low, [e for e in values if e <= middle], 0.5, later), strict=True)
-        above = zip(high, log_masses(high, [e for e in values if e > middle], 0.5, later), strict=True)
-        for (one, of_one), (other, of_other) in itertools.product(list(below), list(above)):
-            yield (one, middle, other), of_middle + of_one + of_other
-
-
-@pytest.mark.default_cases("replace")
-@pytest.mark.parametrize("adjacency", ADJACENCIES)
-def test_its_law_is_that_of_three_mechanisms_one_after_the_other(adjacency):
-    """By hand: medians, medians of distances from them, and quartiles of their quotients in halves of a unit."""
-    epsilon, values = 5.0, [Fraction(y, 16) for y in (2, 2, 6, 7, 10, 12, 16)]
-    change = 1.0 if adjacency == "replace" else 0.5
-    one, two, three = (epsilon * float(share) for share in SHARES.values())
-    found, expected = LocationScaleLaws(of_numbers(adjacency, epsilon)).law(None, np.array(values, float)), {}
-    centres = [Fraction(k, 4) for k in range(5)]
-    for centre, of_centre in zip(centres, log_masses(centres, values, 0.5, one / 2 / change), strict=True):
-        sizes = [abs(y - centre) for y in values]
-        # Θ of scales is [-½, ½], and they are positive.
-        scales = [Fraction(1, 4), Fraction(1, 2)]
-        for scale, of_scale in zip(scales, log_masses(scales, sizes, 0.5, two / 2 / change), strict=True):
-            numbers = [Fraction(round(2 * (y - centre) / scale), 2) for y in values]
-            for levels, of_them in of_levels(numbers, three, adjacency):
-                expected[centre, scale, *levels] = of_centre + of_scale + of_them
-    assert len(found) == len(expected) == 5 * 2 * 35
-    ends = [max(outcome[place][0] for outcome in found) for place in (0, 1, 4)]
-    for outcome, logarithm in found.items():
-        location, scale, *levels = (point for (point,) in outcome)
-        named = Fraction(location, ends[0]), Fraction(scale, 2 * ends[1]), *(16 * q // ends[2] for q in levels)
-        # Scores have steps of 1/4096 of a record.
-        assert logarithm == pytest.approx(expected[named], abs=1e-2)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("adjacency", ADJACENCIES)
-def test_draws_have_the_law_that_audits_enumerate(adjacency):
-    made, values = of_numbers(adjacency, levels=(0.3, 0.6)), np.array([0.2, 0.4, 0.4, 0.9])
-    law, curves = LocationScaleLaws(made).law(None, values), {}
-    location, scale = (plan.domain for plan in made.plans)
-    levels = made.quantiles.plans[0].domain
-    for (centre, slope, *numbers), logarithm in law.items():
-        values_of = [float(levels.values(np.array(q))[0]) for q in numbers]
-        centre, slope = location.values(np.array(centre))[0], scale.values(np.array(slope))[0]
-        outcome = tuple(centre + q * slope for q in values_of)
-        curves[outcome] = curves.get(outcome, 0.0) + np.exp(logarithm)
-    records, bits = made.prepare(None, values), random.Random(1).getrandbits
-    found = [tuple(made.draw(records, bits)[:, 0].tolist()) for _ in range(1000)]
-    assert set(found) <= curves.keys()
-    assert_cell_frequencies([found.count(outcome) for outcome in curves], list(curves.values()))
 
 
 @pytest.mark.default_cases("5")
