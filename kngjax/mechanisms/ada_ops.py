@@ -37,7 +37,10 @@ _LEAST_RIDGE = 1e-6
 
 
 class AdaOPSPlan(NamedTuple):
-    """What is public before the data are seen. `order`, `budget`: α, and R of the last stage. `tail`: z."""
+    """Holds the settings of `AdaOPS` that are public before the data are seen.
+
+    **Arguments:** `order`, `budget`: α, and R of the last stage. `tail`: z.
+    """
 
     order: Array
     budget: Array
@@ -48,7 +51,7 @@ class AdaOPSPlan(NamedTuple):
 
 
 class Tuning(NamedTuple):
-    """What the first two stages have chosen: λ, h ≤ λ + λ_min, L ≥ Y + X‖θ̂_λ‖, and γ."""
+    """Holds the values that the first two stages choose: λ, h ≤ λ + λ_min, L ≥ Y + X‖θ̂_λ‖, and γ."""
 
     ridge: Array
     curvature: Array
@@ -215,7 +218,10 @@ class AdaOPS(AbstractDirectMechanism):
         return Tuning(ridge, curvature, bound, gamma)
 
     def error_noise(self, dimension: int, published: Mapping[str, np.ndarray]) -> NormalNoise:
-        """Of a draw from N(θ̂_λ, (γH)^{-1}) with the λ and γ that are published with it; before a release, of 0 data."""
+        """Gives the law of the gradient at a draw from N(θ̂_λ, (γH)^{-1}), with the published λ and γ.
+
+        Before a release they are those of X'X = 0, X'y = 0 and noise of 0.
+        """
         if published:
             return NormalNoise(float(published["gamma"]), 1, float(published["ridge"]))
         with float64():

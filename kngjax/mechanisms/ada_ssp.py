@@ -222,7 +222,7 @@ class AdaSSP(AbstractDirectMechanism):
         return ExpectedNoise(at(middle), pull, growth=growth, at=at)
 
     def released_moments(self, published: Mapping[str, np.ndarray]) -> ReleasedMoments:
-        """What follows from the moments that a release publishes: post-processing."""
+        """Returns the noisy moments that a release publishes, with the laws of their noise. Post-processing."""
         dimension = len(published["moment"])
         _, on_moment, on_matrix = self.known_deviations(dimension).tolist()
         return ReleasedMoments(self.public_units(dimension), on_moment, on_matrix, published)
@@ -230,7 +230,10 @@ class AdaSSP(AbstractDirectMechanism):
     def error_noise_at(
         self, theta: Float[np.ndarray, " dimension"], published: Mapping[str, np.ndarray]
     ) -> MomentNoise:
-        """Of θ̃, whatever it was made of: the published moments say how far it is from their own solution."""
+        """Gives the law of Gθ̃ - X'y, given G = X'X, from the published moments.
+
+        θ̃ may be made of anything: the moments say how far it is from their own solution.
+        """
         return self.released_moments(published).noise(theta)
 
     def has_ridge(self, dimension: int) -> bool:
@@ -267,7 +270,7 @@ class AdaSSP(AbstractDirectMechanism):
 
 
 class _Facts(NamedTuple):
-    """What of the mechanism is public and depends on d. **Arguments:** `centre`, `sizes`: of θ, in own units."""
+    """Holds the public numbers of `AdaSSP` that depend on d. **Arguments:** `centre`, `sizes`: of θ, in own units."""
 
     units: PublicUnits
     centre: Array

@@ -1,4 +1,4 @@
-"""What mechanisms share: their guarantee, their sensitivity, and which parts agree with which."""
+"""Defines the base class of mechanisms: their guarantee, their sensitivity, and whether their parts agree."""
 
 import abc
 import inspect
@@ -115,7 +115,10 @@ class AbstractMechanism(AbstractPreparation):
     def error_noise_at(
         self, theta: Float[np.ndarray, " dimension"], published: Mapping[str, np.ndarray]
     ) -> GradientNoise | NormalNoise | MomentNoise:
-        """The same of a release: what is known of its error. **Arguments:** `theta`: θ̃, its value."""
+        """Gives the law of the gradient at a release's value, given its Hessian.
+
+        **Arguments:** `theta`: θ̃, the value. `published`: what the release publishes beside it.
+        """
         return self.error_noise(len(theta), published)
 
     def has_ridge(self, dimension: int) -> bool:
@@ -123,7 +126,7 @@ class AbstractMechanism(AbstractPreparation):
         return float(self.error_noise(dimension, {}).ridge) > 0.0
 
     def proved_at(self, epsilon: float) -> "AbstractMechanism":
-        """As `at_epsilon`, with all checks of its proof. Raises ValueError where there is none."""
+        """Returns the mechanism at another ε, with all checks of its proof. Raises ValueError where there is none."""
         moved = self.at_epsilon(epsilon)
         if moved is None:
             raise ValueError(f"{type(self).__name__} has no settings with which it is private at epsilon = {epsilon:g}")

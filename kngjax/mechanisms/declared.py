@@ -1,4 +1,4 @@
-"""What a proof takes from parts that are not kngjax's: facts that a user's own class declares, tried and in words."""
+"""Tests the facts that a user's own class declares and a proof relies on, and states them in words."""
 
 from typing import Any
 

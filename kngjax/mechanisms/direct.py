@@ -48,8 +48,8 @@ class AbstractDirectMechanism(AbstractMechanism):
         return jnp.zeros(0)
 
     def jumps(self, data: Data) -> Float[Array, " jumps"] | None:
-        """Where f may jump in each coordinate, its support's ends included, if it is constant in between; else None.
+        """Returns the points at which f may jump in each coordinate, if f is constant between them; else None.
 
-        Private: a function of the data.
+        They include the ends of its support. Private: a function of the data.
         """
         return None

@@ -11,7 +11,7 @@ from jaxtyping import Float
 from kngjax.core.arrays import float64
 from kngjax.geometry.abstract_norms import AbstractNorm
 
-# Of balls whose covariance has no closed form here.
+# Draws that estimate the covariance of balls that are no boxes.
 _DRAWS = 20_000
 
 
@@ -38,7 +38,10 @@ class ExpectedNoise(NamedTuple):
     def of_gradient_noise(
         cls, hessian: np.ndarray, noise: np.ndarray, ridge: float = 0.0, is_exact: bool = False
     ) -> "ExpectedNoise":
-        """That of (H + γI)(θ̃ - θ̂) = z - γθ̂. **Arguments:** `noise`: the covariance of z. `ridge`: γ."""
+        """Returns the law of θ̃ - θ̂ from (H + γI)(θ̃ - θ̂) = z - γθ̂.
+
+        **Arguments:** `noise`: the covariance of z. `ridge`: γ.
+        """
         inverse = np.linalg.inv(hessian + ridge * np.eye(len(hessian)))
         return cls(inverse @ noise @ inverse, ridge * inverse, is_exact)
 

@@ -85,7 +85,10 @@ class ExponentialMechanism(AbstractDensityMechanism):
         return ExpectedNoise.of_gradient_noise(hessian, hessian / rate)
 
     def error_noise(self, dimension: int, published: Mapping[str, np.ndarray]) -> NormalNoise:
-        """With c = ε/(2Δ) the density is ∝ exp(-c·ℓ_n), near θ̂ that of N(θ̂, (cH)^{-1}): z = H(θ̃ - θ̂) is N(0, H/c)."""
+        """Approximates the law of z = H(θ̃ - θ̂) by N(0, H/c), with c = ε/(2Δ).
+
+        The density is ∝ exp(-c·ℓ_n), and near θ̂ about that of N(θ̂, (cH)^{-1}).
+        """
         if not self.domain.is_uniform or self.loss.score_is_piecewise_constant:
             raise ValueError(
                 "intervals of the exponential mechanism are of smooth losses on a domain without a weight of its own, "

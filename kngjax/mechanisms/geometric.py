@@ -114,7 +114,7 @@ class GeometricMechanism(AbstractDirectMechanism):
 
     @property
     def loss(self) -> QuantileLoss:
-        """That of a median, for what it says of data: records are one response each, and need no bound for it."""
+        """Returns the loss of a median, to describe the data: each record is one response, which needs no bound."""
         return QuantileLoss(0.5)
 
     @property
@@ -226,7 +226,7 @@ class NoisyCounts(AbstractGridDraw):
         return self.grid.values(self.wholes(data, bits))
 
     def wholes(self, data: Counts, bits: Bits) -> list[int]:
-        """One draw, as whole numbers of u."""
+        """Draws the noisy counts once, as whole numbers of the unit u."""
         rate = exactly(float(self.mechanism.epsilon)) / self.mechanism._change
         counts = (np.asarray(data.counts) / self.mechanism.unit).tolist()
         return [int(count) + draw_two_sided_geometric(rate, bits) for count in counts]

@@ -35,7 +35,7 @@ class GradientNoise(NamedTuple):
     def draws(self, hessian: Float[np.ndarray, "draws dimension dimension"], seed: int) -> np.ndarray:
         """Draws of z, one for each H, shape (draws, d): post-processing, whose seed may be public."""
         number, dimension = hessian.shape[:2]
-        # Of few shapes, whatever the number: each would be compiled anew.
+        # The number is rounded up, so that few shapes occur: each is compiled anew.
         most = -(-number // _AT_ONCE) * _AT_ONCE
         with float64():
             drawn = np.asarray(k_norm_noise(self.norm, research_key(seed), self.rate, (most,), dimension))
@@ -61,7 +61,7 @@ class NormalNoise(NamedTuple):
         return self.ridge * theta
 
     def draws(self, hessian: Float[np.ndarray, "draws dimension dimension"], seed: int) -> np.ndarray:
-        """As of `GradientNoise`."""
+        """Draws z once for each H, shape (draws, d): post-processing, whose seed may be public."""
         values, vectors = np.linalg.eigh(hessian)
         normals = np.random.default_rng([seed, self.power]).standard_normal(values.shape)
         scaled = np.maximum(values + self.ridge, 0.0) ** (self.power / 2.0) * normals / np.sqrt(self.precision)

@@ -13,13 +13,13 @@ from kngjax.samplers.grid.uniforms import Bits
 
 
 class AbstractGridDraw(abc.ABC):
-    """One draw of a mechanism of which every rounding is part of the proof. All that it is made of is public.
+    """Draws a mechanism's value, with every rounding part of the proof. All its settings are public.
 
-    What real arithmetic draws is rounded once to a public grid, which is post-processing, and all that decides where to
-    is decided as real arithmetic decides. What follows is a function of the grid's numbers, and needs no
-    proof. No draw fails: searches go on until they have found what they look for. `mechanism`: whose law is drawn.
-    `grid`: what a value is rounded to, where that is one grid; who has several says so in its `settings`.
-    `takes_weights`: whether it knows of weights that records keep.
+    The draw is exact in real arithmetic and then rounded once to a public grid, which is post-processing; the grid
+    point is decided as real arithmetic decides it. Whatever is computed from the grid's numbers needs no proof. No
+    draw fails: searches go on until they have found what they look for. `mechanism`: whose law is drawn. `grid`: what
+    a value is rounded to, where that is one grid; a draw with several says so in its `settings`. `takes_weights`:
+    whether it knows of weights that records keep.
     """
 
     mechanism: Any
@@ -38,7 +38,7 @@ class AbstractGridDraw(abc.ABC):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What a certificate says of the sampler, JSON-ready: its "type" and the exponents of the grid."""
+        """Describes the sampler for a certificate, JSON-ready: its "type" and the exponents of the grid."""
         return {"type": "Direct", "grid_exponents": list(self.grid.exponents)}
 
     @property
@@ -48,28 +48,28 @@ class AbstractGridDraw(abc.ABC):
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """What the guarantee needs besides exact arithmetic, in words."""
+        """Lists what the guarantee needs besides exact arithmetic, in words."""
         return getattr(self.mechanism, "assumptions", ())
 
     def prepare(self, X: Any, y: Any) -> Any:
-        """What `draw` needs of validated and clipped records, exactly. Private."""
+        """Computes exactly what `draw` needs of validated and clipped records. Private."""
         with float64():
             return self.mechanism.exact_sums(X, y)
 
     def draw_alone(self, data: Any, bits: Bits) -> Float[np.ndarray, " dimension"]:
-        """As `draw`, while no other thread computes in balls: from the same bits always the same value."""
+        """Draws θ while no other thread computes in balls: the same bits always give the same value."""
         numbers = self.draw_all_alone(data, bits)
         return numbers[: len(numbers) - self.published_numbers]
 
     def draw_all_alone(self, data: Any, bits: Bits) -> Float[np.ndarray, " numbers"]:
-        """As `draw_all`, while no other thread computes in balls."""
+        """Draws θ and the numbers of `published` while no other thread computes in balls."""
         with precision(DEFAULT_DIGITS):
             return self.draw_all(data, bits)
 
     def draw_all(self, data: Any, bits: Bits) -> Float[np.ndarray, " numbers"]:
-        """One draw of θ, and after it the numbers of `published`, one array after another."""
+        """Draws θ, followed by the numbers of `published`, one array after another."""
         return self.draw(data, bits)
 
     @abc.abstractmethod
     def draw(self, data: Any, bits: Bits) -> Float[np.ndarray, " dimension"]:
-        """One draw. Private but for its value. **Arguments:** `data`: from `prepare`. `bits`: fair and independent."""
+        """Draws θ. Private but for its value. **Arguments:** `data`: from `prepare`. `bits`: fair and independent."""

@@ -1,4 +1,4 @@
-"""Which two private order statistics hold a quantile: ranks from the number of records, ε and the level, all public.
+"""Chooses the ranks of two private order statistics that hold a quantile, from n, ε and the level: all public.
 
 A pair θ_1 ≤ θ_2 is drawn with density ∝ exp(-c·s), s = max(0, a, b) - min(0, a, b), a = #{y ≤ θ_1} - r_1 and
 b = #{y ≤ θ_2} - r_2. Where the gaps between values are alike, a is R with
@@ -23,14 +23,14 @@ import numpy as np
 from jaxtyping import Float, Int
 from scipy.special import bdtr
 
-# What is left out of the law of R.
+# About the probability that the law of R leaves out.
 _NEGLIGIBLE = 1e-13
-# Of 1 - level: with what probability an end may come from beyond all values, where it says nothing.
+# The share of 1 - level with which an end may come from beyond all values, where it says nothing.
 BEYOND = 0.2
 # Where nobody guesses the spread of the values, this share of the width of their bounds.
 SPREAD = 1e-3
 _MOST_RECORDS = 10**12
-# Of less, R would have more values than can be added up: no number of records has an interval.
+# Below this rate R has more values than can be added up, and no number of records has an interval.
 _LEAST_RATE = 1e-5
 _MOST_BLOCKS = 2**14
 
@@ -53,7 +53,7 @@ def rank_noise(rate: float) -> tuple[Int[np.ndarray, " offsets"], Float[np.ndarr
 
 @functools.lru_cache(maxsize=64)
 def _in_blocks(rate: float) -> tuple[Int[np.ndarray, " blocks"], Float[np.ndarray, " blocks"]]:
-    """As `rank_noise`; where R has very many values, blocks of them count as their largest, which misses oftener."""
+    """Coarsens the law of R to few blocks, each counted as its largest value, which makes misses more probable."""
     offsets, probabilities = rank_noise(rate)
     size = -(-len(offsets) // _MOST_BLOCKS)
     if size == 1:
@@ -82,7 +82,7 @@ def lower_rank(num_records: int, tau: float, rate: float, tail: float) -> int:
 
 
 def ranks_for(num_records: int, tau: float, rate: float, level: float) -> Ranks | None:
-    """Those of n records; None where there are none. **Arguments:** `rate`: c."""
+    """Returns the ranks for n records, or None where no ranks reach the level. **Arguments:** `rate`: c."""
     tail = 0.5 * (1.0 - level)
     lower = lower_rank(num_records, tau, rate, tail)
     upper = num_records - lower_rank(num_records, 1.0 - tau, rate, tail)

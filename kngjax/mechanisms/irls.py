@@ -46,9 +46,10 @@ class Noise(NamedTuple):
 
 
 class _Spending(NamedTuple):
-    """What one vector and one matrix of an iteration spend, each of shape (2,). Public.
+    """Holds what the vector and the matrix of one iteration spend. Public.
 
-    **Arguments:** `epsilons`: ε of Laplace and Wishart noise. `shifts`: Δ/σ of Gaussian noise. `delta`: δ of a part.
+    **Arguments:** `epsilons`: ε of Laplace and Wishart noise, shape (2,). `shifts`: Δ/σ of Gaussian noise, shape (2,).
+    `delta`: δ of either.
     """
 
     epsilons: Array
@@ -221,7 +222,7 @@ class PrivateIRLS(AbstractDirectMechanism):
         raise ValueError(_SPENT_UP.format(epsilon, 2 * self.iterations))
 
     def _parts(self, spent: _Spending, stated: bool = False) -> list[Guarantee]:
-        """What the noise on one vector and on one matrix hides, Gaussian noise at its own (ε, δ) if `stated`."""
+        """States the guarantees of the noise on one vector and one matrix, Gaussian at its own (ε, δ) if `stated`."""
         delta, numbers = float(spent.delta), zip(self._kinds, spent.epsilons, spent.shifts, strict=True)
         return [
             Guarantee.gaussian(float(shift), self.adjacency, *((float(epsilon), delta) if stated else ()))
@@ -234,7 +235,7 @@ class PrivateIRLS(AbstractDirectMechanism):
         ]
 
     def _budget(self) -> tuple[_Spending, Noise]:
-        """What an iteration spends and the noise that this buys, in the dimension that is known or in the smallest."""
+        """Computes what an iteration spends and the noise that this buys, in the known dimension or the smallest."""
         with float64():
             return jax.tree.map(np.asarray, _budget(self, self.dimension or 1 + self.bounds.intercept))
 
@@ -265,7 +266,7 @@ class PrivateIRLS(AbstractDirectMechanism):
         return Noise(moment, matrix)
 
     def _spending(self) -> _Spending:
-        """What an iteration spends; less than the budget by a part in 10¹², which covers rounding errors."""
+        """Computes what one iteration spends of a budget lowered by a part in 10¹², which covers rounding errors."""
         epsilon = (1.0 - 1e-12) * jnp.asarray(self.epsilon)
         shares = jnp.stack([jnp.asarray(self.moment_share), 1.0 - self.moment_share])
         uncertain = self.iterations * sum(kind != "laplace" for kind in self._kinds)

@@ -176,7 +176,10 @@ def _scale_squared(kind: str, part: Guarantee, squared: Fraction, absolute: Frac
 def _noise_by_wishart(
     part: Guarantee, change: Fraction, adjacency: Adjacency, scale: float, dimension: int
 ) -> NoisyByWishart | None:
-    """One row adds or takes vv' with |v|² at most the change."""
+    """Returns Wishart noise that hides one row at this part's (ε, δ); None where balls do not confirm it.
+
+    A row adds or removes vv', with |v|² at most the change.
+    """
     degrees, exact = wishart_degrees(dimension), Fraction(scale) * (1 + _ROOM)
     assert part.exact_epsilon is not None
     if not wishart_hides(part.exact_epsilon, part.exact_delta, change, dimension, degrees, exact, adjacency):

@@ -120,7 +120,10 @@ class KNormMechanism(AbstractDirectMechanism):
 
     @property
     def has_known_error(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """Of a mean: how far a sum of these records lies from another's, no record tells."""
+        """Tells whether the law of the error is known: of a mean, not of a sum.
+
+        No record tells how far a sum of these records lies from a sum of others.
+        """
         return not self._is_sum
 
     @property
@@ -151,7 +154,7 @@ class KNormMechanism(AbstractDirectMechanism):
         return Sensitivity(value, sums.explain_sum_sensitivity(norm, changes, value, self.adjacency, self.bounds))
 
     def expected_noise(self, hessian: np.ndarray, num_records: int) -> ExpectedNoise:
-        """Of Σx K-norm noise of rate ε/Δ, whatever the records are."""
+        """Gives the exact law of the error from K-norm noise of rate ε/Δ on Σx, whatever the records are."""
         dimension = len(hessian)
         with float64():
             rate = float(self.epsilon) / float(self.sensitivity_value(dimension))
@@ -193,17 +196,21 @@ class KNormMechanism(AbstractDirectMechanism):
         return jnp.asarray(summary.moment) / (1.0 if self._is_sum else summary.count)
 
     def typical_values(self, dimension: int) -> tuple[np.ndarray, np.ndarray]:
-        """Of a sum 0, and by how much one record changes it: nothing else is public of sums of n records."""
+        """Centres a sum on 0, with the most that one record changes it as its size; a mean within its bounds.
+
+        Nothing else is public of a sum of n records.
+        """
         if not self._is_sum:
             return super().typical_values(dimension)
         return np.zeros(dimension), np.asarray(self._changes(dimension))
 
     def noise_deviations(self, dimension: int, num_records: int | None) -> Float[np.ndarray, " dimension"] | None:
-        """Of noise whose law is known in fractions: a radius of a gamma law times a point of the ball or its surface.
+        """Gives the standard deviation of the noise on each coordinate, where its law is known in fractions.
 
-        With independent coordinates, the l1 norm, it is √2·λw_j. In a cube the radius is a sum of d + 1 exponential
-        numbers, E r² = (d + 1)(d + 2), and a coordinate of the point has the mean square 1/3. On a sphere E r² is
-        d(d + 1), and a coordinate's mean square 1/d.
+        The noise is a radius of a gamma law times a point of the ball or its surface. With independent coordinates, the
+        l1 norm, the deviation is √2·λw_j. In a cube the radius is a sum of d + 1 exponential numbers,
+        E r² = (d + 1)(d + 2), and a coordinate of the point has the mean square 1/3. On a sphere E r² is d(d + 1), and
+        a coordinate's mean square 1/d.
         """
         count = 1 if self._is_sum else num_records
         noise = self.noise_in_fractions(dimension, count) if count else None

@@ -194,7 +194,7 @@ class RecordBalls:
         return arb_mat([[total[i, j] + (ridge if i == j else 0) for j in range(dimension)] for i in range(dimension)])
 
     def lower(self, theta: Sequence[Fraction], residual: Sequence[arb], tilt: Sequence[arb]) -> list[Fraction] | None:
-        """Where J is lower; None where so few digits do not tell.
+        """Searches along Newton's direction, or against the gradient, for a point with a lower J; None if digits lack.
 
         **Arguments:** `residual`: the gradient at θ.
         """
@@ -207,7 +207,7 @@ class RecordBalls:
         places, middles = [ball_of(one).mid() for one in theta], [one.mid() for one in tilt]
         predictors, along = self._predictors(places), self._predictors(step)
         ridge = ball_of(self._objective.ridge)
-        # Of γθ + b, and of the ridge.
+        # The slope of the ridge and the linear term at θ, and the curvature of the ridge, along the step.
         flat, bend = (
             _product([ridge * one + b for one, b in zip(places, middles, strict=True)], step),
             ridge * (_product(step, step)),

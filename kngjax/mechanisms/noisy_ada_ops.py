@@ -25,12 +25,12 @@ from kngjax.sensitivity.moments_in_fractions import SquaredRadii, eigenvalue_ste
 # log L is rounded to multiples of 2^-60, and θ to about 2^-60 of Y/X: the noise depends on the data, and is not known
 # in public, but far larger than that for any number of records that fits a computer.
 _FINENESS = 60
-# Of numbers that are made from what is rounded already.
+# Digits of numbers that are computed from rounded ones.
 _DIGITS = 256
 
 
 class ExactTuning(NamedTuple):
-    """What the first two stages have chosen: functions of rounded numbers that the proof is of, as of θ.
+    """Holds the values that the first two stages choose: functions of rounded numbers, which the proof covers beside θ.
 
     **Arguments:** `ridge`, `curvature`, `bound`, `gamma`: as of `kngjax.mechanisms.ada_ops.Tuning`.
     """
@@ -47,8 +47,8 @@ class NoisyAdaOPS(AbstractGridDraw):
 
     The proof is that of `AdaOPS`, of the joint law of three rounded numbers:
 
-    1. In the place of λ_min stands the multiple of r that is nearest to it, of sensitivity S = r⌈X²/r⌉, with noise of
-       S/s₁ deviations, on multiples of g₁. Rounding raises it by (r + g₁)/2 at most, which λ̃ has less.
+    1. λ_min is replaced by the nearest multiple of r, of sensitivity S = r⌈X²/r⌉, with noise of deviation S/s₁, on
+       multiples of g₁. Rounding raises it by (r + g₁)/2 at most, which is subtracted from λ̃.
     2. a is a fraction, a little above log(1 + X²/h), and log L has half of its grid's unit more, so that rounding
        cannot lower it.
     3. γ is a fraction, and D_α ≤ R for it by balls.
@@ -71,7 +71,7 @@ class NoisyAdaOPS(AbstractGridDraw):
 
     @classmethod
     def of(cls, mechanism: Any, dimension: int, least_ridge: Fraction) -> "NoisyAdaOPS | None":
-        """That of AdaOPS for d coefficients; None where balls do not confirm the budget.
+        """Plans the three stages of AdaOPS for d coefficients; None where balls do not confirm the budget.
 
         **Arguments:** `least_ridge`: in units of X².
         """

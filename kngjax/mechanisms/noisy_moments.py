@@ -28,8 +28,8 @@ from kngjax.sensitivity.moments_in_fractions import (
 class NoisyMoments(AbstractGridDraw):
     """The moments of `AdaSSP` plus noise, each on a grid, and the ridge regression that they give in float64.
 
-    Records in public units are fractions, (x_j - m_j)/h_j of float64 numbers, and so are X'X and X'y. In the place of
-    λ_min(X'X), which is none, stands the multiple of r nearest to it; its sensitivity is r⌈X²/r⌉, hardly more than X².
+    Records in public units are fractions, (x_j - m_j)/h_j of float64 numbers, and so are X'X and X'y. λ_min(X'X) is
+    not, so it is replaced by the nearest multiple of r, whose sensitivity is r⌈X²/r⌉, hardly more than X².
     With Δ_j² the squared sensitivities and w_j shares that add up to 1 exactly, noise of variances Δ_j²/(s²w_j) hides
     s deviations of all three parts: as in `AdaSSP`, and balls certify s. Off the diagonal of X'X the variance is half
     of that on it, and each entry is drawn once.
@@ -53,7 +53,7 @@ class NoisyMoments(AbstractGridDraw):
 
     @classmethod
     def of(cls, mechanism: Any, dimension: int) -> "NoisyMoments | None":
-        """Those of AdaSSP for d coefficients; None for want of a proof, as with a hull."""
+        """Calibrates the noise on AdaSSP's moments for d coefficients; None without a proof, as with a hull."""
         units = mechanism.public_units(dimension)
         shift_squared = certified_shift_squared(mechanism.guarantee)
         radii = SquaredRadii.of(mechanism.bounds, dimension, units)

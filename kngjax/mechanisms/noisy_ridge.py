@@ -37,7 +37,7 @@ class NoisyRidge(AbstractGridDraw):
 
     @classmethod
     def of(cls, mechanism: Any, dimension: int) -> "NoisyRidge | None":
-        """That of output perturbation for ridge regression with noise of fixed covariance; None for want of a proof.
+        """Calibrates output perturbation for ridge regression with noise of fixed covariance; None without a proof.
 
         An exchange is a removal and an addition beside at most `max_records` - 1 others.
         """

@@ -81,7 +81,7 @@ class ObjectiveLaw(NamedTuple):
         return cls(noise, fraction_of(least), curvature, facts.scores) if least.is_finite() else None
 
     def grid(self, digits: int | None) -> Grid | None:
-        """One that is finer, by 2^-digits, than what b moves θ by where one record has the largest Hessian."""
+        """Returns a grid finer, by 2^-digits, than the shift of θ by b where one record has the largest Hessian."""
         scale = 1 / (self.ridge + self.curvature) ** 2
         return Grid.for_noise(self.noise._replace(scale_squared=self.noise.scale_squared * scale), digits)
 
@@ -137,7 +137,7 @@ class TiltedMinimum(AbstractGridDraw):
 
     @abc.abstractmethod
     def search(self, data: Any) -> "Search":
-        """What finds θ for one draw of b. Private."""
+        """Prepares the search that finds θ for one draw of b. Private."""
 
 
 class Search(Protocol):

@@ -196,7 +196,7 @@ class ObjectivePerturbation(AbstractDirectMechanism):
 
     @property
     def assumptions(self) -> tuple[str, ...]:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """What the guarantee needs of the minimiser."""
+        """States what the guarantee needs of the minimiser."""
         if self._is_exact:
             return (
                 "the minimiser is exact in real arithmetic: what is released meets the conditions of optimality to "
@@ -210,7 +210,7 @@ class ObjectivePerturbation(AbstractDirectMechanism):
 
     @property
     def advice(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """What to do if no minimiser was found."""
+        """Says what to do if no minimiser was found."""
         if self._is_exact:
             return "the minimiser was not found to machine precision: scale the columns to similar public bounds"
         return (

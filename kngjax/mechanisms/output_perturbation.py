@@ -154,7 +154,7 @@ class OutputPerturbation(AbstractGaussianMechanism):
 
     @property
     def assumptions(self) -> tuple[str, ...]:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """What the guarantee needs of the minimiser."""
+        """States what the guarantee needs of the minimiser."""
         if self.loss.is_half_square:
             return (MAX_RECORDS_ASSUMPTION,)
         return (
@@ -262,7 +262,7 @@ class OutputPerturbation(AbstractGaussianMechanism):
         _, gamma = _known_facts(self, dimension)
         ridge = float(self.regularization)
         with_ridge = hessian + ridge * np.eye(dimension)
-        # Of (H + λI)(θ̃ - θ̂).
+        # The covariance of (H + λI)(θ̃ - θ̂) is this power of H + λI, over γ.
         power = {"identity": 2, "hessian": 1, "hessian_squared": 0}[self.metric]
         noise = np.linalg.matrix_power(with_ridge, power) / gamma
         return ExpectedNoise.of_gradient_noise(hessian, noise, ridge)

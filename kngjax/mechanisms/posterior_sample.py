@@ -1,4 +1,4 @@
-"""One posterior sample (OPS) of ridge regression: a draw from a Gaussian posterior as a private estimate."""
+"""Releases one posterior sample (OPS) of ridge regression: a draw from a Gaussian posterior as a private estimate."""
 
 import functools
 import math
@@ -190,7 +190,7 @@ class PosteriorSample(AbstractGaussianMechanism):
         return jnp.asarray(self.gamma)
 
     def at_epsilon(self, epsilon: float) -> "PosteriorSample | None":
-        """That of the largest γ at which ε meets the same δ with the same λ; None where none does, however small."""
+        """Returns the mechanism with the largest γ that is (ε, δ)-DP at the same δ and λ; None where no γ is."""
         with float64(), programs_run_once():
             gamma = float(largest_gamma(self, np.asarray(float(epsilon)), self._require_dimension(None)))
         return eqx.tree_at(lambda one: one.gamma, self, np.asarray(gamma)) if gamma > 0.0 else None
@@ -256,11 +256,11 @@ class PosteriorSample(AbstractGaussianMechanism):
         return ExpectedNoise.of_gradient_noise(hessian, noise, ridge)
 
     def error_noise(self, dimension: int, published: Mapping[str, np.ndarray]) -> NormalNoise:
-        """Of a draw from N(θ̂, (γH)^{-1}), H with the ridge."""
+        """Gives the law of the gradient at a draw from N(θ̂, (γH)^{-1}), where H has the ridge."""
         return NormalNoise(float(self.gamma), 1, float(self.regularization))
 
     def proved_at(self, epsilon: float) -> "PosteriorSample":
-        """With another γ: the largest for this ε, as by `calibrated`."""
+        """Returns the mechanism with the largest γ for this ε, as `calibrated` finds it."""
         return _proved_at(self, float(epsilon))
 
     def log_density(self, theta: Vector, data: Data) -> Float[Array, ""]:

@@ -177,7 +177,9 @@ class PrivateQuantile(AbstractDirectMechanism):
         return Sensitivity(float(changes.max()), gradients.explain_quantile_changes(tau, self.adjacency, changes))
 
     def expected_noise(self, hessian: np.ndarray, num_records: int) -> ExpectedNoise:
-        """Of the ranks noise with density ∝ exp(-c|v|), or of several jointly that of differences of ranks.
+        """Derives the noise on quantiles from that on their ranks, of density ∝ exp(-c|v|).
+
+        For several quantiles jointly, the differences of ranks have such a density.
 
         **Arguments:** `hessian`: diagonal, n times the density of the values at each quantile.
         """
@@ -273,7 +275,7 @@ class PrivateQuantile(AbstractDirectMechanism):
             return self._joint_draws(data, key, num_draws), jnp.asarray(True)
         edges = self._edges(data)
         uniforms = jax.random.uniform(key, (self.dimension, num_draws, 2))
-        # One level after the other: each needs arrays of the size of the data.
+        # Levels are drawn one after the other, as each needs arrays of the size of the data.
         thetas = jax.lax.map(lambda level: _gap_draws(edges, *level), (jnp.asarray(self.tau), self._rates(), uniforms))
         return jnp.sort(thetas.T, axis=1), jnp.asarray(True)
 

@@ -69,12 +69,12 @@ class QuadraticDraw(AbstractGridDraw):
         return self.grid.values(draw_quadratic(law, self.grid, bits, self.envelopes(law)))
 
     def law(self, data: ExactSums) -> QuadraticLaw:
-        """Of these records. Private."""
+        """Builds the law of θ for the sums of these records. Private."""
         gram = [[Fraction(number) for number in row] for row in data.gram.tolist()]
         return QuadraticLaw(gram, [Fraction(number) for number in data.moment.tolist()], self.noise, self.body)
 
     def envelopes(self, law: QuadraticLaw) -> Iterator[Envelope]:
-        """What proposals are drawn from, one after another, without end. Private."""
+        """Yields envelopes, which proposals are drawn from, one after another and without end. Private."""
         return Choice(law).envelopes()
 
 

@@ -194,7 +194,7 @@ class QuantileInterval(AbstractDirectMechanism):
 
     @property
     def _width(self) -> float:
-        """Of the bounds, in units of the spread."""
+        """Returns the width of the bounds in units of the spread."""
         low, high = self._ends
         return 1.0 / interval_ranks.SPREAD if self.spread is None else (high - low) / self.spread
 

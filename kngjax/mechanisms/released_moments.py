@@ -1,4 +1,4 @@
-"""What follows from the noisy moments that a linear regression publishes: X'X and X'y as they may be without noise."""
+"""Infers X'X and X'y without noise from the noisy moments that a linear regression publishes."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -38,7 +38,7 @@ class ReleasedMoments:
         return to_own @ (self.published["gram"] - noise) @ to_own.T
 
     def noise(self, theta: Float[np.ndarray, " dimension"]) -> MomentNoise:
-        """Of z at the released θ̃."""
+        """Gives the law of z = Gθ̃ - m at the released θ̃, given G = X'X, with m = X'y."""
         to_own, height = self.units.to_own, float(self.units.y_half_width)
         moment = height * to_own @ self.published["moment"]
         return MomentNoise(theta, moment, float(self.units.y_middle), height * self.on_moment * to_own)

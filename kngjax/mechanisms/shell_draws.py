@@ -34,10 +34,10 @@ from kngjax.samplers.grid.uniforms import Bits
 _DIGITS = 10
 # Digits for the numbers of the envelope, of which float64 keeps 53.
 _PRECISION = 128
-# One in e^6 proposals is accepted at least where the log-density varies by no more: each takes as long as many of
-# float64 do.
+# Where the log-density varies by no more, at least one in e^6 proposals is accepted; each costs as much as many in
+# float64.
 _LITTLE_RANGE = 6.0
-# Of n·ε/d² over the width of residuals in units in which scores bend: measured with dummies of 1%.
+# The least n·ε/d² over the width of residuals, in units in which scores bend: measured with dummies of 1%.
 UNITS_A_WIDTH = 700
 # Largest scores of Poisson regression that take no more records than other losses: measured with dummies of 1%.
 _LARGE_SCORE = 2
@@ -64,11 +64,11 @@ class ShellDraw(AbstractGridDraw):
 
     @classmethod
     def of(cls, mechanism: AbstractDensityMechanism, facts: Facts) -> "ShellDraw | None":
-        """Where public facts say that it serves.
+        """Returns the draw where public facts show that it serves; None elsewhere.
 
-        Under replace alone, as n must be public, from the n·ε on that `samplers.advice` has for draws in the space of
-        gradients, whatever the records; or where the density varies little over Θ. Each proposal takes as long as
-        thousands of float64 do, and its envelope knows less, so that less of their number is left to chance than there.
+        Replace is needed, under which n is public, and the n·ε that `samplers.advice` asks of draws in the space of
+        gradients, whatever the records; or a density that varies little over Θ. A proposal costs as much as thousands
+        in float64 and the envelope is looser, so the rule demands more records than there.
         Losses of residuals are taken from n·ε/d² = 700·L·w on, with L the steepness of the score, 1.5/k or 1/h, and w
         the width of the bounds of y, or of x'θ over Θ where y has none; Poisson regression from so many times more as
         its largest score is above 2, as its noise grows with that. At the ends of these rules few proposals make a

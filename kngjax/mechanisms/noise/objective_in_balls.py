@@ -1,4 +1,4 @@
-"""What Gaussian noise in a ridge regression's objective betrays at most, in balls that contain it.
+"""Certifies in balls how private Gaussian noise in a ridge regression's objective makes it.
 
 The notation is that of `kngjax.mechanisms.noise.objective_profiles`.
 """

@@ -141,13 +141,13 @@ def _mixed_log_delta(epsilon: Array, constant: Array, start: Array, kappa: Array
 
 
 def _ends(epsilon: Array, constant: Array, start: Array, kappa: Array, correlation: Array) -> Array:
-    """Where the pieces end, in order: values of h within 12 of 0, along a last axis."""
+    """Returns the ends of the pieces to integrate over, values of h within 12 of 0, in order along a last axis."""
     # c(h) - ε = quadratic·h² + linear·h + rest, from E[g|h] = ρh.
     quadratic = 0.5 * jnp.square(kappa) - correlation * kappa
     linear = start * (correlation - kappa)
     rest = constant + 0.5 * jnp.square(start) - epsilon
     discriminant = jnp.square(linear) - 4.0 * quadratic * rest
-    # Its slope at both roots.
+    # The size of its slope at both roots.
     root = jnp.sqrt(jnp.maximum(discriminant, 0.0))
     partner = -0.5 * (linear + jnp.where(linear >= 0, root, -root))
     ends = [jnp.full_like(start, end) for end in _WEIGHT_ENDS]

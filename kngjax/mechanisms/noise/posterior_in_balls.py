@@ -1,4 +1,4 @@
-"""What a posterior sample betrays, in balls that contain it: guarantees by float64 are checked before they are stated.
+"""Certifies in balls how private a posterior sample is: guarantees by float64 are checked before they are stated.
 
 The notation is that of `kngjax.mechanisms.noise.gaussian_profiles`.
 """
@@ -103,7 +103,7 @@ class _Record(NamedTuple):
         return self.slope * self.mean + self.leverage * (self.leverage.log1p() + 2 * level)
 
     def roots(self, level: arb) -> tuple[arb, arb]:
-        """Where L is this level, in increasing order."""
+        """Returns the two points at which L equals this level, in increasing order."""
         larger = self.slope + self.square(level).nonnegative_part().sqrt()
         # The smaller root by the larger one's partner, which loses no digits.
         smaller = self.slope * self.mean - self.leverage.log1p() - 2 * level
@@ -148,7 +148,10 @@ def _worst_record(settings: RidgeSettings, place: arb) -> _Record:
 
 
 def _outermost(settings: RidgeSettings, lower: arb, upper: arb) -> _Record:
-    """One that betrays as much as any between these t: R is largest at the point that is nearest to ½."""
+    """Returns a record that betrays at least as much as any with t between these two.
+
+    R is largest at the t nearest to ½.
+    """
     residual = _residual(settings, arb(0.5).max(lower).min(upper))
     first, last = (_leverage(settings, place) for place in (lower, upper))
     return _Record.of(settings, last, residual * ((1 + last) / (1 + first)).sqrt())

@@ -14,7 +14,7 @@ _DIGITS = 256
 
 
 class StagePlan(NamedTuple):
-    """What is public before the data are seen, as fractions.
+    """Holds the settings of AdaOPS that are public before the data are seen, as fractions.
 
     **Arguments:** `order`: α. `budget`: R of the last stage. `eigenvalue_shift`, `bound_shift`: by how many deviations
     of its noise one record moves what the first two stages release. `tail`: z. `least_curvature`: h₀.

@@ -1,4 +1,4 @@
-"""What Wishart noise hides, in balls that contain it: scales by float64 are checked before they are relied on."""
+"""Certifies in balls that Wishart noise hides one record: scales by float64 are checked before they are relied on."""
 
 from fractions import Fraction
 
