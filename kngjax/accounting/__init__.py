@@ -1,4 +1,4 @@
-"""What a release costs: guarantees with the adjacency that they are stated for, their conversions and composition."""
+"""Accounts for the privacy that releases cost: guarantees, each for an adjacency, their conversions and composition."""
 
 from kngjax.accounting.accountants import advanced_epsilon as advanced_epsilon
 from kngjax.accounting.accountants import compare as compare

@@ -1,10 +1,10 @@
-"""Which data sets are neighbours. Imports no JAX."""
+"""Defines which data sets are neighbours. Imports no JAX."""
 
 import enum
 
 
 class Adjacency(enum.StrEnum):
-    """Which two data sets are neighbours.
+    """Says which two data sets are neighbours.
 
     `replace`: one record is exchanged for another, n is public (Hamming distance 1; Reimherr and Awan 2019).
     `add_remove`: one record more or less, n is private (Wang 2019).

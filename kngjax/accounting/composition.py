@@ -1,4 +1,4 @@
-"""What several releases of the same records cost together, from sums alone. Imports no JAX."""
+"""Computes what several releases of the same records cost together, from sums alone. Imports no JAX."""
 
 import dataclasses
 import math

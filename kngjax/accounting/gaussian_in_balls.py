@@ -1,4 +1,4 @@
-"""What Gaussian noise hides, in balls that contain it: what float64 calibrates is checked before it is relied on."""
+"""Checks in balls what Gaussian noise hides: a calibration in float64 is verified before it is relied on."""
 
 from fractions import Fraction
 

@@ -25,7 +25,7 @@ _UNFIT = "the numbers of a {} guarantee do not fit together"
 
 @dataclasses.dataclass(frozen=True)
 class Guarantee:
-    """What was proved of the law of one draw, for one adjacency.
+    """States what was proved of the law of one draw, for one adjacency.
 
     Its constructors are `pure`, `bounded_range`, `approximate`, `zcdp`, `gaussian`, `profile`, `composed`, `parallel`
     and `within`. Numbers are exact fractions; floats mean the decimals that they print as (`kngjax.accounting.exact`).
@@ -164,7 +164,7 @@ class Guarantee:
 
     @classmethod
     def counted(cls, parts: Iterable[tuple["Guarantee", int]]) -> "Guarantee":
-        """As `composed`, of guarantees with how many times each, at least once."""
+        """Composes guarantees as `composed` does, each with how many times it counts, at least once."""
         counts: Counter[Guarantee] = Counter()
         for part, count in parts:
             counts.update({one: count * number for one, number in part.parts or ((part, 1),)})
@@ -183,11 +183,11 @@ class Guarantee:
 
     @classmethod
     def parallel(cls, parts: Iterable["Guarantee"]) -> "Guarantee":
-        """Of mechanisms for 'add_remove', each on the records that a public function of one record gives to its group.
+        """Composes mechanisms for 'add_remove', each on one group: a public function of a record alone gives its group.
 
-        The worst of them, of which `to_replace()` is the price under 'replace': 2ε for ε, as a record that leaves one
-        group may enter another. `kngjax.accounting.parallel` argues both. Raises ValueError for parts for 'replace',
-        under which the size of a group would be public, for none, and where distances reach 1.
+        The worst of their guarantees holds, and its `to_replace()` is the price under 'replace': 2ε for ε, as a record
+        that leaves one group may enter another. `kngjax.accounting.parallel` argues both. Raises ValueError for parts
+        for 'replace', under which the size of a group would be public, for none, and where distances reach 1.
         """
         return in_parallel(parts)
 
@@ -267,7 +267,7 @@ class Guarantee:
         return self._epsilon_at(float(delta))
 
     def stated(self, delta: Number, epsilon: Number | None = None) -> "Guarantee":
-        """The same guarantee, stated at this δ: with the ε that follows there, or with a larger one.
+        """Restates this guarantee at another δ: with the ε that follows there, or with a larger one.
 
         **Arguments:** `delta`: in [0, 1). `epsilon`: None for `at(delta=delta)`. Raises ValueError for an ε that does
         not follow, and for pure, bounded-range and approximate guarantees, which are their two numbers.

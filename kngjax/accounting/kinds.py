@@ -1,10 +1,10 @@
-"""What a guarantee rests on. Imports no JAX."""
+"""Lists the kinds of facts that a guarantee rests on. Imports no JAX."""
 
 import enum
 
 
 class Kind(enum.StrEnum):
-    """What is known of a mechanism's outputs on neighbouring data sets.
+    """Names what is known of a mechanism's outputs on neighbouring data sets.
 
     `pure`: |log f_D - log f_D'| ≤ ε, hence ρ = ε²/2. `bounded_range`: it also varies by at most ε over the outputs, so
     ρ = ε²/8. `approximate`: |·| ≤ ε but for a probability of δ; nothing is said of ρ. `zcdp`: the Rényi divergence of

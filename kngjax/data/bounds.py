@@ -180,7 +180,7 @@ class Bounds(ShownAsTyped, AbstractModule):
         return None if self.columns is None else self.columns + self.intercept
 
     def for_dimension(self, dimension: int) -> "Bounds":
-        """The same bounds with one value a column, for d coefficients: data with other columns are refused."""
+        """Gives these bounds with one value a column, for d coefficients: data with other columns are refused."""
         if self.x_lower is None or self.x_upper is None or self.columns is not None:
             return self
         columns = dimension - self.intercept
@@ -241,22 +241,22 @@ class Bounds(ShownAsTyped, AbstractModule):
         return DROP in (*policy_of_each_column(self.missing, 1), self.missing_y)
 
     def explain_missing(self, has_response: bool = True) -> str:
-        """What missing values count as, in one sentence for a certificate."""
+        """Says in one sentence for a certificate what missing values count as."""
         return explain(self.missing, self.names, self.missing_y, self.columns != 0, has_response)
 
     def without_dither(self) -> "Bounds":
-        """The same without noise on responses: what audits take, since that noise costs no privacy and hides leaks."""
+        """Removes the noise on responses for audits: that noise costs no privacy and hides leaks."""
         without = eqx.tree_at(lambda bounds: bounds.dither, self, None, is_leaf=lambda part: part is None)
         # Static, so that no tree holds it.
         object.__setattr__(without, "dither_of_log", False)
         return without
 
     def explain_weights(self) -> tuple[str, ...]:
-        """What weights of records do, in one sentence for a certificate; none where they have none."""
+        """Says in one sentence for a certificate how weights of records count; empty where records have none."""
         return () if self.weight is None else (weights.explain(self.weight, self.missing_weight),)
 
     def explain_dither(self) -> tuple[str, ...]:
-        """What noise responses got, in one sentence for a certificate; none where they got none."""
+        """Says in one sentence for a certificate which noise responses got; empty where they got none."""
         if self.dither is None:
             return ()
         what = "what each response is the logarithm of" if self.dither_of_log else "each response"

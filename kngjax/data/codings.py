@@ -1,4 +1,4 @@
-"""Which columns the terms of a formula have: those that span what they span in R, patsy and formulaic, and none twice.
+"""Chooses the columns of a formula's terms: they span what R, patsy and formulaic span, and no column stands twice.
 
 A term is the product of all columns of its factors, of a category one for each level. A category's columns add up to 1,
 so that a product holds what it would be without the category, its margin. Where other terms have that margin already,
@@ -54,7 +54,7 @@ def _functions(numbers: Sequence[AbstractColumnTerm]) -> list[frozenset[str]]:
 
 
 def _fresh(term: Sequence[AbstractColumnTerm], spans: _Spans) -> list[_Coding]:
-    """What a term adds, as products that all lack the reference; `spans` then has it."""
+    """Lists the products, all without a reference level, by which a term extends `spans`, and adds them there."""
     choices = [((factor.column, False), None) for factor in term if isinstance(factor, Categorical)]
     codings = [frozenset(one for one in chosen if one is not None) for chosen in itertools.product(*choices)]
     functions, fresh = _functions(_numbers(term)), []
@@ -76,7 +76,7 @@ def _columns(coding: _Coding) -> frozenset[str]:
 
 
 def _simplified(codings: Sequence[_Coding]) -> list[_Coding]:
-    """As few products as span the same: one that lacks the reference and its margin make one with all levels."""
+    """Merges each product that lacks the reference with its margin into one product with all levels."""
     found: list[_Coding] = []
     for one in sorted(codings, key=len):
         for other in found:
@@ -106,7 +106,7 @@ def _term(term: Sequence[AbstractColumnTerm], coding: _Coding, spans: _Spans) ->
 
 
 def _centred(numbers: Sequence[AbstractColumnTerm], coding: _Coding, spans: _Spans) -> tuple[AbstractColumnTerm, ...]:
-    """As many polynomials as can be counted from the middle: what the product is without them belongs to the span."""
+    """Finds the most polynomials that can be counted from the middle: the span holds the product without them."""
     reduced = [(column,) if not is_full else (column, None) for column, is_full in coding]
     sets = {frozenset(one for one in chosen if one is not None) for chosen in itertools.product(*reduced)}
     polynomials = [factor for factor in numbers if isinstance(factor, Polynomial)]

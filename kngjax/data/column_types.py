@@ -1,4 +1,4 @@
-"""Which cells the type of a column can hold, found without a look at one of them.
+"""Classifies a column by the cells that its type can hold, without a look at one of them.
 
 A type holds numbers; or cells of which each is read by itself, text, categories and Python's objects; or nothing that
 is a number or a level, like periods, durations, complex numbers, intervals, lists and records. What holds nothing is
@@ -15,7 +15,7 @@ import numpy as np
 
 
 class Holds(enum.Enum):
-    """What cells of a type can be: numbers alone, anything that is read cell by cell, or neither number nor level."""
+    """Names what cells of a type can be: numbers alone, anything read cell by cell, or neither number nor level."""
 
     NUMBERS = "numbers"
     CELLS = "cells"
@@ -26,7 +26,7 @@ _OTHER_TYPES_OF_CELLS = (nw.String, nw.Categorical, nw.Enum, nw.Binary, nw.Objec
 
 
 def holds(column: Any) -> Holds:
-    """What the cells of a column can be, by its type, which is public.
+    """Classifies the cells of a column by the column's type, which is public.
 
     **Arguments:** `column`: an array, a list or a series of any library, or narwhals' series of it. A list, or what
     else has no type, can hold anything.
@@ -59,7 +59,7 @@ def _of_numpy(dtype: Any) -> Holds:
 
 
 def _of_pandas(pandas: Any, dtype: Any) -> Holds:
-    """Of the types that pandas adds to NumPy's."""
+    """Classifies cells of the types that pandas adds to NumPy's."""
     if isinstance(dtype, pandas.CategoricalDtype):
         return _as_cells(holds(dtype.categories))
     if isinstance(dtype, pandas.SparseDtype):

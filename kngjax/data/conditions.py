@@ -39,7 +39,7 @@ class AbstractCondition(abc.ABC):
     @property
     @abc.abstractmethod
     def missing(self) -> Any:
-        """What a cell counts as that is missing, or "drop", or None to refuse it."""
+        """Says what a missing cell counts as, or "drop", or None to refuse the cell."""
 
     @abc.abstractmethod
     def of(self, values: Any) -> Float[np.ndarray, " records"]:

@@ -65,7 +65,7 @@ class Dialect:
 
     @property
     def assumptions(self) -> tuple[str, ...]:
-        """What a guarantee assumes of the file besides, for certificates."""
+        """Lists, for certificates, what a guarantee assumes about how the file is written."""
         if not self.quoted_line_breaks:
             return ()
         return (

@@ -128,7 +128,7 @@ def with_days(table: Any, names: Collection[str]) -> Any:
 
 
 def explain(names: Collection[str], columns: Collection[str]) -> tuple[str, ...]:
-    """What dates count as, in one sentence for a certificate; none without any."""
+    """Says in one sentence for a certificate what dates count as; empty without dates."""
     read = [name for name in names if name in columns]
     return (f"dates in {', '.join(read)} count as days since 1970-01-01, in UTC if they have a zone",) if read else ()
 
@@ -157,7 +157,7 @@ def _is_of_dates(series: Any) -> bool:
 
 
 def _of_series(column: nw.Series) -> Float[np.ndarray, " records"]:
-    """Of a column whose type is one of dates, by the whole numbers that stand for them in each library."""
+    """Reads a column of a type of dates by the whole numbers that stand for dates in each library."""
     native = column.to_native()
     if type(native).__module__.startswith("polars"):
         unit = "D" if column.dtype == nw.Date else column.dtype.time_unit  # pyright: ignore[reportAttributeAccessIssue]

@@ -71,7 +71,7 @@ def read(path: pathlib.Path, dialect: csv_files.Dialect = csv_files.PLAIN, as_wr
 
 
 def read_public(path: pathlib.Path) -> Any:
-    """The same of a file of public records. Raises as `read`, and ValueError for lines that are pieces of records."""
+    """Reads a file of public records. Raises as `read`, and ValueError for lines that are pieces of records."""
     return opened(read(path))
 
 

@@ -146,7 +146,7 @@ def _sides(text: str) -> tuple[list[list[tuple[str, bool]]], list[list[tuple[str
 
 @dataclass(frozen=True)
 class _Facts:
-    """What is public of the columns."""
+    """Holds the public facts about the columns, from which the formula's response and terms are made."""
 
     text: str
     bounds: Mapping[str, Sequence[float | int]]
@@ -168,7 +168,7 @@ class _Facts:
         return self._column(expression, arguments[0]), "log"
 
     def term(self, factor: tuple[str, bool]) -> AbstractColumnTerm:
-        """That of one factor. **Arguments:** `factor`: as of `response`."""
+        """Makes the term of one factor. **Arguments:** `factor`: as of `response`."""
         expression, _ = factor
         node = self._parsed(*factor)
         if isinstance(node, str):

@@ -1,4 +1,4 @@
-"""What cells that are missing, NaN, infinite or no number count as: one public policy for each column.
+"""Policies for missing cells say what NaN, an infinite cell or one that is no number counts as, column by column.
 
 A policy maps each record by itself: a number in place of such cells, or "drop" for the record. Without a policy,
 data that have such cells fail, which is one bit about them that nothing hides.
@@ -24,7 +24,7 @@ Codes = Mapping[str, tuple[Any, ...]]
 
 
 def policies(missing: Any, names: Sequence[str] | None, columns: int | None) -> Policies:
-    """One policy for all columns of X, or a tuple with one for each.
+    """Gives the policy of all columns of X, or a tuple with a policy for each.
 
     **Arguments:** `missing`: as in `kngjax.Bounds`. `names`: the names of the columns, where they are declared.
     `columns`: their number, where it is known. Raises TypeError for what is no policy, ValueError for unknown columns.

@@ -34,7 +34,7 @@ def symmetric(triangles: Float[np.ndarray, "*batch pairs"], dimension: int) -> F
 def changed_columns(
     lower: Float[np.ndarray, " columns"], upper: Float[np.ndarray, " columns"], adjacency: Adjacency
 ) -> Bool[np.ndarray, " columns"]:
-    """Which sums one record changes: an exchange leaves those of columns that all records share. Public."""
+    """Marks the columns whose sums one record changes: an exchange leaves columns that all records share. Public."""
     return lower < upper if adjacency is Adjacency.REPLACE else np.maximum(np.abs(lower), np.abs(upper)) > 0.0
 
 

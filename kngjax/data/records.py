@@ -56,7 +56,7 @@ class Records(OwnerOnly, AbstractModule):
         return self
 
     def times_weights(self, values: Array) -> Array:
-        """One value a record times the record's weight, which is 1."""
+        """Multiplies one value a record by the record's weight, which is 1."""
         return values
 
     def predictors(self, theta: Vector) -> Float[Array, " records"]:
@@ -86,7 +86,7 @@ class WeightedRecords(OwnerOnly, AbstractModule):
         return self.rows.num_records
 
     def times_weights(self, values: Array) -> Array:
-        """One value a record times the record's weight."""
+        """Multiplies one value a record by the record's weight."""
         return jnp.asarray(self.weights) * values
 
     def predictors(self, theta: Vector) -> Float[Array, " records"]:
@@ -144,7 +144,7 @@ class SortedValues(OwnerOnly, AbstractModule):
 
     @classmethod
     def of(cls, records: Records) -> "SortedValues":
-        """Those of records. O(n log n)."""
+        """Sorts the responses of records, in O(n log n)."""
         values = records.y
         return cls(np.sort(values) if isinstance(values, np.ndarray) else jnp.sort(values))
 
@@ -243,7 +243,7 @@ def prepare_rows(
 
 
 def prepare(bounds: Bounds, X: Any, y: Any, **settings: Any) -> Records:
-    """As `prepare_rows`, whose settings it takes, without weights: raises UnfitType for bounds that declare some."""
+    """Prepares records as `prepare_rows` does, but without weights; raises UnfitType for bounds with weights."""
     weights.refuse(bounds.weight, "prepare, beside which there is prepare_rows,")
     made = prepare_rows(bounds, X, y, **settings)
     assert isinstance(made, Records)

@@ -240,7 +240,7 @@ def _table(chunk: Any) -> nw.DataFrame:
 
 
 def _prefetch(source: Iterator[Any]) -> Generator[Any, None, None]:
-    """The same items; a thread reads the next one while the caller works on the last."""
+    """Yields the items of a source; a thread reads the next one while the caller works on the last."""
     with concurrent.futures.ThreadPoolExecutor(max_workers=1) as reader:
         coming = reader.submit(next, source, _END)
         while (item := _read(coming.result)) is not _END:

@@ -85,7 +85,7 @@ def largest_weight(value: Any) -> Any:
 
 
 def policy_of_weights(value: Any, largest: Any) -> float | None:
-    """What a weight counts as that is missing or no number; None for no policy.
+    """Checks the number that a missing weight, or one that is no number, counts as; None for no policy.
 
     Raises TypeError for what is no number, ValueError for one outside of [0, W], and where there are no weights.
     """
@@ -121,7 +121,7 @@ def most_units(largest: Any) -> int:
 
 
 def explain(largest: Any, missing: float | None) -> str:
-    """What weights do, in one sentence for a certificate."""
+    """Says in one sentence for a certificate how weights count."""
     policy = "make a release fail" if missing is None else f"count as {missing!r}"
     return (
         f"each record counts times its own weight, which is private, at least 0, clipped to at most {float(largest):g} "

@@ -1,4 +1,4 @@
-"""What a norm ‖·‖_K is and what it may declare, which decides which samplers serve it."""
+"""Defines norms ‖·‖_K and the facts that they may declare, which decide which samplers serve them."""
 
 import abc
 from collections.abc import Sequence
@@ -46,7 +46,7 @@ class Noise(NamedTuple):
         return self.scale_squared > 0 and all(weight > 0 for weight in self.weights)
 
     def of(self, coordinates: Sequence[int]) -> "Noise":
-        """The same kind and scale for some coordinates alone."""
+        """Restricts the noise to some coordinates, with the same kind and scale."""
         return self._replace(weights=tuple(self.weights[one] for one in coordinates))
 
 
@@ -102,7 +102,7 @@ class AbstractNorm(ShownAsTyped, AbstractModule):
         """Log of the Lebesgue measure of the unit ball."""
 
     def in_fractions(self, dimension: int) -> NormInFractions | None:
-        """The same norm for whole numbers and fractions, as lattices need it; None where it has roots."""
+        """Gives this norm for whole numbers and fractions, as lattices need it; None where it has roots."""
         return None
 
     def noise_in_fractions(self, changes: Sequence[Fraction], rate: Fraction) -> Noise | None:

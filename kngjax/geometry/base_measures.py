@@ -16,7 +16,7 @@ from kngjax.geometry.domains import AbstractDomain, Interval
 
 
 def _copy_arrays(base: dist.Distribution) -> dist.Distribution:
-    """The same law with arrays of its own."""
+    """Copies a law together with its NumPy arrays."""
     return jax.tree.map(lambda leaf: np.array(leaf) if isinstance(leaf, np.ndarray) else leaf, base)
 
 

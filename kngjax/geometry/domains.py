@@ -86,7 +86,7 @@ class AbstractDomain(ShownAsTyped, AbstractModule):
         return None
 
     def in_order_of(self, coefficients: tuple[str, ...] | None) -> "AbstractDomain":
-        """The same domain with its sides in the order of these names; itself if it names none."""
+        """Orders the domain's sides by these names; a domain that names none is returned as it is."""
         return self
 
     def restrict(self, dimension: int) -> "AbstractDomain | None":
@@ -157,7 +157,7 @@ class _AbstractBall(AbstractDomain):
         """The point of Θ nearest to θ, but for roundings."""
 
     def project(self, theta: Vector) -> Float[Array, " dimension"]:
-        """What is projected lies within Θ by more than the roundings of its size: else it might lie beyond.
+        """Projects θ to a point within Θ by more than the roundings of the point's size: else it might lie beyond.
 
         With unit roundoff u, a size that is a sum of d numbers, or the root of one of squares, is off by at most
         (d + 1)u of itself in any order, and the scale and the product by five roundings more: (d + 6)·2u covers them.
@@ -251,7 +251,7 @@ class Box(AbstractDomain):
         self.lower, self.upper = parameter(lower), parameter(upper)
 
     def in_order_of(self, coefficients: tuple[str, ...] | None) -> "Box":
-        """The same box with its sides in the order of these names; itself if it has none of its own.
+        """Orders the box's sides by these names; a box without names is returned as it is.
 
         Raises ValueError unless the names are the same.
         """

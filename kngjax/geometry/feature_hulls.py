@@ -108,7 +108,7 @@ class FeatureHull(ShownAsTyped, AbstractModule):
         return tuple(centre + (1.0 + 2.0 * SLACK) * (block - centre) for block, centre in pairs)
 
     def outside(self, columns: Float[np.ndarray, "records columns"]) -> Bool[np.ndarray, " records"]:
-        """Which of the private rows, shape (n, columns), lie outside; for the data owner only."""
+        """Marks the private rows, shape (n, columns), that lie outside; for the data owner only."""
         return np.any([lengths > 1.0 + SLACK for lengths, _, _ in self._lengths(columns)], axis=0)
 
     def move_inside(self, columns: Float[np.ndarray, "records columns"]) -> Float[np.ndarray, "records columns"]:

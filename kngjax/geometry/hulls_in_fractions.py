@@ -69,7 +69,7 @@ def _corners(facets: tuple[tuple[float, ...], ...], centre: tuple[float, ...]) -
 
 
 def _vertices(rows: list[list[Fraction]], dimension: int) -> Iterator[tuple[Fraction, ...]]:
-    """Those of {s : F_k's ≤ 1}, rounded: where so many F_k's are 1, and none is more. One may come several times."""
+    """Lists the vertices of {s | F_k's ≤ 1}, rounded: there d of the F_k's are 1. A vertex may come several times."""
     ones = fmpq_mat(dimension, 1, [fmpq(1)] * dimension)
     for chosen in itertools.combinations(range(len(rows)), dimension):
         try:

@@ -344,7 +344,7 @@ class Ellipsoid(AbstractNorm):
         return solved.T.reshape(uniform.shape)
 
     def log_volume(self, dimension: int) -> Float[Array, ""]:
-        """That of the l2 ball, less ½ log det A."""
+        """Subtracts ½ log det A from the log-volume of the l2 ball."""
         return _l2_log_volume(dimension) - jnp.sum(jnp.log(jnp.diagonal(self._factor())))
 
     @property

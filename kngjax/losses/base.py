@@ -1,4 +1,4 @@
-"""What a loss is: a function of θ and one record, its gradient, and declared facts about them.
+"""A loss is a function of θ and one record, with its gradient and declared facts about both.
 
 The loss of the data is ℓ_n(θ; D) = Σ_i ℓ(θ; record_i), a sum and never a mean, which `block_sums` adds up. In
 regression ℓ is ρ(x'θ, y) and one record's gradient is s·x with the scalar score s = ∂ρ/∂η, η = x'θ, so all that a
@@ -91,7 +91,7 @@ class AbstractLoss(ShownAsTyped, AbstractModule):
 
     @property
     def whole_score(self) -> WholeScore | None:
-        """As what a lattice computes it without rounding; None where that is not built."""
+        """Gives the form in which a lattice computes the loss without rounding; None where that is not built."""
         return None
 
     @abc.abstractmethod
@@ -144,7 +144,7 @@ class AbstractLoss(ShownAsTyped, AbstractModule):
         )
 
     def describe_gradient(self, adjacency: Adjacency, score: tuple[float, float] | None) -> tuple[str, str]:
-        """What one record's gradient is, and how far neighbours' gradients are apart in coordinate j, in words.
+        """Describes in words one record's gradient, and how far neighbours' gradients are apart in coordinate j.
 
         **Arguments:** `score`: `score_range` in numbers, where there is one.
         """
@@ -192,7 +192,7 @@ class AbstractLoss(ShownAsTyped, AbstractModule):
         return False
 
     def responses(self, column: Any) -> Float[np.ndarray, " records"]:
-        """What the loss models, of each cell by itself; NaN where a cell has no meaning for it."""
+        """Reads each cell by itself as a response that the loss models; NaN where a cell has no meaning for it."""
         return cells.numbers(column)
 
     def check_bounds(self, bounds: Bounds) -> None:
@@ -211,7 +211,7 @@ class AbstractLoss(ShownAsTyped, AbstractModule):
 
 
 class CurvatureFacts(NamedTuple):
-    """What is proved of ρ''(η + u) for one record, with w = ρ''(η) > 0.
+    """Holds proved bounds on ρ''(η + u) for one record, with w = ρ''(η) > 0.
 
     **Arguments:** `slope`, `bend`: a and m ≥ 0 with log ρ''(η + u) ≥ log w + au - ½mu² for every real u. `mean`: at
     most (s(η + u) - s(η))/u for 0 < |u| ≤ reach, the mean of ρ'' between η and η + u. `third`: at least |ρ'''(η + u)|
@@ -248,7 +248,7 @@ class AbstractPredictorLoss(AbstractLoss):
         return None
 
     def smooth_score(self) -> AbstractSmoothScore | None:
-        """The same with what draws in the space of gradients need of ρ'' besides; None where that is not built."""
+        """Gives the score and ρ'' as draws in the space of gradients need them; None where that is not built."""
         return None
 
     def usual_responses(self, bounds: Bounds, count: int) -> Float[np.ndarray, " responses"] | None:
@@ -356,7 +356,7 @@ class AbstractResidualLoss(AbstractPredictorLoss):
 
     @property
     def target(self) -> Any:
-        """What its minimiser stands for: "mean", the level of a quantile, or None for a target of its own."""
+        """Names what the minimiser estimates: "mean", the level of a quantile, or None for a target of its own."""
         return None
 
     @abc.abstractmethod

@@ -30,7 +30,7 @@ class Contradiction(NamedTuple):
 
 
 class _Grid(NamedTuple):
-    """What a loss is at predictors `etas`, one a column, and responses `ys`, one a row; NaN where nothing is known."""
+    """Holds a loss and its derivatives at predictors `etas`, one a column, and responses `ys`, one a row."""
 
     etas: np.ndarray
     ys: np.ndarray
@@ -138,7 +138,7 @@ def _contradictions(loss: AbstractPredictorLoss, etas: np.ndarray, ys: np.ndarra
 
 
 def _flags(loss: AbstractPredictorLoss, grid: _Grid) -> Iterator[tuple[str, np.ndarray]]:
-    """Where what a loss says of its whole form is wrong."""
+    """Marks the points of a grid that contradict a loss's facts about its whole form."""
     etas, ys, values, scores, curvatures = grid
     if loss.score_is_piecewise_constant:
         try:
@@ -223,7 +223,7 @@ def _differ(declared: np.ndarray, derivative: np.ndarray) -> np.ndarray:
 
 
 def _size(numbers: np.ndarray) -> float:
-    """Of what is rounded on the way to small numbers: 1, or the largest where that is less."""
+    """Estimates how large numbers are on the way to small results: 1, or the largest result where that is less."""
     return float(np.max(np.abs(numbers), where=np.isfinite(numbers), initial=0.0).clip(max=1.0))
 
 

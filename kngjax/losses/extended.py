@@ -34,15 +34,15 @@ class TangentExtension(AbstractPredictorLoss):
         return jnp.where(nearest == predictor, self.inner.record_curvature(nearest, response), 0.0)
 
     def curvature_bound(self, predictor: Interval) -> Number:
-        """That of ρ over [lower, upper], whatever the interval."""
+        """Bounds the curvature by that of ρ over [lower, upper], whatever the interval."""
         return self.inner.curvature_bound((self.lower, self.upper))
 
     def score_interval(self, predictor: Interval, response: Interval | None) -> Interval:
-        """That of ρ over [lower, upper], whatever the interval."""
+        """Gives the score interval of ρ over [lower, upper], whatever the interval of η."""
         return self.inner.score_interval((self.lower, self.upper), response)
 
     def value_interval(self, predictor: Interval, response: Interval) -> Interval:
-        """That of ρ over [lower, upper], widened by the products of the score and of the way beyond the ends."""
+        """Widens the value interval of ρ over [lower, upper] by products of the score and the way beyond the ends."""
         least, most = self.inner.value_interval((self.lower, self.upper), response)
         ways = jnp.minimum(predictor[0] - self.lower, 0.0), jnp.maximum(predictor[1] - self.upper, 0.0)
         products = jnp.stack([score * way for score in self.score_interval(predictor, response) for way in ways])

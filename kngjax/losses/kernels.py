@@ -45,7 +45,7 @@ class AbstractKernel(AbstractModule):
 
     @abc.abstractmethod
     def facts(self, t: Number, reach: Number) -> CurvatureFacts:
-        """What is proved of k about t, as `CurvatureFacts` says of ρ''; with the proof."""
+        """Bounds k about t, as `CurvatureFacts` bounds ρ''; each kernel's docstring proves its bounds."""
 
 
 class LogisticKernel(AbstractKernel):

@@ -65,7 +65,7 @@ class LogisticLoss(AbstractPredictorLoss):
         return 0.25
 
     def curvature_facts(self, predictor: Number, response: Number, reach: Number) -> CurvatureFacts:
-        """Those of the logistic density, proved in `kngjax.losses.kernels`: ρ'' = σ(1 - σ) is its value at η."""
+        """Bounds the logistic density as `kngjax.losses.kernels` proves: ρ'' = σ(1 - σ) is the density at η."""
         return LOGISTIC.facts(jnp.asarray(predictor) + 0.0 * response, reach)
 
     def score_interval(self, predictor: Interval, response: Interval | None) -> Interval:

@@ -135,7 +135,7 @@ class CappedPoissonLoss(AbstractPredictorLoss):
         return jnp.min(jnp.stack(ends + troughs)), jnp.max(jnp.stack(ends))
 
     def responses(self, column: Any) -> Float[np.ndarray, " records"]:
-        """As of `PoissonLoss`."""
+        """Reads counts as `PoissonLoss` does."""
         return _counts(super().responses(column))
 
     def check_bounds(self, bounds: Bounds) -> None:

@@ -34,11 +34,11 @@ class RecordScores(NamedTuple):
         return "<RecordScores; OWNER ONLY>"
 
     def rows(self, chosen: slice) -> "RecordScores":
-        """Of these records."""
+        """Selects the scores of a slice of the records."""
         return RecordScores(self.score, self.y[chosen], None if self.weights is None else self.weights[chosen])
 
     def floats(self, predictor: Floats, error: Floats) -> tuple[Floats, Floats]:
-        """As `AbstractVerifiedScore.floats`, times w. Records are the last axis."""
+        """Multiplies the scores and errors of `AbstractVerifiedScore.floats` by w. Records are the last axis."""
         score, off = self.score.floats(predictor, error, self.y)
         if self.weights is None:
             return score, off
@@ -46,11 +46,11 @@ class RecordScores(NamedTuple):
         return score, (self.weights * off + UNIT * np.abs(score)) * _WIDER + NEXT_TO_ZERO
 
     def slopes(self, predictor: Floats, radius: Floats) -> tuple[Floats, Floats]:
-        """As `AbstractVerifiedScore.slopes`, times w and rounded once."""
+        """Multiplies the ends of `AbstractVerifiedScore.slopes` by w, rounded once."""
         return self._times(self.score.slopes(predictor, radius, self.y))
 
     def secants(self, predictor: Floats, error: Floats, radius: Floats) -> tuple[Floats, Floats]:
-        """As `AbstractVerifiedScore.secants`, times w and rounded once."""
+        """Multiplies the ends of `AbstractVerifiedScore.secants` by w, rounded once."""
         return self._times(self.score.secants(predictor, error, radius, self.y))
 
     def balls(self, predictors: Sequence[arb]) -> list[arb]:

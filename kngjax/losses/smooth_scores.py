@@ -1,6 +1,6 @@
-"""What draws in the space of gradients rest on: scores s = ρ' and weights w = ρ'' with every rounding bounded.
+"""Bounds every rounding of scores s = ρ' and weights w = ρ'', on which draws in the space of gradients rest.
 
-And how w may change: all that is said of log w and of ρ''' here is proved in `kngjax.losses.huber` and
+It also bounds how w may change: all that is said of log w and of ρ''' here is proved in `kngjax.losses.huber` and
 `kngjax.losses.kernels`, in real arithmetic; here float64 rounds it to the side that is safe.
 """
 
@@ -104,7 +104,7 @@ class AbstractSmoothScore(abc.ABC):
         """Balls that contain s and w for each η in this one."""
 
     def wider(self, times: float) -> "AbstractSmoothScore":
-        """One of a loss that bends on a scale so many times larger: for searches, of which nothing is proved."""
+        """Widens the scale on which the loss bends so many times: for searches, of which nothing is proved."""
         return self
 
     @property
@@ -162,7 +162,10 @@ class SmoothPseudoHuber(AbstractSmoothScore):
         return Tangents(slope, off, 3.0 / (k * k + nearest * nearest) * _WIDER)
 
     def means(self, predictor, error, response):
-        """With p = |r|/k and q = p + U/k, (p + q)/(√(1 + p²)√(1 + q²)(q√(1 + p²) + p√(1 + q²))); it falls with both."""
+        """Bounds the mean slope of s below: with p = |r|/k and q = p + U/k it is at least
+
+        (p + q)/(√(1 + p²)√(1 + q²)(q√(1 + p²) + p√(1 + q²))), which falls with both.
+        """
         k, residual = self.threshold, self._residual(predictor, response)
         near = (np.abs(residual) * (1.0 + 4.0 * UNIT) + error) * _WIDER / k
         at_near = np.sqrt(1.0 + near * near)
@@ -247,8 +250,9 @@ class SmoothLogistic(AbstractSmoothScore):
         return Tangents(-np.copysign(half, scaled) / h, off, bend / h / h * _WIDER)
 
     def means(self, predictor, error, response):
-        """With a = e^-|t|, U' = U/h and D ≤ e^U', (σ(|t| + U') - σ(|t|))/U ≥ (a/h)·((D - 1)/U')/((1 + a)(D + a)).
+        """Bounds the mean slope of s below: it is at least (a/h)·((D - 1)/U')/((1 + a)(D + a)).
 
+        Here a = e^-|t|, U' = U/h and D ≤ e^U', and the mean slope is at least (σ(|t| + U') - σ(|t|))/U. We take
         D = 1 + U' + U'²/2 + U'³/6 + U'⁴/24. As D ≥ a² this rises with a, which is rounded down.
         """
         h, scaled = self.bandwidth, self._scaled(predictor, response)

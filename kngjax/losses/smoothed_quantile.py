@@ -99,7 +99,7 @@ class SmoothedQuantileLoss(AbstractResidualLoss):
         return kind(number(self.bandwidth), number(self.tau))
 
     def smooth_score(self) -> SmoothLogistic | None:
-        """That of the logistic kernel: log ρ'' of the Gaussian one is steeper the farther out."""
+        """Gives the smooth score of the logistic kernel: log ρ'' of the Gaussian one is steeper the farther out."""
         return SmoothLogistic(number(self.bandwidth), number(self.tau)) if self.kernel == "logistic" else None
 
     @property
@@ -124,7 +124,7 @@ class SmoothedQuantileLoss(AbstractResidualLoss):
         return self._kernel.peak / self.bandwidth
 
     def curvature_facts(self, predictor: Number, response: Number, reach: Number) -> CurvatureFacts:
-        """Those of the kernel at t = (η - y)/h, proved there, in the units of η: u changes t by u/h, and ρ'' is k/h."""
+        """Scales the kernel's proved bounds at t = (η - y)/h to η: u changes t by u/h, and ρ'' is k/h."""
         h = self.bandwidth
         facts = self._kernel.facts((jnp.asarray(predictor) - response) / h, reach / h)
         return CurvatureFacts(facts.slope / h, facts.bend / h**2, facts.mean / h, facts.third / h**2)

@@ -1,1 +1,1 @@
-"""What one record can change: in gradients, in values, in moments; every sensitivity has its one home here."""
+"""Bounds what one record can change in gradients, values and moments; every sensitivity has its one home here."""

@@ -340,7 +340,7 @@ def explain_value_sensitivity(bounds: Bounds, adjacency: Adjacency, value: float
 
 
 def explain_ridge(ridge: float, objective: float, noise: float) -> str:
-    """What objective perturbation rests on besides, in words. **Arguments:** γ, (1-f)ε and q(1-f)ε."""
+    """Explains how the ridge and the noise share the ε of objective perturbation. **Arguments:** γ, (1-f)ε, q(1-f)ε."""
     return (
         f"With the ridge gamma = {ridge:.6g} one record changes the determinant of the Hessian by a factor of at most "
         f"1 + lambda/gamma = e^{objective - noise:.6g}, and the density of the noise in the objective by one of at "

@@ -43,7 +43,7 @@ class DomainRange(NamedTuple):
 
 
 class Ranges(NamedTuple):
-    """What records and parameters lie in, exactly. Public.
+    """Holds the exact ranges in which records and parameters lie. Public.
 
     **Arguments:** `features`: [l_j, u_j], the intercept's [1, 1] first. `response`: [y_l, y_u], or None where nothing
     bounds it. `domain`: Θ. `weight`: W, the largest weight of a record; None where records have none.
@@ -56,7 +56,7 @@ class Ranges(NamedTuple):
 
     @classmethod
     def of(cls, bounds: Bounds, shape: ExactShape) -> "Ranges":
-        """Those of bounds without a hull, and of Θ."""
+        """Takes the ranges of bounds without a hull, and of Θ."""
         features = feature_sides(bounds, len(shape.lower))
         pairs = zip(*map(_floats, features), strict=True)
         sides = [(Fraction(low), Fraction(high)) for low, high in pairs]
@@ -77,7 +77,7 @@ def _floats(side: np.ndarray) -> list[float]:
 
 
 def kind_of(loss: AbstractLoss) -> str:
-    """Which of the losses it is that whole numbers hold."""
+    """Names the kind of a loss that is computed in whole numbers."""
     assert loss.whole_score is not None
     return loss.whole_score.kind
 

@@ -35,7 +35,7 @@ def radii(bounds: Bounds, dimension: int) -> tuple[float, float]:
 
 
 def explain_radii(bounds: Bounds, x: float, y: float) -> str:
-    """What X and Y bound, in words. **Arguments:** `x`, `y`: X and Y."""
+    """Says in words what the radii X and Y bound. **Arguments:** `x`, `y`: X and Y."""
     if bounds.weight is None:
         return f"|x| <= {x:.6g} and |y| <= {y:.6g}"
     return (

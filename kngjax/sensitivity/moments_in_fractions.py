@@ -35,7 +35,7 @@ class SquaredRadii(NamedTuple):
 
     @classmethod
     def of(cls, bounds: Bounds, dimension: int, units: PublicUnits | None = None) -> "SquaredRadii | None":
-        """Those of the bounds, which have a response; None for a hull of unknown corners, and for units without width.
+        """Computes the radii from bounds with a response; None for a hull of unknown corners and units without width.
 
         Σ_j (x_j - m_j)²/h_j² is convex, so it is largest at a corner of the bounds, or of the polytope about a hull
         of `kngjax.geometry.hulls_in_fractions`: block by block, as these vary freely. The intercept is 1 throughout.

@@ -31,7 +31,7 @@ _ROOT_BITS = 64
 
 
 class RecordFacts(NamedTuple):
-    """What is proved of one record's gradient s·x and Hessian cxx', its weight included. Public.
+    """Holds proved facts about one record's gradient s·x and Hessian cxx', the weight included. Public.
 
     **Arguments:** `features`: [l_j, u_j] ∋ x_j, the intercept's [1, 1] first. `score`: [a, b] ∋ s. `curvature`: at
     least every c. `scores`: s itself without a weight, continued by tangents beyond Θ. `response`, `predictor`:

@@ -1,4 +1,4 @@
-"""What one record can change of sums and of counts: plain sums over records, in which n stands nowhere.
+"""Bounds what one record can change of sums and of counts: plain sums over records, in which n stands nowhere.
 
 A record x adds x to Σx, so that coordinate j of it changes between neighbouring data sets by at most
 

@@ -1,4 +1,4 @@
-"""What weights do to the facts that sensitivities rest on: the one home of W.
+"""Extends the facts that sensitivities rest on to records with weights: the one home of W.
 
 A record with weight w in [0, W] contributes w·∇ℓ(θ; z) to the gradient. If ∇ℓ lies in [m_j, M_j] for every record and
 every θ, its contribution lies in
@@ -65,7 +65,7 @@ def of_weighted(ends: tuple[Any, Any], bounds: Bounds) -> tuple[Any, Any]:
 
 
 def of_weighted_in_fractions(ends: tuple[Fraction, Fraction], largest: Fraction | None) -> tuple[Fraction, Fraction]:
-    """The same without rounding. **Arguments:** `largest`: W, or None."""
+    """Computes `of_weighted` without rounding. **Arguments:** `largest`: W, or None."""
     if largest is None:
         return ends
     return min(largest * ends[0], Fraction(0)), max(largest * ends[1], Fraction(0))
@@ -92,7 +92,7 @@ def root_times(bounds: Bounds, radius: Any) -> Float[Array, "..."]:
 
 
 def adjacency_of_ranges(bounds: Bounds, adjacency: Adjacency) -> Adjacency:
-    """As which exchange a loss is asked for ranges: with weights what records share does not cancel by itself."""
+    """Chooses the adjacency of a loss's ranges: with weights, what records share does not cancel by itself."""
     return adjacency if bounds.weight is None else Adjacency.ADD_REMOVE
 
 

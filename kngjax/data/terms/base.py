@@ -1,4 +1,4 @@
-"""What a term of a design is: columns of numbers from cells of named columns, record by record, with public bounds."""
+"""A term of a design makes columns of numbers from cells of named columns, record by record, with public bounds."""
 
 import abc
 import math
@@ -56,7 +56,7 @@ class AbstractTerm(abc.ABC):
     @property
     @abc.abstractmethod
     def substitutes(self) -> list[Missing]:
-        """What each basis column has where a cell is missing: a number, "drop", or None where there is no policy."""
+        """Says what each basis column holds where a cell is missing: a number, "drop", or None without a policy."""
 
     @abc.abstractmethod
     def vertices(self, pieces: int) -> list[np.ndarray]:
@@ -95,7 +95,7 @@ class AbstractColumnTerm(AbstractTerm):
 
     @abc.abstractmethod
     def outside(self, values: Any) -> np.ndarray:
-        """Which of the private cells, shape (m,), are clipped or not understood; for the data owner only."""
+        """Marks the private cells, shape (m,), that are clipped or not understood; for the data owner only."""
 
 
 def check_column(column: Any) -> None:

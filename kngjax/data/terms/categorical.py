@@ -11,7 +11,7 @@ from kngjax.data.terms.base import AbstractColumnTerm, check_column, refuse_miss
 
 @dataclass(frozen=True)
 class Categorical(AbstractColumnTerm):
-    """One column 1{v = level} for each public level but the first, which is the reference.
+    """Codes a category by a column 1{v = level} for each public level but the first, which is the reference.
 
     **Arguments:** all public. `column`, the name of a column of text, numbers or bools; `levels`, at least
     two different values of one kind, the reference first; `missing`, the declared level for cells that have
@@ -99,7 +99,7 @@ class Categorical(AbstractColumnTerm):
         return columns
 
     def outside(self, values: Any) -> np.ndarray:
-        """Which of the private cells, shape (m,), have no declared level; for the data owner only."""
+        """Marks the private cells, shape (m,), that have no declared level; for the data owner only."""
         return cells.levels(values, self.levels) < 0
 
     @property

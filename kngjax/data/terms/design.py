@@ -258,7 +258,7 @@ class Design:
                     raise ValueError(f"column {term.column!r} is one thing in a product and another elsewhere.")
 
     def _column_terms(self) -> list[AbstractColumnTerm]:
-        """Those of one column each, factors of products included."""
+        """Lists the terms that read one column, factors of products included."""
         factors = [factor for term in self.terms if isinstance(term, Product) for factor in term.factors]
         return [term for term in (*self.terms, *factors) if isinstance(term, AbstractColumnTerm)]
 

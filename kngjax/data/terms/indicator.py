@@ -72,5 +72,5 @@ class Indicator(AbstractColumnTerm):
         return np.where(np.isnan(numbers), np.nan, found)[:, None]
 
     def outside(self, values: Any) -> np.ndarray:
-        """Which of the private cells, shape (m,), are no number; for the data owner only."""
+        """Marks the private cells, shape (m,), that are no number; for the data owner only."""
         return np.isnan(cells.numbers(values))

@@ -116,7 +116,7 @@ class Polynomial(AbstractColumnTerm):
         return _in_powers(self.degree, *self._ends)
 
     def vertices(self, pieces: int) -> list[np.ndarray]:
-        """Of a polytope about the curve of the columns."""
+        """Gives the vertices of a polytope that contains the curve of the basis columns."""
         from kngjax.geometry.feature_hulls import moment_curve
 
         if self.from_zero:
@@ -138,7 +138,7 @@ class Polynomial(AbstractColumnTerm):
         return np.clip(legendre.legvander(u, self.degree)[:, 1:], *self.bounds)
 
     def outside(self, values: Any) -> np.ndarray:
-        """Which of the private cells, shape (m,), are clipped or no number; for the data owner only."""
+        """Marks the private cells, shape (m,), that are clipped or no number; for the data owner only."""
         numbers = cells.numbers(values)
         return ~((self.lower <= numbers) & (numbers <= self.upper))
 

@@ -44,24 +44,24 @@ class Product(AbstractTerm):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """One name of each factor: "age:region[south]"."""
+        """Joins one name of each factor: "age:region[south]"."""
         return tuple(":".join(parts) for parts in itertools.product(*(factor.names for factor in self.factors)))
 
     @property
     def basis_names(self) -> tuple[str, ...]:
-        """One basis name of each factor: "age P1:region[south]"."""
+        """Joins one basis name of each factor: "age P1:region[south]"."""
         return tuple(":".join(parts) for parts in itertools.product(*(factor.basis_names for factor in self.factors)))
 
     @property
     def bounds(self) -> np.ndarray:
-        """Of each column the least and the largest product of the factors' ends, shape (2, k)."""
+        """Finds the least and the largest product of the factors' ends for each column, shape (2, k)."""
         ends = itertools.product(*(factor.bounds.T.tolist() for factor in self.factors))
         corners = [[math.prod(corner) for corner in itertools.product(*pairs)] for pairs in ends]
         return np.array([[min(found) for found in corners], [max(found) for found in corners]])
 
     @property
     def atoms(self) -> tuple[frozenset[str], ...]:
-        """One of each factor: those of some factors alone belong to other terms."""
+        """Unites one atom of each factor: atoms of some factors alone belong to other terms."""
         return tuple(frozenset().union(*parts) for parts in itertools.product(*(one.atoms for one in self.factors)))
 
     @property
@@ -75,7 +75,7 @@ class Product(AbstractTerm):
 
     @property
     def substitutes(self) -> list[Missing]:
-        """Where the cells of all factors are missing; of one alone they depend on the others."""
+        """Multiplies the factors' substitutes, for records that lack the cells of all factors."""
         policies = [factor.missing for factor in self.factors]
         if "drop" in policies or None in policies:
             return ["drop" if "drop" in policies else None] * len(self.basis_names)

@@ -97,6 +97,6 @@ class Spline(AbstractColumnTerm):
         return columns
 
     def outside(self, values: Any) -> np.ndarray:
-        """Which of the private cells, shape (m,), are clipped or no number; for the data owner only."""
+        """Marks the private cells, shape (m,), that are clipped or no number; for the data owner only."""
         numbers = cells.numbers(values)
         return ~((self.lower <= numbers) & (numbers <= self.upper))

@@ -1,7 +1,7 @@
-"""What per-instance (ε, δ) is good for: odds, composition, groups, moments, generalisation (Wang 2019, section 2).
+"""Derives what follows from per-instance (ε, δ): odds, composition, groups, moments, generalisation.
 
-Plain arithmetic on arrays with one entry a person. The text of the paper has lost these formulas, and each is derived
-anew in its docstring, with the constants that the derivation gives.
+All are of Wang 2019, section 2, in plain arithmetic on arrays with one entry a person. The text of the paper has lost
+these formulas, and each is derived anew in its docstring, with the constants that the derivation gives.
 """
 
 from typing import Any, NamedTuple
@@ -140,9 +140,9 @@ def cross_domain_generalization_bound(epsilon: Any, delta: Any, importance: Any,
 
 
 def mean_generalization_bound(mean: float, delta: float, target_mean: float | None = None) -> float:
-    """The same gaps from E[ε] alone: (1-δ)(tanh(E ε/2) + tanh(E'ε/2)) + 2δ ≤ ½(E ε + E'ε) + 2δ: Corollary 12.
+    """Bounds generalisation gaps by E[ε] alone: (1-δ)(tanh(E ε/2) + tanh(E'ε/2)) + 2δ ≤ ½(E ε + E'ε) + 2δ.
 
-    By Jensen's inequality, since tanh is concave on ε ≥ 0; δ is the same for all.
+    Corollary 12, by Jensen's inequality, since tanh is concave on ε ≥ 0; δ is the same for all.
 
     **Arguments:** `mean`: E[ε] over the base law; `target_mean`: E'[ε] over the target law, None if it is the base law.
     """

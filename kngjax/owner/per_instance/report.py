@@ -1,4 +1,4 @@
-"""What each person's privacy is, for the owner's eyes: ε at δ, δ at ε, Rényi curves, summaries, who is most exposed."""
+"""Reports each person's privacy to the owner alone: ε at δ, δ at ε, Rényi curves, summaries, who is most exposed."""
 
 import pathlib
 from collections.abc import Callable, Sequence
@@ -172,7 +172,7 @@ class PerInstanceReport(OwnerOnly):
 
 
 def broadcast_numbers(pair: AbstractPair, size: int) -> AbstractPair:
-    """The same pair with every number of shape (n,), as NumPy arrays."""
+    """Broadcasts every number of a pair to shape (n,), as NumPy arrays."""
     return jax.tree.map(lambda part: np.array(np.broadcast_to(part, (size,)), dtype=np.float64), pair)
 
 
