@@ -84,7 +84,7 @@ class ReleaseFailed(RuntimeError):
       domain, give `Exact(max_proposals=...)` a higher limit, or ask for a Markov chain by name;
     - a minimiser that was not found, or a draw that is not a number: give public bounds of y, `Bounds(..., y=...)`;
     - a library that has changed this process's arithmetic during the draw, as `kngjax.core.arithmetic` tells;
-    - a stream whose reading failed, a process that refused its own shards, too little memory.
+    - a stream whose reading failed, too little memory.
     """
 
     def __init__(self, text: str = FAILED):

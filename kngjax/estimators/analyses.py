@@ -1,4 +1,4 @@
-"""What is to be released from a table, said in full before the table is looked at: terms, response, mechanisms."""
+"""An analysis states in full, before a table is looked at, what is released from it: terms, response, mechanisms."""
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
@@ -29,7 +29,7 @@ Prepared = tuple[np.ndarray | None, np.ndarray, np.ndarray | None]
 
 @dataclass(frozen=True)
 class Part:
-    """One release of an analysis. Public.
+    """Describes one release of an analysis. Public.
 
     **Arguments:** `label`: its name in tables. `mechanism`: its settings. `epsilon`: its exact part of a total, where
     one was declared. `plan`: of the estimate with intervals, `mechanism` being that of the estimate alone, at what the
@@ -50,7 +50,7 @@ class Part:
 
     @functools.cached_property
     def alone(self) -> "tuple[Part, ...]":
-        """What stands for it in previews: itself, or of a process a mechanism for each level with the same noise."""
+        """Splits the part for previews: a quantile process into a mechanism for each level with the same noise."""
         if not isinstance(self.plan, kng.QuantileProcess):
             return (self,)
         each = zip(self.plan.levels, self.plan.making().stand_ins(), strict=True)
@@ -70,23 +70,23 @@ class Part:
 
     @property
     def settings(self) -> Any:
-        """Of what is released, JSON-ready."""
+        """Lists the settings of the mechanism or plan, JSON-ready."""
         return settings(self.mechanism) if self.plan is None else self.plan.settings()
 
     @property
     def drawn(self) -> Any:
-        """What draws it, every setting known: the mechanism, or what its plan makes."""
+        """Returns the object that draws the release, every setting known: the mechanism, or the making of its plan."""
         return self.mechanism if self.plan is None else self.making
 
     def of_parts(self, parts: Sequence[kng.Release]) -> Released:
-        """What was released, of the releases that a ledger keeps: of an estimate with intervals it has several."""
+        """Puts a release together from those that a ledger keeps: an estimate with intervals has several there."""
         if self.plan is not None:
             return self.plan.of_parts(parts)
         [only] = parts
         return only
 
     def certificates(self, sampler: Any, num_records: int) -> list[kng.Certificate]:
-        """Of all that one debit pays for. **Arguments:** as of `kngjax.releases.totals.certify`."""
+        """Certifies all that one debit pays for. **Arguments:** as of `kngjax.releases.totals.certify`."""
         if self.plan is None:
             return [totals.certify(self.mechanism, sampler, num_records)]
         if sampler is not None:
@@ -97,12 +97,15 @@ class Part:
         return made.certify(facts)
 
     def owed(self, certificates: Sequence[kng.Certificate]) -> tuple[kng.Guarantee, bool]:
-        """What a ledger debits for releases of these certificates, and whether it is proved to cost no more."""
+        """Computes what a ledger debits for releases of these certificates, and whether they provably cost no more."""
         return owed(*certificates) if self.plan is None else self.making.owed(certificates)
 
     @property
     def law(self) -> kng.Guarantee:
-        """What a draw from exactly the mechanism's law costs, of the exact ε where one was declared and is all."""
+        """States the guarantee of a draw from exactly the mechanism's law.
+
+        It is stated for the exact ε where one was declared and ε is the whole guarantee.
+        """
         if self.plan is not None:
             return totals.composed(self.making.laws)
         stated = self.mechanism.guarantee_for(self.mechanism.dimension)
@@ -152,24 +155,27 @@ class Analysis:
 
     @property
     def previewed(self) -> tuple[Part, ...]:
-        """What is previewed of it: its parts, and of a process each level."""
+        """Lists the parts that previews show: a quantile process has one for each level."""
         return tuple(one for part in self.parts for one in part.alone)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What a released value consists of, in own units."""
+        """Names the numbers that a released value consists of, in own units."""
         if self.names_of_values is not None:
             return self.names_of_values
         return (self.response.name,) if self.design is None else self.design.names
 
     def names_of(self, part: Part) -> tuple[str, ...]:
-        """What one release consists of: one of several numbers that are released one by one, else all `names`."""
+        """Names the numbers of one release: a single one where several are released one by one, else all `names`."""
         if self.names_of_values is None or len(self.parts) == 1:
             return self.names
         return (self.names_of_values[[one.label for one in self.parts].index(part.label)],)
 
     def at(self, epsilon: float, count: int) -> "Analysis | None":
-        """The same at another ε of all parts and another n; None where nothing follows from them, or none is made."""
+        """Makes the analysis for another ε of all parts and another n.
+
+        The result is None where no setting depends on them, or where no such analysis can be made.
+        """
         if self.remake is None:
             return None
         try:
@@ -179,7 +185,7 @@ class Analysis:
             return None
 
     def forced(self, force: bool) -> "Analysis":
-        """The same with this `force`."""
+        """Copies the analysis with this `force`."""
         return replace(self, force=bool(force))
 
     def steps(self, number: int | None = None) -> list["Step"]:
@@ -188,7 +194,7 @@ class Analysis:
         return [Step(f"{start}{part.label}", self, part) for part in self.parts]
 
     def certificates(self, num_records: int) -> list[kng.Certificate]:
-        """Of the releases, before any is debited. **Arguments:** `num_records`: used where it is public."""
+        """Certifies the releases before any is debited. **Arguments:** `num_records`: used where it is public."""
         return [one for step in self.steps() for one in step.certificates(num_records)]
 
     @property
@@ -200,7 +206,7 @@ class Analysis:
 
     @property
     def told(self) -> tuple[str, ...]:
-        """What certificates say of its codes and dates, and of how its response is made."""
+        """Says for certificates which codes and dates are read, and how the response is made."""
         read = explain_codes(self.codes, self.columns, self.dates), dates.explain(self.dates, self.columns)
         return (*read[0], *read[1], *self.response.told)
 
@@ -235,12 +241,12 @@ class Analysis:
         return self.of_table(without_codes(self.check(opened(frame)), self.codes))
 
     def of_table(self, table: Any) -> Prepared:
-        """As `records`, of a table that was checked and in which codes are missing cells. Private."""
+        """Makes `records` of a table that was checked and in which codes are missing cells. Private."""
         x = None if self.design is None else self.design.matrix(table)
         return x, self.response.of_table(table), None if self.weights is None else self.weights.cells_of(table)
 
     def made_by(self, steps: Sequence[Any]) -> "Analysis":
-        """What of it these steps make."""
+        """Restricts the analysis to the parts that these steps release."""
         return replace(self, parts=tuple(step.part for step in steps))
 
     def release(self, frame: Any, ledger: kng.Ledger | Sequence[kng.Reservation] | None) -> list[Any]:
@@ -255,7 +261,7 @@ class Analysis:
 
 @dataclass(frozen=True)
 class Step:
-    """One release of an analysis: what one debit pays for. Public. **Arguments:** `label`: its name among all steps."""
+    """Releases one part of an analysis by one debit. Public. **Arguments:** `label`: its name among all steps."""
 
     label: str
     analysis: Analysis
@@ -263,33 +269,33 @@ class Step:
 
     @property
     def words(self) -> dict[str, Any]:
-        """What a ledger is told of its debit."""
+        """Describes the debit for the ledger."""
         about = {"analysis": self.analysis.title, "formula": self.analysis.formula}
         told = {"read": list(self.analysis.told)} if self.analysis.told else {}
         return about | {"response": self.analysis.response.name, "mechanism": self.part.settings} | told
 
     @property
     def mechanisms(self) -> tuple[Any, ...]:
-        """Its only one."""
+        """Lists the step's only mechanism."""
         return (self.part.mechanism,)
 
     @property
     def sampler(self) -> Any:
-        """What is asked for, or None."""
+        """Returns the sampler that was asked for, or None."""
         return self.analysis.sampler
 
     @property
     def law(self) -> kng.Guarantee:
-        """What a draw from exactly the mechanism's law would cost, and what its intervals are made of."""
+        """States the guarantee of a draw from exactly the mechanism's law, with the sums that intervals need."""
         return self.part.law
 
     def certificates(self, num_records: int) -> list[kng.Certificate]:
-        """Of what its debit pays for, beforehand. **Arguments:** `num_records`: used where it is public."""
+        """Certifies beforehand all that the debit pays for. **Arguments:** `num_records`: used where it is public."""
         with telling(*self.analysis.told):
             return self.part.certificates(self.analysis.sampler, num_records)
 
     def row(self, num_records: int) -> tuple[str, str]:
-        """What a plan shows of it: what is released, and how and at which price."""
+        """Describes the step for a plan: what is released, and how and at which price."""
         certificates = self.certificates(num_records)
         return f"{self.analysis.what}, {self.part.label}", in_short(certificates, *self.part.owed(certificates))
 
@@ -298,7 +304,7 @@ class Step:
         return self.part.label in results.labels
 
     def owed(self, num_records: int) -> tuple[kng.Guarantee, bool]:
-        """What a ledger debits, and whether it is proved to cost no more."""
+        """Computes what a ledger debits for the release, and whether it provably costs no more."""
         return self.part.owed(self.certificates(num_records))
 
     def prepare(self, columns: Prepared) -> None:
@@ -313,12 +319,12 @@ class Step:
             return [kng.release(self.part.whole, **given, **asked)]
 
     def kept(self, releases: Sequence[Released]) -> list[Any]:
-        """What was released of what a ledger keeps: of an estimate with intervals it has the parts."""
+        """Puts the release together from what a ledger keeps: an estimate with intervals has several parts there."""
         parts = [one for one in releases if isinstance(one, kng.Release)]
         return list(releases) if len(parts) < len(releases) else [self.part.of_parts(parts)]
 
 
-# How what is often given in place of a frame becomes one.
+# Advice for types that are often given in place of a frame.
 _FRAMES = {
     "ndarray": ": name its columns, pandas.DataFrame(array, columns=['age', 'height'])",
     "Series": ": give one with its column, series.to_frame()",
@@ -346,7 +352,7 @@ def table_of(frame: Any) -> Any:
 
 
 def names_of_values(mechanism: Any, of: str) -> tuple[str, ...]:
-    """What a released value of one column consists of, in words. **Arguments:** `of`: the column."""
+    """Names the numbers that a released value of one column consists of. **Arguments:** `of`: the column."""
     if isinstance(mechanism, kng.PrivateQuantile):
         return tuple(f"{float(tau)!r}-quantile of {of}" for tau in np.ravel(mechanism.tau))
     if isinstance(mechanism, kng.QuantileInterval):
@@ -366,7 +372,7 @@ def arguments(mechanism: Any, x: np.ndarray | None, y: np.ndarray | None, weight
 
 
 def of_level(level: float) -> str:
-    """What a curve of this level is called."""
+    """Names the curve of this level."""
     return f"tau = {level!r}"
 
 

@@ -1,4 +1,4 @@
-"""What an analysis would be worth: the previews of its releases, with names."""
+"""Previews the releases of an analysis, with names: how much they would be worth."""
 
 import dataclasses
 import math
@@ -18,7 +18,7 @@ class AnalysisPreview:
 
     **Arguments:** `title`: what it is. `labels`: one a release, or of several levels that are drawn together one a
     level. `previews`: of each, None where nothing is known. `number`: of releases, which have equal parts of ε.
-    `of_counts`: of a table what is known of each count; None of what is no table.
+    `of_counts`: the preview of the counts of a table; None for other analyses.
     """
 
     title: str
@@ -29,7 +29,7 @@ class AnalysisPreview:
 
     @classmethod
     def of(cls, analysis: Analysis, count: int | None, design: Any = None, residual: Any = None) -> "AnalysisPreview":
-        """That of an analysis of n records, or of a guess of n. **Arguments:** as of `kngjax.preview`."""
+        """Previews an analysis of n records, or of a guess of n. **Arguments:** as of `kngjax.preview`."""
         parts, assumed = analysis.previewed, (design, residual, False)
         title = analysis.title if analysis.formula is None else f"{analysis.title} {analysis.formula}"
         previews = tuple(preview_of(analysis, part, count, *assumed) for part in parts)
@@ -41,7 +41,7 @@ class AnalysisPreview:
     def noise(self) -> "pd.DataFrame":
         """The standard deviation of the noise of each coefficient in own units, a column a release.
 
-        Of counts there is one row, for each of them.
+        Counts share one row, which holds for each of them.
         """
         if self.of_counts is not None:
             return self._of_counts(self.of_counts.noise)
@@ -51,7 +51,7 @@ class AnalysisPreview:
     def standard_error(self) -> "pd.DataFrame":
         """The standard error of the estimate without privacy, a column a release.
 
-        Of counts that of records which are spread evenly over the cells; raises ValueError without a number of records.
+        For counts the records are taken to spread evenly over the cells; raises ValueError without a number of records.
         """
         if self.of_counts is not None:
             return self._of_counts(self.of_counts.standard_error)
@@ -95,7 +95,7 @@ class AnalysisPreview:
         return max(one.num_records_for(ratio) for one in self._known())
 
     def explain(self) -> str:
-        """What is expected of each release, in words."""
+        """Says in words what is expected of each release."""
         unknown = (
             "not previewed. Regressions, means and quantiles are, of a number of records, which under add_remove is a "
             "public guess, num_records=10_000; of counts and sums the noise is exact, and stands beside each number."
@@ -129,10 +129,10 @@ class AnalysisPreview:
 
 @dataclasses.dataclass(frozen=True)
 class CountsPreview:
-    """What is known of each count of a table. Public.
+    """Previews each count of a table. Public.
 
-    **Arguments:** `mechanism`: that counts. `cells`: how many kinds of records there are, also those of none of the
-    counts. `num_records`: n, or a guess of it, or None.
+    **Arguments:** `mechanism`: the one that counts. `cells`: how many kinds of records there are, also those that no
+    count is of. `num_records`: n, or a guess of it, or None.
     """
 
     mechanism: kng.GeometricMechanism
@@ -141,7 +141,7 @@ class CountsPreview:
 
     @classmethod
     def of(cls, analysis: Analysis, count: int | None) -> "CountsPreview | None":
-        """That of an analysis of which all that is released are counts; None of another."""
+        """Previews an analysis that releases nothing but counts; None for any other analysis."""
         mechanisms = [part.mechanism for part in analysis.parts]
         if len(mechanisms) != 1 or not isinstance(mechanisms[0], kng.GeometricMechanism):
             return None
@@ -172,7 +172,7 @@ class CountsPreview:
         return math.ceil((self.noise / (ratio * self._error_of(1))) ** 2)
 
     def explain(self) -> str:
-        """What is expected, in words."""
+        """Says in words how much noise each count has."""
         said = f"noise of standard deviation {self.noise:.3g} on each count, exactly."
         if not self.num_records:
             return said

@@ -20,17 +20,18 @@ from kngjax.releases import totals
 from kngjax.releases.debits import require_cover
 
 Released = kng.Release | kng.ReleaseWithIntervals | kng.QuantileCurves
-# What was released, by the labels of the steps: each may make several releases by one debit.
+# The releases by the labels of their steps: each step may make several by one debit.
 Made = Mapping[str, list[Any]]
 
 
 @dataclass(frozen=True)
 class Keeping:
-    """What a job in a file adds. All of it is public.
+    """Holds what a job in a file adds to the releases of an analysis. All of it is public.
 
-    **Arguments:** `earlier`: what is there already, and not made again. `about`: what a ledger is told of each debit
-    besides. `require`: refuses what the ledger does not allow, as `Ledger.require`. `keep`: called with all that is
-    there after each step. `progress`: whether bars are shown; None those over steps, on a terminal.
+    **Arguments:** `earlier`: the releases that are there already and not made again. `about`: what a ledger is told of
+    each debit besides. `require`: refuses what the ledger does not allow, as `Ledger.require`. `keep`: called with all
+    releases so far after each step. `progress`: whether bars are shown; None shows a bar over steps, on a terminal.
+    `failed`: the text of a release that fails.
     """
 
     earlier: Made = field(default_factory=dict)
@@ -49,9 +50,9 @@ class Records:
         self._of, self._made = None, None
 
     def of(self, analysis: Any, debit: kng.Reservation | None = None) -> Any:
-        """As its `records`; raises `ReleaseFailed` for whatever fails.
+        """Makes the records of an analysis, unless it was asked for last; raises `ReleaseFailed` for whatever fails.
 
-        **Arguments:** `debit`: drawn from if they fail, which tells something of the data, so that nothing else can be.
+        **Arguments:** `debit`: used up if the records cannot be made: that tells something of the data.
         """
         if self._of is not analysis:
             self._made, refusal = run_hiding_errors(functools.partial(analysis.records, self.frame))
@@ -64,7 +65,7 @@ class Records:
 
 
 def in_short(certificates: Sequence[kng.Certificate], cost: kng.Guarantee, proved: bool) -> str:
-    """Which mechanisms make releases, how they are drawn, and what they cost together."""
+    """Says in words which mechanisms make releases, how they are drawn, and what they cost together."""
     kinds: dict[str, int] = {}
     for one in certificates:
         kind = f"{one.mechanism['type']}, {one.assurance}"
@@ -74,12 +75,12 @@ def in_short(certificates: Sequence[kng.Certificate], cost: kng.Guarantee, prove
 
 
 def together(steps: Sequence[Any], num_records: int) -> kng.Guarantee | None:
-    """What is proved of all steps together; None of no step, and where of one nothing is proved."""
+    """Composes what is proved of all steps; None without a step, and where nothing is proved of one of them."""
     return totals.total(cost if proved else None for cost, proved in (step.owed(num_records) for step in steps))
 
 
 def in_words(total: kng.Guarantee | None) -> str:
-    """What is proved of releases together."""
+    """Says in words what is proved of releases together."""
     return "nothing is proved" if total is None else total.explain()
 
 

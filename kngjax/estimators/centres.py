@@ -1,4 +1,4 @@
-"""Where the ridge of objective perturbation pulls coefficients to, by public facts alone."""
+"""Computes from public facts alone the point to which the ridge of objective perturbation pulls coefficients."""
 
 from typing import Any
 
@@ -9,11 +9,11 @@ from kngjax.losses.base import AbstractResidualLoss
 
 
 def public_centre(loss: Any, bounds: kng.Bounds, dimension: int) -> np.ndarray | None:
-    """The middle of the response's bounds as the intercept, and 0 for all else, where x'θ is a response; else None.
+    """Returns the middle of the response's bounds as the intercept, and 0 for all else, where x'θ is a response.
 
-    That is the centre of a study's Θ: the regression that says the same of every record. Logarithms of odds are pulled
-    to 0, even odds, and those of a mean count too, since of counts at most their bound is known, and most lie far below
-    the middle.
+    That is the centre of a study's Θ: the regression that predicts the same of every record. Otherwise the result is
+    None, which pulls coefficients to 0: log odds to even odds, and logarithms of mean counts too, since at most a bound
+    of the counts is known, and most counts lie far below its middle.
 
     **Arguments:** `bounds`: of a basis whose columns are 0 at the middle of their bounds.
     """

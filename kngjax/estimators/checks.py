@@ -34,12 +34,12 @@ _MARKED = re.compile(
 
 @dataclass(frozen=True)
 class DeclaredColumn:
-    """What was said in public of a column.
+    """Holds what was said in public of a column.
 
-    **Arguments:** `name`: of it. `bounds` or `levels`: of its cells, if there are some. `missing`: what a cell counts
-    as that is none, None where such cells make a release fail. `codes`: what stands for a missing cell.
-    `has_others`: whether text and numbers that are no declared level count as one more. `is_date`:
-    whether its bounds were dates, in days now.
+    **Arguments:** `name`: of the column. `bounds` or `levels`: of its cells, if there are some. `missing`: what a
+    missing cell counts as, None where such cells make a release fail. `codes`: what stands for a missing cell.
+    `has_others`: whether text and numbers that are no declared level count as one more level. `is_date`: whether the
+    bounds were dates, which are days now.
     """
 
     name: str
@@ -112,7 +112,7 @@ def heading(table: Any) -> list[str]:
 
 
 def _of_dates_or_not(column: DeclaredColumn, table: Any, words: Callable[[str], str]) -> tuple[list[str], bool]:
-    """As `of_column`, of which dates are days."""
+    """Checks a column as `of_column` does, with its dates read as days."""
     if not column.is_date:
         return of_column(column, table)
     read, refusal = _try(lambda: dates.with_days(table, [column.name]), words)
@@ -172,7 +172,7 @@ def _recurring(values: Sequence[Any], size: int) -> list[tuple[Any, int]]:
 
 
 def _undeclared(column: Any, flags: np.ndarray) -> list[str]:
-    """What cells have that are neither empty nor of a declared level."""
+    """Counts the flagged cells, whose text is no declared level, and quotes what recurs in them."""
     if not flags.any():
         return []
     texts = [str(text) for text in _picked(column, flags)]
@@ -223,7 +223,7 @@ def _picked(column: Any, flags: np.ndarray) -> list[Any]:
 
 
 def _try(step: Callable[[], Any], words: Callable[[str], str]) -> tuple[Any, str | None]:
-    """What a step makes, or its refusal in words; what other packages say is not repeated."""
+    """Runs a step and returns its result, or its refusal in words; words of other packages are not repeated."""
     try:
         return step(), None
     except (TypeError, ValueError) as error:

@@ -1,4 +1,4 @@
-"""What tables count: the public cell that each record lies in, or whether it meets a public condition."""
+"""Classifies records for tables: by the public cell that each lies in, or by whether it meets a public condition."""
 
 import itertools
 import math
@@ -21,12 +21,11 @@ from kngjax.estimators.responses import AbstractResponse, check_column
 
 @dataclass(frozen=True)
 class Axis:
-    """One side of a table: the levels of a category, or intervals between public edges. Public.
+    """An axis is a side of a table: the levels of a category, or intervals between public edges. Public.
 
-    **Arguments:** `column`: its name. `levels`: those of a category. `edges`: in place of levels, increasing numbers;
-    an interval contains its left end, and the last one both. Numbers beyond the edges count in the first and in the
-    last interval. `missing`: a level or a number for cells that are none, "drop" under add_remove, or None to refuse
-    them.
+    **Arguments:** `column`: its name. `levels`: of a category. `edges`: in place of levels, increasing numbers; an
+    interval contains its left end, and the last one both. Numbers beyond the edges count in the first and in the last
+    interval. `missing`: a level or a number for missing cells, "drop" under add_remove, or None to refuse them.
 
     **Raises:** ValueError or TypeError for levels, edges or a policy that cannot be.
     """
@@ -38,7 +37,7 @@ class Axis:
 
     def __post_init__(self) -> None:
         if self.levels is not None:
-            # What makes a category makes an axis.
+            # The rules for categories hold for axes too.
             Categorical(self.column, self.levels, missing=self.missing)
             return
         edges = self.edges or ()
@@ -117,7 +116,7 @@ class Classification(AbstractResponse):
 
     @property
     def substitute(self) -> float | str | None:
-        """What a record counts as whose cells are missing: a cell's number, where it is one column's; or "drop"."""
+        """Returns what a record with a missing cell counts as: for a single column the number of a cell, or "drop"."""
         policies = [axis.missing for axis in self.axes]
         if DROP in policies:
             return DROP
@@ -138,7 +137,7 @@ class Classification(AbstractResponse):
 
 @dataclass(frozen=True)
 class Meets(AbstractResponse):
-    """1 of a record that meets all conditions, 0 of others. **Arguments:** `text`: as they were written."""
+    """Maps records that meet all conditions to 1, and others to 0. **Arguments:** `text`: the conditions as written."""
 
     text: str
     conditions: tuple[AbstractCondition, ...]

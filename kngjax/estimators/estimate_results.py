@@ -33,7 +33,7 @@ class EstimateResults(AbstractResults):
 
     @classmethod
     def of(cls, analysis: Analysis, releases: list[kng.Release]) -> "EstimateResults":
-        """Those of an analysis that was carried out."""
+        """Makes the results of an analysis that was carried out."""
         assert isinstance(analysis.response, Response)
         labels = tuple(part.label for part in analysis.parts)
         return cls(analysis.title, analysis.response, analysis.names, labels, tuple(releases), analysis.expected)
@@ -45,7 +45,7 @@ class EstimateResults(AbstractResults):
 
         values, label = np.concatenate([one.value for one in self.releases]), self.labels[0]
         if len(self.releases) > 1:
-            # Of increasing levels, as of every mechanism of several.
+            # Levels increase, as those of every mechanism of several.
             values, label = np.sort(values), "quantile"
         return pd.Series(values, pd.Index(self.names, name="estimate"), name=label)
 
@@ -70,7 +70,7 @@ class EstimateResults(AbstractResults):
         return float(self.releases[0].value[0])
 
     def intervals(self, level: float | None = None) -> "kng.Interval | kng.NoInterval":
-        """As `Release.intervals`, of the only release: of `quantile_interval` there is one."""
+        """Computes the interval of the only release, as `Release.intervals`: `quantile_interval` makes one release."""
         only, *others = self.releases
         if others:
             raise ValueError("there are several releases, and no interval of them together: ask for one level")

@@ -1,4 +1,4 @@
-"""Which mechanism serves a mean or quantiles of a column, by public facts alone."""
+"""Chooses the mechanism for a mean or quantiles of a column, by public facts alone."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What public facts say of an analysis before it is paid for: its noise, and whether it would be little but noise."""
+"""Foresees by public facts alone the noise of an analysis, and refuses one that would be little but noise."""
 
 import dataclasses
 from collections.abc import Mapping
@@ -37,10 +37,10 @@ _WEIGHTED = "checked as if every record had the largest weight: with smaller one
 
 @dataclasses.dataclass(frozen=True)
 class Expectations:
-    """What was expected of the releases of one analysis, in words and numbers. Public.
+    """Holds what was expected of the releases of one analysis, in words and numbers. Public.
 
-    **Arguments:** `noise`: of each release the standard deviation of the noise of each number in own units, where that
-    does not depend on the records, but for their number; else None. `words`: how it is known, or why it is not.
+    **Arguments:** `noise`: for each release the standard deviation of the noise of each number in own units, where that
+    does not depend on the records, but for their number; else None. `words`: how the noise is known, or why it is not.
     `warning`: why the releases are little but noise, or that nobody knows.
     """
 
@@ -102,7 +102,7 @@ def preview_of(
 
 
 def _usual_of(analysis: Analysis) -> Any:
-    """How far responses scatter, a public guess or None; of rates the law of what the largest exposure has."""
+    """Guesses how far responses scatter, or None; for rates, the law of the counts at the largest exposure."""
     response = analysis.response
     if not isinstance(response, Response) or response.exposure is None or response.ends is None:
         return analysis.scale
@@ -112,18 +112,18 @@ def _usual_of(analysis: Analysis) -> Any:
 
 
 def expect(analysis: Analysis, count: int | None, size: GroupSize | None = None) -> Expectations:
-    """What is expected of an analysis; raises ValueError for one that would be little but noise, unless it is forced.
+    """Foresees the noise of an analysis; raises ValueError for one that would be little but noise, unless it is forced.
 
-    **Arguments:** `count`: n, or a guess of it. `size`: of a group, what was said of it; None of a whole table.
+    **Arguments:** `count`: n, or a guess of it. `size`: the size of a group; None for a whole table.
     """
     parts = analysis.previewed
     if isinstance(analysis.response, CentredSquares):
         return Expectations((None,) * len(parts), warning=_of_variance(analysis, count))
     if not isinstance(analysis.response, Response):
-        # Of counts and sums the noise is known exactly, and stands beside each number.
+        # The noise of counts and sums is known exactly, and stands beside each number.
         return Expectations((None,) * len(parts))
     if analysis.unweighted is not None:
-        # What is little but noise if every record has the largest weight is so with smaller ones.
+        # An analysis that is little but noise if every record has the largest weight is so with smaller ones.
         of_weights = [preview_of(analysis, part, count) for part in parts]
         if any(one is None or one.expected is None for one in of_weights):
             at_best = expect(analysis.unweighted, count, size)
@@ -200,7 +200,7 @@ def _as_forced(warning: str) -> str:
 
 
 def _assumed(preview: kng.Preview) -> str:
-    """What the refusal rests on, in words; empty where the noise is exact."""
+    """Says in words what the refusal assumes of the records; empty where the noise is exact."""
     assert preview.expected is not None
     assert preview.setting is not None
     return "" if preview.expected.noise.is_exact else f", with {'; '.join(preview.setting.words)}"
@@ -272,7 +272,7 @@ def _of_rare(analysis: Analysis, known: list[kng.Preview]) -> str:
 
 
 def _why_not(analysis: Analysis, known: list[kng.Preview], size: GroupSize | None) -> str:
-    """What the noise depends on that nobody said."""
+    """Says in words which unknown facts the noise depends on."""
     if all(map(_is_of_mean, known)):
         if size is not None and not size.is_known:
             return size.why_unknown

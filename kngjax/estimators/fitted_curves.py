@@ -84,7 +84,7 @@ class AbstractFittedCurves(AbstractResults):
         predict: Callable[[Any], Any],
         bands_at: "Callable[[Any], dict[str, pd.DataFrame]]" = lambda _: {},
     ) -> Any:
-        """What `predict` says over the public range of one column, on axes of Matplotlib, which it returns.
+        """Draws what `predict` returns over the public range of one column, and returns the axes of Matplotlib.
 
         **Arguments:** as of `RegressionResults.plot`. `bands_at`: of given cells, by label; empty without any.
         """

@@ -18,7 +18,7 @@ Found = Mapping[str, kng.Interval | kng.NoInterval]
 def intervals_of(
     releases: Mapping[str, Released], level: float, combinations: Float[np.ndarray, "combinations dimension"]
 ) -> dict[str, kng.Interval | kng.NoInterval]:
-    """Of each release those of Aθ, by label. Raises ValueError for a release that was made without intervals.
+    """Computes intervals of Aθ from each release, by label; raises ValueError for one that was made without intervals.
 
     **Arguments:** `releases`: by label. `level`: of each interval by itself. `combinations`: A.
     """
@@ -47,7 +47,7 @@ def frames_of(found: Found, index: Any) -> "dict[str, pd.DataFrame]":
 
 
 def side_by_side(frames: "dict[str, pd.DataFrame]") -> "pd.DataFrame":
-    """The only one, or several below their labels."""
+    """Returns the only frame, or several side by side below their labels."""
     import pandas as pd
 
     return next(iter(frames.values())) if len(frames) == 1 else pd.concat(frames, axis=1)

@@ -11,10 +11,10 @@ _RARELY = 4.0
 
 @dataclass(frozen=True)
 class GroupSize:
-    """How many records a group has, as far as anybody said.
+    """Holds how many records a group has, as far as anybody said.
 
-    **Arguments:** `count`: n, or a guess of it, or None. `noise`: of a number that was released the deviation of its
-    noise, 0 of one that was said, None of an equal share of all records, which nobody said.
+    **Arguments:** `count`: n, or a guess of it, or None. `noise`: the standard deviation of the noise of a number that
+    was released; 0 for one that was said; None for an equal share of all records, which nobody said.
     """
 
     count: int | None
@@ -27,19 +27,19 @@ class GroupSize:
 
     @property
     def at_least(self) -> "GroupSize":
-        """The same with a number that there are at least: of a released one less four deviations of its noise."""
+        """Bounds the size from below: a released number is reduced by four standard deviations of its noise."""
         if self.count is None or not self.noise:
             return self
         return replace(self, count=max(math.floor(self.count - _RARELY * self.noise), 1))
 
     @property
     def in_words(self) -> str:
-        """Which records a figure is of."""
+        """Says how many records a figure is for: as many as the released counts say, or as `num_records`."""
         return "as many records as the released counts say" if self.noise else "as many records as num_records says"
 
     @property
     def why_unknown(self) -> str:
-        """Why no figure goes by it."""
+        """Says why no figure can be based on this size."""
         if self.noise is None:
             return (
                 "sizes of the groups are not known: give num_records= to by, one for all or one for each, "

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class GroupedResults(AbstractResults):
-    """What was released of each group: `results["north"]` is that of one, and of several columns `results["north", 1]`.
+    """Holds the released results of each group: `results["north"]`, or with several columns `results["north", 1]`.
 
     **Arguments:** `grouping`: the columns and their public levels. `adjacency`: of the whole table. `each`: the results
     of each group, in order.
@@ -41,7 +41,7 @@ class GroupedResults(AbstractResults):
     def of(
         cls, results: Callable[..., AbstractResults], analysis: GroupedAnalysis, releases: list[Released]
     ) -> "GroupedResults":
-        """Those of an analysis that was carried out. **Arguments:** `results`: what to make of one group's releases."""
+        """Makes the results of an analysis that was carried out. **Arguments:** `results`: makes those of one group."""
         waiting = iter(releases)
         each = [results(one, [next(waiting) for _ in one.parts]) for one in analysis.analyses]
         return cls(analysis.grouping, analysis.adjacency, tuple(each))
@@ -52,7 +52,7 @@ class GroupedResults(AbstractResults):
 
     @property
     def formula(self) -> str:
-        """As it was written; empty of what is no regression."""
+        """The formula as it was written; empty where the analysis is no regression."""
         return getattr(self.each[0], "formula", "")
 
     @property
@@ -69,7 +69,7 @@ class GroupedResults(AbstractResults):
 
     @property
     def guarantee(self) -> kng.Guarantee | None:
-        """What is proved of the releases of all groups together, for the adjacency of the whole table."""
+        """Composes what is proved of the releases of all groups together, for the adjacency of the whole table."""
         costs = [[owed_of(release) for release in one.releases] for one in self.each]
         together, proved = owed_together(costs, self.adjacency)
         return together if proved else None
@@ -112,16 +112,19 @@ class GroupedResults(AbstractResults):
 
     @property
     def params(self) -> "pd.Series | pd.DataFrame":
-        """One row a group, as of `groupby`: one column a number, or of a single number a series.
+        """Puts the released numbers into a frame with a row for each group, or a single number of each into a series.
 
-        Where one group has a table of several releases, it is below the level of the group: `params.loc["north"]` is
-        what `results["north"].params` is.
+        The rows are as `groupby` has them. Where one group has a table of several releases, the table is below the
+        level of the group: `params.loc["north"]` is `results["north"].params`.
         """
         return self._by_group([one.params for one in self.each])
 
     @property
     def noise(self) -> "pd.Series | pd.DataFrame | None":
-        """As `params`, of the standard deviations of the noise; NaN of groups where it is not known, None of none."""
+        """Puts the standard deviations of the noise into the shape of `params`.
+
+        It has NaN for groups whose noise is not known; None where no group's noise is.
+        """
         found = [one.noise for one in self.each]
         if all(one is None for one in found):
             return None
@@ -134,7 +137,7 @@ class GroupedResults(AbstractResults):
 
     @property
     def expected(self) -> Expectations | None:
-        """What public facts said of the first group, or of one that they warned of."""
+        """Returns the expectations of the first group with a warning, or of the first group where there is none."""
         warned = [one for one in self.each if one.expected is not None and one.expected.warning]
         return (warned or self.each)[0].expected
 
@@ -149,18 +152,19 @@ class GroupedResults(AbstractResults):
         return pd.concat(dict(zip(index, found, strict=True)), names=names)
 
     def intervals(self, level: float | None = None) -> dict[Any, Any]:
-        """Those of each group, by its level, as of its own results: `results["north"].intervals()`. Free.
+        """Computes the intervals of each group by its level, as `results["north"].intervals()` does. Free.
 
-        Each interval is by itself: all of several groups hold at once less often. **Arguments:** `level`: 0.95, or that
-        which the releases were made for, if it is left out.
+        Each interval has its level by itself: all intervals of several groups hold at once less often.
+        **Arguments:** `level`: 0.95, or the level that the releases were made for, if it is left out.
         """
         return {key: one.intervals() if level is None else one.intervals(level) for key, one in self.items()}
 
     def conf_int(self, level: float = 0.95) -> "pd.DataFrame":
         """Intervals of `params`: a row a group, columns lower and upper below each number's name.
 
-        Of several releases as their table in `params`, below their labels. NaN where there is none: `intervals` has the
-        reason. **Arguments:** as of `RegressionResults.conf_int`. Raises as it does where none were asked for.
+        Several releases have the shape of their table in `params`, below their labels. The ends are NaN where there is
+        no interval: `intervals` has the reason. **Arguments:** as of `RegressionResults.conf_int`, which raises the
+        same errors where no intervals were asked for.
         """
         found = self.ends(level)
         return side_by_side(found) if found else self.each[0].conf_int(level)
@@ -190,7 +194,7 @@ class GroupedResults(AbstractResults):
         return "; ".join(f"{', '.join(names)}: {words}" for words, names in groups.items())
 
     def to_frame(self, level: float = 0.95) -> "pd.DataFrame":
-        """One row a number: the level of the group, the release, the name, the value in own units; and ends.
+        """Lists every number in a row: the level of the group, the release, the name, the value in own units; and ends.
 
         **Arguments:** as of the results of one group.
         """
@@ -204,10 +208,11 @@ class GroupedResults(AbstractResults):
         return pd.concat(frames, ignore_index=True)
 
     def predict(self, new: Any, **settings: Any) -> "pd.Series | pd.DataFrame":
-        """What each row's own group says of it, NaN for rows that belong to no group.
+        """Predicts each row by the regression of its own group, NaN for rows that belong to no group.
 
-        **Arguments:** `new`: as of `RegressionResults.predict`, with the columns of the groups. `settings`: of it too.
-        Raises ValueError for what is no regression, and for levels that are not declared, as the analysis would.
+        **Arguments:** `new`, `settings`: as of `RegressionResults.predict`, with the columns of the groups.
+        Raises ValueError where the results are no regressions, and for levels that are not declared, as the analysis
+        would.
         """
         table = self._of_own_groups(new, lambda fit, rows: fit.predict(rows, **settings))
         return table if len(self.each[0].labels) > 1 else table.iloc[:, 0]

@@ -33,7 +33,10 @@ class Grouping:
 
     @classmethod
     def of(cls, columns: Sequence[Any], levels: Mapping[str, tuple[Any, ...]], missing: Any) -> "Grouping":
-        """**Arguments:** as of `Study`. Raises TypeError or ValueError for no column, one twice, one without levels."""
+        """Groups by columns with public levels. **Arguments:** as of `Study`.
+
+        Raises TypeError or ValueError for no column, for one twice, and for one without levels.
+        """
         if len(columns) == 1 and isinstance(columns[0], list | tuple):
             columns = columns[0]
         if not columns or len(set(columns)) < len(columns):
@@ -61,7 +64,7 @@ class Grouping:
                 raise UnfitType(f"the type of column {column!r} has no levels: convert it by a public rule")
 
     def places(self, columns: Mapping[str, Any] | nw.DataFrame | Columns) -> np.ndarray:
-        """The place of each record's group in `division.groups()`, by its own cells alone; -1 for those in none.
+        """Finds the place of each record's group in `division.groups()`, by its own cells alone; -1 if it is in none.
 
         **Arguments:** `columns`: private, of a released regression's `predict` public; each of shape (n,). Raises
         ValueError for cells that have no declared level, where there is no policy; the message tells no value.
@@ -75,11 +78,11 @@ class Grouping:
 
 @dataclass(frozen=True)
 class GroupedAnalysis:
-    """The same analysis of every group of a table. Public.
+    """Applies one analysis to every group of a table. Public.
 
     **Arguments:** `grouping`: by which columns. `adjacency`: of the whole table. `analyses`: one a group, in order,
-    with mechanisms for 'add_remove'; they may differ in what follows from a guess of the number of records. `sizes`: of
-    each group, what was said of it.
+    with mechanisms for 'add_remove'; they may differ in what follows from a guess of the number of records. `sizes`:
+    what was said of the size of each group.
     """
 
     grouping: Grouping
@@ -103,17 +106,17 @@ class GroupedAnalysis:
 
     @property
     def title(self) -> str:
-        """What it is, in words."""
+        """Names the analysis and the columns of its groups."""
         return f"{self.analyses[0].title} by {' and '.join(self.grouping.division.by)}"
 
     @property
     def mechanisms(self) -> list[list[Any]]:
-        """Those of each group."""
+        """Lists the mechanisms of each group."""
         return [[part.mechanism for part in analysis.parts] for analysis in self.analyses]
 
     @property
     def drawn(self) -> list[list[Any]]:
-        """What draws the releases of each group: mechanisms, or what plans with intervals make."""
+        """Lists the objects that draw the releases of each group: mechanisms, or makings of plans with intervals."""
         return [[part.drawn for part in analysis.parts] for analysis in self.analyses]
 
     @property
@@ -124,18 +127,18 @@ class GroupedAnalysis:
 
     @property
     def codes(self) -> Codes:
-        """By column what stands for a missing cell."""
+        """The codes that stand for a missing cell, by column."""
         return self.analyses[0].codes
 
     @property
     def told(self) -> tuple[str, ...]:
-        """What certificates say of its codes and dates, and of how its response is made."""
+        """Says for certificates which codes and dates are read, and how the response is made."""
         columns = (*self.grouping.division.by, *self.analyses[0].columns)
         own = self.analyses[0].dates
         return (*explain_codes(self.codes, columns, own), *explain(own, columns), *self.analyses[0].response.told)
 
     def check(self, frame: Any) -> nw.DataFrame | Columns:
-        """As `Analysis.check`, of the columns of the groups too."""
+        """Checks the columns of the analysis, as `Analysis.check`, and those of the groups."""
         table = self.analyses[0].check(frame)
         self.grouping.check(table)
         return table
@@ -146,12 +149,12 @@ class GroupedAnalysis:
         return self.analyses[0].of_table(table), self.grouping.places(table)
 
     def steps(self, number: int | None = None) -> "list[GroupedStep]":
-        """Its only one: one debit pays for all groups. **Arguments:** `number`: as of `Analysis.steps`."""
+        """Lists its only step: one debit pays for all groups. **Arguments:** `number`: as of `Analysis.steps`."""
         start = "" if number is None else f"{number}. "
         return [GroupedStep(f"{start}{self.what}", self)]
 
     def made_by(self, steps: Sequence[Any]) -> "GroupedAnalysis":
-        """Itself: its groups are released together or not at all."""
+        """Returns the analysis itself: its groups are released together or not at all."""
         return self
 
     def release(self, frame: Any, ledger: kng.Ledger | Sequence[kng.Reservation] | None) -> list[Any]:
@@ -166,14 +169,14 @@ class GroupedAnalysis:
 
 @dataclass(frozen=True)
 class GroupedStep:
-    """The releases of all groups of a table: what one debit pays for. Public. **Arguments:** as of `Step`."""
+    """Releases all groups of a table by one debit. Public. **Arguments:** as of `Step`."""
 
     label: str
     analysis: GroupedAnalysis
 
     @property
     def words(self) -> dict[str, Any]:
-        """What a ledger is told of its debit."""
+        """Describes the debit for the ledger."""
         first = self.analysis.analyses[0]
         parts = [{"label": part.label, "mechanism": part.settings} for part in first.parts]
         about = {"analysis": self.analysis.title, "formula": first.formula, "response": first.response.name}
@@ -182,7 +185,7 @@ class GroupedStep:
 
     @property
     def mechanisms(self) -> tuple[Any, ...]:
-        """Those of all groups, each once."""
+        """Lists the mechanisms of all groups, each once."""
         return tuple(dict.fromkeys(one for group in self.analysis.mechanisms for one in group))
 
     @property
@@ -192,22 +195,22 @@ class GroupedStep:
 
     @property
     def law(self) -> kng.Guarantee:
-        """What draws from exactly the mechanisms' laws would cost, all groups together."""
+        """States the guarantee of draws from exactly the mechanisms' laws, all groups together."""
         return self.owed(0)[0]
 
     def certificates(self, num_records: int) -> list[kng.Certificate]:
-        """Of the releases of the first group; others may differ in what follows from a guess of their size."""
+        """Certifies the releases of the first group; others may differ in what follows from a guess of their size."""
         with telling(*self.analysis.told):
             [first] = divided.certify_groups(self.analysis.drawn[:1])
         return [one for certificates in first for one in certificates]
 
     def owed(self, num_records: int) -> tuple[kng.Guarantee, bool]:
-        """What a ledger debits for all groups together, and whether it is proved that they cost no more."""
+        """Computes what a ledger debits for all groups together, and whether they provably cost no more."""
         drawn = self.analysis.drawn
         return divided.owed_of_groups(drawn, divided.certify_groups(drawn), self.analysis.adjacency)
 
     def row(self, num_records: int) -> tuple[str, str]:
-        """What a plan shows of it: the mechanisms of one group, and what all groups cost together."""
+        """Describes the step for a plan: the mechanisms of one group, and what all groups cost together."""
         cost, proved = self.owed(num_records)
         kinds = dict.fromkeys(f"{one.mechanism['type']}, {one.assurance}" for one in self.certificates(num_records))
         what = ", ".join([self.analysis.what, *(part.label for part in self.analysis.analyses[0].parts)])
@@ -215,11 +218,11 @@ class GroupedStep:
         return what, f"{'; '.join(kinds)}, {groups}"
 
     def is_in(self, results: Any) -> bool:
-        """True: results of groups are of all of them."""
+        """Returns True: grouped results have the releases of all groups."""
         return True
 
     def kept(self, releases: Sequence[Released]) -> list[Any]:
-        """What was released of what a ledger keeps: of an estimate with intervals it has the parts."""
+        """Puts the releases together from what a ledger keeps: an estimate with intervals has several parts there."""
         parts = [one for one in releases if isinstance(one, kng.Release)]
         if len(parts) < len(releases):
             return list(releases)
@@ -237,7 +240,7 @@ class GroupedStep:
         return [part.of_parts(own) for one, group in each for part, own in zip(one.parts, group, strict=True)]
 
     def release(self, records: Records, debit: kng.Reservation | None, progress: bool | None = None) -> list[Released]:
-        """Those of all groups, after their debit. Raises as `kngjax.releases.divided.release_groups`."""
+        """Releases all groups, after their debit. Raises as `kngjax.releases.divided.release_groups`."""
         analysis = self.analysis
         with telling(*analysis.told):
             made = divided.release_groups(

@@ -22,7 +22,7 @@ from kngjax.mechanisms.parameters import check_delta, whole_epsilon
 from kngjax.releases.division import Division
 
 Outcome = TypeVar("Outcome")
-# What `Study.by` takes for the numbers of records of its groups.
+# The types that `Study.by` takes for the numbers of records of its groups.
 Sizes = int | Mapping[Any, int] | TableResults | None
 
 
@@ -125,7 +125,7 @@ def _sizes_of(division: Division, whole: int | None, given: Any) -> list[GroupSi
     if isinstance(given, TableResults):
         _require_counts(division, given)
         noise = given.deviation
-        # What noise takes below 1 counts as 1.
+        # Counts that noise takes below 1 count as 1.
         given = {key: max(round(float(count)), 1) for key, count in given.params.items()}
     if isinstance(given, Mapping):
         if set(given) != set(keys):

@@ -17,10 +17,10 @@ from kngjax.inference.widths import narrowest
 
 
 def with_intervals(analysis: Analysis, asked: Any, facts: PublicFacts) -> Analysis:
-    """The same with what its intervals are made of, for the same ε; itself where none are asked for.
+    """Adds to an analysis the releases that intervals need, for the same ε; returns it as it is without intervals.
 
-    What depends on ε and n, as thresholds and bandwidths, is made for what each estimate has of them: with sums of
-    scores a part of ε, of groups a part of the records.
+    Settings that depend on ε and n, as thresholds and bandwidths, are made for the part of them that an estimate keeps:
+    beside sums of scores it has a part of ε, and in groups a part of the records.
 
     **Arguments:** `asked`: False; True for the covariance whose previewed width is least; or a covariance, as
     `kngjax.WithIntervals` takes it. Raises TypeError for anything else, and ValueError, of public facts alone, for what
@@ -41,7 +41,10 @@ def with_intervals(analysis: Analysis, asked: Any, facts: PublicFacts) -> Analys
 
 
 def _with(analysis: Analysis, covariance: Any, count: int | None) -> Analysis:
-    """**Arguments:** `covariance`: None for the one whose previewed width is least. `count`: n, or a guess of it."""
+    """Plans every part of an analysis with intervals.
+
+    **Arguments:** `covariance`: None for the one whose previewed width is least. `count`: n, or a guess of it.
+    """
     chosen = [
         _narrowest(analysis, place, count) if covariance is None else covariance for place in range(len(analysis.parts))
     ]
@@ -52,7 +55,7 @@ def _with(analysis: Analysis, covariance: Any, count: int | None) -> Analysis:
 
 
 def _remade(analysis: Analysis, chosen: list[Any], epsilon: float, count: int) -> Analysis:
-    """As `Analysis.remake`, with the same covariances."""
+    """Remakes an analysis for another ε and n, as `Analysis.remake`, with the same covariances."""
     assert analysis.remake is not None
     made = analysis.remake(epsilon=epsilon, count=count)
     parts = tuple(_planned(made, place, one, count) for place, one in enumerate(chosen))
@@ -60,7 +63,7 @@ def _remade(analysis: Analysis, chosen: list[Any], epsilon: float, count: int) -
 
 
 def _planned(analysis: Analysis, place: int, covariance: Any, count: int | None) -> Part:
-    """One of the parts with a plan; raises ValueError where no mechanism serves its share of ε or of the records."""
+    """Gives a part its plan; raises ValueError where no mechanism serves the part's share of ε or of the records."""
     part, made = analysis.parts[place], analysis
     # Whether they will have ends is decided by `kngjax.estimators.expectations`, which knows terms and scatter.
     given = _with_bandwidth(analysis, part, covariance, count), count
@@ -102,9 +105,9 @@ def _with_bandwidth(analysis: Analysis, part: Part, covariance: Any, count: int 
 
 
 def _narrowest(analysis: Analysis, place: int, count: int | None) -> Any:
-    """The covariance that assumes nothing of the errors and has the least previewed width, in own units.
+    """Chooses the covariance that assumes nothing of the errors and has the least previewed width, in own units.
 
-    Where none has any, the first one, which `kngjax.estimators.expectations` refuses with the ways that have.
+    If no covariance has a width, that is `Sandwich`, which `kngjax.estimators.expectations` refuses with advice.
     """
     if count is None:
         return kng.Sandwich()

@@ -20,10 +20,11 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class MomentResults(AbstractResults):
-    """A released sum or variance of one column.
+    """Holds a released sum or variance of one column.
 
-    **Arguments:** `names`: of the released numbers. `deviations`: of their noise. `ddof`: of a variance, what is taken
-    off n in its divisor; None of a sum. `count`: n where it is public and the divisor, else None.
+    **Arguments:** `names`: of the released numbers. `deviations`: the standard deviations of their noise. `ddof`: what
+    is taken off n in the divisor of a variance; None for a sum. `count`: n where it is public and the divisor, else
+    None.
     """
 
     title: str
@@ -40,7 +41,7 @@ class MomentResults(AbstractResults):
     def of(
         cls, analysis: Analysis, releases: list[kng.Release], ddof: float | None = None, count: int | None = None
     ) -> "MomentResults":
-        """Those of an analysis that was carried out. **Arguments:** `ddof`, `count`: of the class."""
+        """Makes the results of an analysis that was carried out. **Arguments:** `ddof`, `count`: of the class."""
         columns, (part,) = analysis.response, analysis.parts
         response = columns.response if isinstance(columns, CentredSquares) else columns
         assert isinstance(response, Response)
@@ -63,7 +64,7 @@ class MomentResults(AbstractResults):
 
     @property
     def std(self) -> float:
-        """The root of the variance; raises ValueError of a sum."""
+        """The root of the variance; raises ValueError for a sum."""
         if self.ddof is None:
             raise ValueError("a sum has no std: release a variance")
         return math.sqrt(self.value)
@@ -79,12 +80,12 @@ class MomentResults(AbstractResults):
 
     @property
     def sums(self) -> "pd.Series":
-        """The released numbers themselves, by name: what a variance is made of."""
+        """The released numbers themselves, by name: the sums that a variance is made of."""
         return self._series(list(self.names), self.releases[0].value, "sum")
 
     @property
     def noise(self) -> "pd.Series | None":
-        """The standard deviation of the noise: of a sum exact, of a variance by the sums that were released.
+        """The standard deviation of the noise: exact for a sum, estimated from the released sums for a variance.
 
         None where it is not known: `noise_in_words` says why.
         """

@@ -13,12 +13,12 @@ from kngjax.data.columns import Columns
 from kngjax.estimators.analyses import Analysis, Part, bounds_of_values, names_of_values
 from kngjax.estimators.responses import AbstractResponse, Response
 
-# Deviations of its noise that a released variance is away from where it is cut: of those that noise alone brought
-# there, few are so far.
+# A released variance has a figure from so many standard deviations of its noise away from where it is cut: noise alone
+# brings few variances so far.
 _CLEAR = 6.0
-# Of the noise of a number of records that it is known by: it divides twice.
+# A number of records is known if it exceeds its noise so many times: it divides twice.
 _COUNTED = 20.0
-# What the square of the noise of a mean may be at most, of all else.
+# The squared noise of a mean may be at most this part of all other noise.
 _STRAIGHT = 0.2
 
 
@@ -62,7 +62,7 @@ class CentredSquares(AbstractResponse):
 
     @property
     def bounds(self) -> kng.Bounds:
-        """Of these columns."""
+        """Bounds the columns of the sums."""
         size, square = self.half_width, 0.5 * self.half_width**2
         upper = np.array([size, square])
         lower, substitute = -upper, self.response.substitute
@@ -95,7 +95,7 @@ def total(response: Response, epsilon: Any, adjacency: str) -> Analysis:
 
 
 def variance(response: Response, epsilon: Any, adjacency: str) -> Analysis:
-    """The sums that a variance is made of, released together: with the number of records where that is private.
+    """Releases the sums that a variance is made of together, with the number of records where that is private.
 
     The noise is uniform in boxes of the changes that one record can make, of a random size (the K-norm mechanism with
     the box as ball): under replace of [-2h, 2h] x [-h², h²]. The hull of all changes fills 5/6 of that box, so that a
@@ -110,7 +110,7 @@ def variance(response: Response, epsilon: Any, adjacency: str) -> Analysis:
 
 
 def names_of_sums(columns: CentredSquares, ones: str) -> tuple[str, ...]:
-    """Of the sums that a variance is made of. **Arguments:** `ones`: what a column of ones counts, in words."""
+    """Names the sums that a variance is made of. **Arguments:** `ones`: what a column of ones counts, in words."""
     name = columns.name
     return (f"sum of {ones}",) * columns.has_ones + (f"sum of v of {name}", f"sum of v^2 - h^2/2 of {name}")
 

@@ -19,7 +19,7 @@ from kngjax.estimators.results import AbstractResults
 
 
 class Previews(AbstractAnalyses[AnalysisPreview, AnalysisPreview, AnalysisPreview, AnalysisPreview, AnalysisPreview]):
-    """What analyses would be worth, from public facts alone; it holds no data. `Study.preview` makes one."""
+    """Previews analyses from public facts alone, and holds no data. `Study.preview` makes one."""
 
     def __init__(self, facts: PublicFacts, design: Any = None, residual: Any = None):
         self.facts = facts
@@ -51,16 +51,16 @@ class Plan(AbstractAnalyses[Analysis, Analysis, Analysis, Analysis, Analysis]):
         return weighted
 
     def settled(self) -> "Plan":
-        """The same with what public facts say of each analysis; raises ValueError for what would be little but noise.
+        """Copies the plan with what public facts say of each analysis; raises ValueError for one of little but noise.
 
-        But for analyses that are asked for with force=True.
+        Analyses that are asked for with force=True are let through.
         """
         plan = Plan(self._study)
         plan._planned = [(self.facts.expecting(analysis), results) for analysis, results in self._planned]
         return plan
 
     def steps(self) -> list[Step | GroupedStep]:
-        """What `run` debits and releases, in order, each with a label of its own."""
+        """Lists the steps that `run` debits and releases, in order, each with a label of its own."""
         return [step for number, (one, _) in enumerate(self._planned, start=1) for step in one.steps(number)]
 
     def run(self) -> list[AbstractResults]:
@@ -79,7 +79,10 @@ class Plan(AbstractAnalyses[Analysis, Analysis, Analysis, Analysis, Analysis]):
         return look(self._study._frame, self.facts.columns, self.steps())
 
     def results(self, made: Made) -> list[AbstractResults | None]:
-        """Of each analysis, or None of which nothing was released. **Arguments:** `made`: by the labels of `steps`."""
+        """Makes the results of each analysis, None where nothing was released.
+
+        **Arguments:** `made`: the releases by the labels of `steps`.
+        """
         found = []
         for number, (analysis, results) in enumerate(self._planned, start=1):
             own = [step for step in analysis.steps(number) if step.label in made]
@@ -88,13 +91,13 @@ class Plan(AbstractAnalyses[Analysis, Analysis, Analysis, Analysis, Analysis]):
         return found
 
     def preview(self, *, design: Any = None, residual: Any = None) -> list[AnalysisPreview]:
-        """What each of them would be worth; of groups, the first one. **Arguments:** as of `Study.preview`."""
+        """Previews each analysis; of groups, the first one. **Arguments:** as of `Study.preview`."""
         planned = [one if isinstance(one, Analysis) else one.analyses[0] for one, _ in self._planned]
         return [AnalysisPreview.of(analysis, self.facts.count, design, residual) for analysis in planned]
 
     @property
     def cost(self) -> kng.Guarantee | None:
-        """What is proved of all together; None of an empty plan, and where of one nothing is proved."""
+        """Composes what is proved of all releases; None of an empty plan, and where nothing is proved of one of them."""
         return together(self.steps(), self.facts.count or 0)
 
     def rows(self) -> list[tuple[str, str]]:

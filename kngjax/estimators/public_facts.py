@@ -1,4 +1,4 @@
-"""What is said of a table without looking at it: bounds, levels, policies for missing cells, weights, the adjacency."""
+"""Public facts are said of a table without looking at it: bounds, levels, policies for missing cells, the adjacency."""
 
 import dataclasses
 import math
@@ -22,9 +22,10 @@ from kngjax.mechanisms.parameters import check_count
 
 @dataclasses.dataclass(frozen=True)
 class PublicFacts:
-    """What is said of a table without looking at it, as `Study` takes it. `count`: n where it is public, or a guess.
+    """Holds what is said of a table without looking at it, as `Study` takes it.
 
-    `dates`: the columns whose bounds were dates; all bounds are numbers, in days.
+    **Arguments:** `count`: n where it is public, or a guess. `dates`: the columns whose bounds were dates; all bounds
+    are numbers, in days. Others as of `Study`.
     """
 
     bounds: dict[str, tuple[float | int, float | int]]
@@ -49,7 +50,7 @@ class PublicFacts:
         dither: Any = None,
         missing_codes: Any = None,
     ) -> "PublicFacts":
-        """As `Study` is given them; raises TypeError or ValueError for what are no bounds, levels or policies."""
+        """Checks public facts as `Study` is given them; raises TypeError or ValueError for wrong ones."""
         for name, given, example in (("bounds", bounds, "(0, 99)"), ("levels", levels, "('no', 'yes')")):
             if not isinstance(given, Mapping):
                 raise TypeError(f"{name} must be by column, {name}={{'age': {example}}}, not a {type(given).__name__}")
@@ -103,7 +104,7 @@ class PublicFacts:
         return Response(column, transform, self.bounds.get(column), None, missing, self.dither.get(column))
 
     def declared(self, column: str) -> Response:
-        """As `response`, of a column with bounds or levels; raises ValueError that names those for another."""
+        """Makes the `response` of a column with bounds or levels; raises ValueError that names such columns for another."""
         made = self.response(column)
         if column not in self.bounds and column not in self.levels:
             raise self._undeclared(column)
@@ -143,10 +144,10 @@ class PublicFacts:
         return dataclasses.replace(counts, exposure=made), weights
 
     def weighted(self, analysis: Any) -> Any:
-        """The analysis with the weights of the records, if they have some, and with what stands for missing cells.
+        """Adds to an analysis the weights of the records, if they have some, and the codes that stand for missing cells.
 
-        Those of groups were given theirs one by one, and those of rates are their exposures. Raises where it does not
-        take weights.
+        The analyses of groups were given their weights one by one, and the weights of rates are their exposures. Raises
+        where the analysis does not take weights.
         """
         if not isinstance(analysis, Analysis):
             return analysis
@@ -155,7 +156,7 @@ class PublicFacts:
         return coded if weights is None else weights.given_to(coded)
 
     def expecting(self, analysis: Any) -> Any:
-        """The analysis with what public facts say of it, of groups of each; raises ValueError for little but noise."""
+        """Adds to an analysis what public facts say of it, or of each group; raises ValueError for little but noise."""
         if not isinstance(analysis, GroupedAnalysis):
             return expecting(analysis, self.count)
         # Groups of which the same is known share an analysis.
@@ -166,7 +167,7 @@ class PublicFacts:
 
     @property
     def columns(self) -> list[DeclaredColumn]:
-        """What was said of each column, for the owner's check."""
+        """Lists what was said of each column, for the owner's check."""
 
         def policy(name: str) -> Any:
             return self.missing if isinstance(self.missing, str) else (self.missing or {}).get(name)

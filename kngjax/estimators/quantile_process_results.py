@@ -38,7 +38,7 @@ class QuantileProcessResults(AbstractFittedCurves):
 
     @classmethod
     def of(cls, analysis: Analysis, releases: list[Any]) -> "QuantileProcessResults":
-        """Those of an analysis that was carried out."""
+        """Makes the results of an analysis that was carried out."""
         assert analysis.design is not None
         assert isinstance(analysis.response, Response)
         labels = tuple(part.label for part in analysis.parts)
@@ -63,13 +63,13 @@ class QuantileProcessResults(AbstractFittedCurves):
         return f"epsilon of a curve at its depth of the tree: {'; '.join(each)}"
 
     def predict(self, new: Any, tau: Any = None, *, original: bool = False) -> "pd.Series | pd.DataFrame":
-        """Quantiles of the response at new cells, a column a level; those of a higher level are never below.
+        """Quantiles of the response at new cells, a column a level; a higher level never has a lower quantile.
 
         Cells are clipped to the public bounds, and quantiles stay within those of the response. Between the released
         levels they are linear in the normal score of their level, as of `kngjax.QuantileCurves.quantiles`.
 
         **Arguments:** `new`: a frame, or a mapping of names to arrays or single values. `tau`: one level, for a series,
-        or several, for a frame; the released ones if left out. `original`: of a response log(y) the quantiles of y.
+        or several, for a frame; the released ones if left out. `original`: for a response log(y) the quantiles of y.
         """
         import pandas as pd
 

@@ -27,7 +27,7 @@ _MEANS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "odds": lambda eta: 0.5 * (1.0 + np.tanh(0.5 * eta)),
     "rate": np.exp,
 }
-# By link what is predicted, where it is not what coefficients are of.
+# The names of predictions by link, where they are not on the scale of the coefficients.
 _PREDICTED = {"odds": "probability", "rate": "mean"}
 
 
@@ -48,7 +48,7 @@ class RegressionResults(AbstractFittedCurves):
 
     @classmethod
     def of(cls, analysis: Analysis, releases: list[Any]) -> "RegressionResults":
-        """Those of an analysis that was carried out."""
+        """Makes the results of an analysis that was carried out."""
         assert analysis.design is not None
         assert isinstance(analysis.response, Response)
         labels = tuple(part.label for part in analysis.parts)
@@ -61,16 +61,16 @@ class RegressionResults(AbstractFittedCurves):
 
     @property
     def has_intervals(self) -> bool:
-        """Whether they were asked for."""
+        """Whether intervals were asked for."""
         return all(isinstance(one, kng.ReleaseWithIntervals) for one in self.releases)
 
     def intervals(self, level: float = 0.95) -> "kng.Interval | kng.NoInterval | dict[str, Any]":
         """Intervals of `params`, with how they were made and what they rest on; of several releases by label. Free.
 
-        Those of coefficients that mix several of the basis are of these sums, whose errors depend on one another. Each
-        interval is by itself: all of several hold at once less often.
+        A coefficient that mixes several of the basis has an interval of their sum, whose errors depend on one another.
+        Each interval has its level by itself: several intervals hold at once less often.
 
-        **Arguments:** `level`: between 0 and 1. Raises ValueError where none were asked for.
+        **Arguments:** `level`: between 0 and 1. Raises ValueError where no intervals were asked for.
         """
         names = self.design.names
         found = {
@@ -105,12 +105,14 @@ class RegressionResults(AbstractFittedCurves):
         return in_words(self._intervals(level), self.design.names, mixed.tolist())
 
     def predict(self, new: Any, *, original: bool = False) -> "pd.Series | pd.DataFrame":
-        """What the regression says of new cells: by the basis, which clips them to the public bounds.
+        """Predicts the response at new cells, which the basis clips to the public bounds.
 
-        Of a logistic regression probabilities, of a Poisson regression means; of others what stands to the left of "~".
+        A logistic regression predicts probabilities and a Poisson regression means; others predict the response as it
+        stands to the left of "~".
 
-        **Arguments:** `new`: a frame, or a mapping of names to arrays or single values. `original`: of a response
-        log(y) the exponential, which is the quantile of y itself, and of a mean only about its median.
+        **Arguments:** `new`: a frame, or a mapping of names to arrays or single values. `original`: for a response
+        log(y) the exponential: the quantile of y itself in a quantile regression, and about the median of y where the
+        mean of log(y) is predicted.
         """
         import pandas as pd
 
@@ -174,7 +176,7 @@ class RegressionResults(AbstractFittedCurves):
         return RegressionResults.from_json, (self.to_json(),)
 
     def _intervals(self, level: float) -> dict[str, kng.Interval | kng.NoInterval]:
-        """Of the coefficients in own units."""
+        """Computes the intervals of the coefficients in own units, by label."""
         return intervals_of(dict(self._pairs()), level, self.design.own_units_matrix)
 
     def _bands(self, new: Any, level: float, original: bool) -> "dict[str, pd.DataFrame]":
@@ -187,7 +189,7 @@ class RegressionResults(AbstractFittedCurves):
         return {label: pd.DataFrame(frame.apply(of)) for label, frame in frames_of(found, index).items()}
 
     def _mean_by(self, original: bool) -> Callable[[Any], Any]:
-        """What makes a prediction of a linear predictor."""
+        """Returns the function that makes a prediction of a linear predictor."""
         return np.exp if original else _MEANS[self.link]
 
     def _pairs(self) -> list[tuple[str, Released]]:

@@ -1,4 +1,4 @@
-"""Which mechanism serves a regression, by its number of coefficients alone, and with which loss, by n and ε too."""
+"""Chooses the mechanism of a regression by public facts: the loss, the number of coefficients, n and ε."""
 
 import functools
 import math
@@ -20,14 +20,14 @@ from kngjax.inference.score_laws import SCATTER
 from kngjax.mechanisms.box_draws import BoxDraw
 from kngjax.mechanisms.parameters import require_part, require_positive, whole_epsilon
 
-# Beyond these widths coefficients of a basis within [-1, 1] would leave the response's bounds by far.
+# With more than so many widths, coefficients of a basis within [-1, 1] would leave the response's bounds by far.
 _WIDTHS = 1.5
-# Of coefficients of a logarithm of odds.
+# The bound of the coefficients of log odds.
 _LARGEST_LOGARITHM = 10.0
-# Of the bandwidth, with a centre in the middle of the response's bounds. Measured by `benchmarks.ridge_centre` at ε of
-# 1, 3 and 10 and levels .1, .5 and .9, on two tables of wages and on t residuals whose spread varies, with good and
-# poor guesses of the scale: errors are 1.1 times those of the best bandwidth in the geometric mean, and 2.1 times at
-# most.
+# The factor of the bandwidth, with a centre in the middle of the response's bounds. Measured by
+# `benchmarks.ridge_centre` at ε of 1, 3 and 10 and levels .1, .5 and .9, on two tables of wages and on t residuals
+# whose spread varies, with good and poor guesses of the scale: errors are 1.1 times those of the best bandwidth in the
+# geometric mean, and 2.1 times at most.
 _SHRINKAGE = 1.25
 # Up to so many coefficients smooth losses are drawn by KNG, by boxes. Four would take 40 to 140 s of a processor on
 # wages and salaries, where objective perturbation takes one. From five on KNG searches in the space of gradients, for
@@ -40,11 +40,12 @@ _MOST_SMOOTH = 3
 _MOST_LOG_ALONG = {1: 0.0, 2: 6.0, 3: 10.0}
 # Up to how many records, where that is public: more of them lose nothing by objective perturbation.
 _MOST_RECORDS = {1: math.inf, 2: 200_000, 3: 50_000}
-# Of quantile losses, on a lattice.
+# KNG draws quantile losses on a lattice up to so many coefficients.
 MOST_QUANTILES = 4
-# What of ε is spent on a smaller ridge at most: beyond, noise moves what no record tells apart by more than Θ is wide.
+# At most so much of ε is spent on a smaller ridge: beyond, noise moves coefficients that no record tells apart by more
+# than Θ is wide.
 _MOST_ON_RIDGE, _WIDENED = 6.0, 2.0**10
-# And least squares up to so many, beyond which the search depends on how Θ holds the estimate.
+# KNG draws least squares up to so many coefficients, beyond which the search depends on how Θ holds the estimate.
 _MOST_SQUARED = 5
 
 
@@ -58,7 +59,9 @@ def quantile_regression(
     domain: Any = None,
     scale: float | None = None,
 ) -> Analysis:
-    """Of each level τ. Up to four coefficients KNG; with more objective perturbation, with a smoothed quantile loss.
+    """Regresses the quantile of each level τ: up to four coefficients by KNG, more by objective perturbation.
+
+    Objective perturbation takes a smoothed quantile loss.
 
     **Arguments:** all public. `count`: n, or a guess of it under add_remove. `scale`: how far responses scatter about
     the regression, a public guess, for the bandwidth; a tenth of the width of their bounds if it is left out.
@@ -85,7 +88,7 @@ def quantile_regression(
 
 
 def _smoothed(level: float, dimension: int, count: int, epsilon: float, scale: float) -> kng.SmoothedQuantileLoss:
-    """The bandwidth at which what a ridge shrinks and what smoothing moves are about as much."""
+    """Chooses the bandwidth at which the bias of the ridge and the bias of smoothing are about equal."""
     narrow = kng.SmoothedQuantileLoss.public_bandwidth(level, count, dimension, scale)
     # A ridge shrinks by some d²/(hn(e^{ε/2} - 1)), smoothing moves quantiles by some h², outer ones by more: they
     # balance here.
@@ -106,9 +109,10 @@ def linear_regression(
     domain: Any = None,
     scale: float | None = None,
 ) -> Analysis:
-    """By the pseudo-Huber loss, "robust", by least squares, "squared", or from noisy sums, "adassp", which needs δ.
+    """Regresses the mean: by the pseudo-Huber loss, "robust", by least squares, "squared", or by AdaSSP, "adassp".
 
-    **Arguments:** as `quantile_regression`; `scale` is for the threshold of "robust".
+    **Arguments:** as `quantile_regression`; `scale` is for the threshold of "robust". "adassp", from noisy sums, needs
+    `delta`.
     """
     if method not in ("robust", "squared", "adassp"):
         raise ValueError(f'method must be "robust", "squared" or "adassp", not {method!r}')
@@ -144,7 +148,7 @@ def linear_regression(
 def logistic_regression(
     formula: Formula, response: Response, epsilon: Any, adjacency: str, count: int | None, domain: Any = None
 ) -> Analysis:
-    """Of a response of two levels: the logarithm of the odds of the second one.
+    """Regresses the log odds of the second of two levels of the response.
 
     **Arguments:** as `quantile_regression`; `count` may be None.
     """
@@ -161,7 +165,7 @@ def logistic_regression(
 def poisson_regression(
     formula: Formula, response: Response, epsilon: Any, adjacency: str, domain: Any = None
 ) -> Analysis:
-    """Of a response of counts: the logarithm of their mean; of rates the same, whose exposures are their weights."""
+    """Regresses the logarithm of the mean of counts, or of rates, whose exposures are the weights of the records."""
     refuse_levels(response, "Poisson regression")
     if response.ends is None:
         raise ValueError(_needs_bounds(response))
@@ -184,7 +188,7 @@ def _made(
     count: int | None,
     domain: Any,
 ) -> Any:
-    """KNG where it ends in seconds for all records that were tried, else objective perturbation: by public facts."""
+    """Makes KNG where it ends in seconds for all records that were tried, else objective perturbation."""
     of_response: dict[str, Any] | None = {} if isinstance(loss, kng.LogisticLoss) else None
     if loss.score_is_piecewise_constant:
         of_response = response.bounds_of_quantiles
@@ -204,10 +208,10 @@ def _made(
 
 
 def _widened(theta: kng.Box, dimension: int) -> kng.Box:
-    """Θ so wide that hardly anything is projected onto it.
+    """Widens Θ so far that hardly any estimate is projected onto it.
 
-    Where columns add up to one, coefficients may all move together and mean the same: what noise does to that is large,
-    and each by itself moved into Θ would mean something else.
+    Where columns add up to one, coefficients may all move together and mean the same. Noise moves them together by
+    much, and coefficients that were each projected into Θ would mean something else.
     """
     lower, upper = (np.broadcast_to(np.asarray(end, np.float64), (dimension,)) for end in (theta.lower, theta.upper))
     middle, reach = 0.5 * (lower + upper), 0.5 * _WIDENED * (upper - lower)
@@ -231,9 +235,9 @@ def _most_of_kng(loss: Any) -> int:
 
 
 def domain_of(response: Response, design: Design) -> kng.Box:
-    """A value within the response's bounds at the middle of all columns, and moves of some widths of them.
+    """Makes Θ of the response's bounds: the intercept lies about their middle, and each coefficient within some widths.
 
-    Without an intercept, where all responses begin at 0, moves of as many times their farthest bound from it.
+    Without an intercept, where all predictions begin at 0, a coefficient lies within as many times the farther bound.
     """
     if response.ends is None:
         raise ValueError(_needs_bounds(response))

@@ -1,6 +1,6 @@
-"""What is looked at of each record: a map of it by itself, by public facts.
+"""Responses map each record by itself to the numbers that an analysis uses, by public facts.
 
-It is the response of a regression or the column of a mean or quantile; tables and sums have others.
+The response is that of a regression, or the column of a mean or quantile; tables and sums have others.
 """
 
 import abc
@@ -16,17 +16,17 @@ from kngjax.data import cells
 from kngjax.data.columns import Columns
 from kngjax.data.terms.base import is_number
 
-# Of an exposure: below a rate of e^-12 the loss goes on by its tangent, one event in 1,600 records of so much.
+# The largest exposure: below a rate of e^-12 the loss goes on by its tangent, one event in 1,600 records of so much.
 _LARGEST_EXPOSURE = 100.0
 
 
 class AbstractResponse(abc.ABC):
-    """What an analysis takes of each record. Public."""
+    """Maps each record to the number or numbers that an analysis takes of it. Public."""
 
     @property
     @abc.abstractmethod
     def name(self) -> str:
-        """What it is, in words."""
+        """Names the response in words."""
 
     @property
     @abc.abstractmethod
@@ -40,7 +40,7 @@ class AbstractResponse(abc.ABC):
 
     @property
     def told(self) -> tuple[str, ...]:
-        """What certificates say of how it is made of cells, beside bounds and policies."""
+        """Says for certificates how the response is made of cells, beside bounds and policies."""
         return ()
 
     @abc.abstractmethod
@@ -49,7 +49,7 @@ class AbstractResponse(abc.ABC):
 
     @abc.abstractmethod
     def of_table(self, table: Any) -> np.ndarray:
-        """What it is of each record, shape (n,) or (n, k), NaN where records are to be dropped. Private.
+        """Computes the response of each record, shape (n,) or (n, k), NaN where records are to be dropped. Private.
 
         Raises ValueError for missing cells without a policy; the message tells no value.
         """
@@ -212,7 +212,7 @@ class Response(AbstractResponse):
 
     @property
     def name(self) -> str:
-        """What is regressed: "wage", "log wage" or "visits per years"."""
+        """Names the response: "wage", "log wage" or "visits per years"."""
         if self.exposure is not None:
             return f"{self.column} per {self.exposure.column}"
         return f"{self.transform} {self.column}" if self.transform else self.column
@@ -260,15 +260,15 @@ class Response(AbstractResponse):
 
     @property
     def substitute(self) -> float | str | None:
-        """What a missing response counts as after the transformation; "drop"; or None where there is no policy.
+        """Returns what a missing response counts as after the transformation; "drop"; or None where there is no policy.
 
-        None of rates too, of which each has its own exposure: `told` says what a missing count counts as.
+        It is None for rates too, each of which has its own exposure: `told` says what a missing count counts as.
         """
         return self._in_place if self.exposure is None or self.missing == "drop" else None
 
     @property
     def _in_place(self) -> float | str | None:
-        """As `substitute`, of rates what a missing count counts as."""
+        """Returns `substitute`, or for rates what a missing count counts as."""
         if self.missing in (None, "drop"):
             return self.missing
         if self.levels is not None:
