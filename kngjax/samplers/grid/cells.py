@@ -28,7 +28,7 @@ class Grid(NamedTuple):
 
     @classmethod
     def for_noise(cls, noise: Noise, digits: int | None = None) -> "Grid | None":
-        """One that is finer than such noise by 2^-digits, or 2^-40; None without noise, or beyond float64's numbers.
+        """Returns a grid finer than such noise by 2^-digits, or 2^-40; None without noise or beyond float64's range.
 
         Where the noise is that of one record, the records' number does not enter: it need not be known. Nor does the
         proof need any fineness.
@@ -40,7 +40,7 @@ class Grid(NamedTuple):
 
     @classmethod
     def for_squares(cls, squares: Sequence[Fraction], digits: int | None = None) -> "Grid | None":
-        """As for noise with these squares of positive lengths in its coordinates."""
+        """Returns a grid finer than noise with these squared lengths in its coordinates, all of them positive."""
         digits = _DIGITS if digits is None else digits
         exponents = [(one.numerator.bit_length() - one.denominator.bit_length()) // 2 - digits for one in squares]
         return cls(tuple(exponents)) if all(_SMALLEST < e < _LARGEST for e in exponents) else None

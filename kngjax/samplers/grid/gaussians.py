@@ -84,5 +84,5 @@ def _solve_transposed(factor: Rows, right: list[arb]) -> list[arb]:
 
 
 def _dot(first: list[arb], second: list[arb]) -> arb:
-    """Of as many entries as the shorter has."""
+    """Computes the inner product over as many entries as the shorter vector has."""
     return sum((one * other for one, other in zip(first, second, strict=False)), arb(0))

@@ -46,7 +46,7 @@ class AbstractNoisyMatrix(abc.ABC):
     @property
     @abc.abstractmethod
     def exponents(self) -> list[int]:
-        """Those of its grids, one for each kind of entry."""
+        """Lists the exponents of its grids, one for each kind of entry."""
 
     @abc.abstractmethod
     def draw(self, matrix: Exact, bits: Bits) -> Float[np.ndarray, "dimension dimension"]:
@@ -127,7 +127,7 @@ class NoisyByWishart(AbstractNoisyMatrix):
 
 
 class _BartlettFactor:
-    """One draw of T."""
+    """Holds one draw of T, to as many digits as are asked for."""
 
     def __init__(self, dimension: int, degrees: int, bits: Bits):
         self._degrees = [degrees - row for row in range(dimension)]

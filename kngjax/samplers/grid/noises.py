@@ -14,7 +14,7 @@ from kngjax.samplers.grid.uniforms import Bits, Uniform
 
 
 class AbstractStandardNoise(abc.ABC):
-    """One draw of z."""
+    """Holds one draw of z, to as many digits as are asked for."""
 
     @abc.abstractmethod
     def balls(self, digits: int) -> list[arb]:
@@ -76,7 +76,7 @@ _STANDARD = {"maximum": MaximumNoise, "sum": SumNoise, "length": LengthNoise, "n
 
 
 def draw_noise(noise: Noise, bits: Bits) -> AbstractStandardNoise:
-    """One draw of the standard noise of this kind."""
+    """Draws standard noise of this kind."""
     return _STANDARD[noise.kind](len(noise.weights), bits)
 
 

@@ -146,14 +146,14 @@ class RankPairs:
         return [one * other for one, other in zip(firsts.tolist(), seconds.tolist(), strict=True)]
 
     def _rectangles(self, inner: int, outer: int) -> Rectangles:
-        """Of the pairs with inner < s ≤ outer."""
+        """Divides the pairs with inner < s ≤ outer into disjoint rectangles."""
         parts, (inner, outer) = [], (min(inner, self._most), min(outer, self._most))
         for place, of_least in enumerate(self._centres):
             of_other = self._centres[1 - place]
             low, high = self._indices(of_least, -outer, -1)
             least = np.arange(low, high + 1)
             values = self._unit * least - of_least
-            # Of two that are equal the first one is the least.
+            # Where a = b the first counts as the least.
             start = values + np.where(-values <= inner, inner + 1, place)
             others = self._clipped(of_other, start, values + outer)
             sides = (least, least, *others)
@@ -174,7 +174,7 @@ class RankPairs:
         )
 
     def _clipped(self, centre: int, least: Whole, most: Whole) -> tuple[Whole, Whole]:
-        """As `_indices`, of many."""
+        """Returns the first and the last index i with least ≤ D·i - C ≤ most, for arrays of such ends."""
         return (
             np.maximum(-((-(least + centre)) // self._unit), 0),
             np.minimum((most + centre) // self._unit, len(self._values)),

@@ -32,7 +32,7 @@ class Uniform:
 
 
 def decided(attempt: Callable[[int], T | None]) -> T:
-    """What `attempt` finds with 64 digits of every uniform number, or 128, and so on: the first that is not None.
+    """Tries `attempt` with 64 digits of every uniform number, then 128, and so on, until it finds something.
 
     If whatever it finds is right, then it is what real arithmetic would find with all digits: how many were asked for
     changes nothing. There is no limit, as that would make failure an output that depends on the data.

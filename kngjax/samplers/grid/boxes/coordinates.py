@@ -24,7 +24,7 @@ from kngjax.sensitivity.in_fractions import DomainRange
 
 _WIDER = 1.0 + 2.0**-20
 _MOST_STEPS, _SHORT = 30, 1e-2
-# Where slopes at points lead nowhere: widths that are tried, each of which is so much narrower, and points on a line.
+# Where slopes at points lead nowhere, so many widths are tried, each so much narrower, and points on a line.
 _MOST_WIDTHS, _NARROWER, _MOST_HALVINGS = 60, 0.5, 24
 # From so many numbers on the search starts with a part of the records.
 _MANY, _EIGHTH = 2**14, 8
@@ -70,7 +70,7 @@ class Coordinates(NamedTuple):
 
 
 def coordinates_for(x: np.ndarray, scores: RecordScores, gauge: Gauge, body: AbstractBody) -> Coordinates:
-    """Those of these records."""
+    """Finds coordinates in which the gradient of these records is about as large as u."""
     low, high = sides_of(body.range)
     middle, half = 0.5 * low + 0.5 * high, 0.5 * high - 0.5 * low
     with np.errstate(all="ignore"):
@@ -192,7 +192,7 @@ class _Search(NamedTuple):
         return theta
 
     def _along(self, theta: np.ndarray, step: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Where the loss is about least from θ along this step, or twice as far: its slope rises."""
+        """Searches along this step, up to twice its length, for the point of about the least loss: its slope rises."""
         least, most, best = 0.0, 2.0, (theta, self._gradient(theta))
         scale = 1.0
         for _ in range(_MOST_HALVINGS):

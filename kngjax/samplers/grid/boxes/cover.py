@@ -53,7 +53,7 @@ class Cover:
         self._too_large = math.inf
         self.acceptance = 0.0
         first = self._with_shares(self._first(whole))
-        # What rays tell of may be enough.
+        # A floor from rays may be enough.
         unknown = first.floors == 0.0
         self.boxes = Boxes.join([self._look(first.at(unknown)), first.at(~unknown)])
 
@@ -62,7 +62,7 @@ class Cover:
 
     @property
     def known(self) -> Slopes:
-        """What is known of boxes, in the order of their numbers."""
+        """Returns the bounds on G over all boxes, in the order of their numbers."""
         if self._joined is None:
             self._joined = Slopes.join(self._known)
             self._known = [self._joined]
@@ -150,7 +150,7 @@ class Cover:
         floors = np.maximum(self._gauge.below(np.maximum(least, 0.0)), boxes.floors)
         about, doubt, part = map(self._gauge.about, (middle, unknown, varied))
         about = np.where(np.isfinite(about), about, np.inf)
-        # What is infinite is not less than another.
+        # An infinite number is not less than another.
         in_doubt = ~((doubt <= _UNKNOWN) | ((doubt <= _PART * part) & np.isfinite(part)))
         found = dataclasses.replace(
             boxes, floors=np.where(stale, boxes.floors, floors), middles=np.where(stale, np.inf, about)
@@ -176,7 +176,7 @@ class Cover:
             outer = whole if floor >= wanted else _within(whole, radius)
             parts.append(Boxes.between(slabs(inner, outer), floor))
             inner = outer
-            # Where rays told of nothing before they do not farther out.
+            # Where rays gave no floor before, they give none farther out.
             floor = max(floor, self._beyond(inner, whole, level)) if floor > 0.0 else 0.0
         return Boxes.join(parts)
 
@@ -234,7 +234,7 @@ def _within(whole: Ends, radius: float) -> Ends:
 
 
 def _masses(boxes: Boxes) -> tuple[np.ndarray, np.ndarray]:
-    """Of the envelope, and about how much of it is too much."""
+    """Computes the envelope's mass over each box, and about how much of it is superfluous."""
     log_volumes = boxes.log_volumes()
     log_upper = log_volumes - boxes.floors
     top = log_upper.max()

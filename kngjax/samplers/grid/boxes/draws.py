@@ -89,7 +89,7 @@ def draw(cover: Cover, sums: RecordSums, gauge: Gauge, body: AbstractBody, grid:
 
 
 class Proposal:
-    """One of them, of which more digits are drawn while anything is open. Private."""
+    """Holds a proposed point, of which more digits are drawn while any decision is open. Private."""
 
     def __init__(self, coordinates: Coordinates, lower: np.ndarray, upper: np.ndarray, shares: Sequence[Uniform]):
         self._coordinates, self._shares = coordinates, shares
@@ -105,12 +105,12 @@ class Proposal:
         return self._coordinates.places(inside)
 
     def cell(self, grid: Grid) -> list[int]:
-        """The one that θ(u) lies in."""
+        """Returns the cell that θ(u) lies in."""
         return decided(lambda digits: grid.cell(self.place(digits)))
 
     @property
     def volume(self) -> arb:
-        """Of its box."""
+        """Computes the volume of the point's box."""
         total = arb(1)
         for low, high in self._ends:
             total *= arb(high) - arb(low)
@@ -118,7 +118,7 @@ class Proposal:
 
 
 class Proposals:
-    """From one cover. Private."""
+    """Draws proposals from one cover and decides which are accepted. Private."""
 
     def __init__(self, sums: RecordSums, gauge: Gauge, body: AbstractBody, cover: Cover, bits: Bits):
         self._sums, self._gauge, self._body, self._bits = sums, gauge, body, bits
@@ -158,7 +158,7 @@ class Proposals:
         return np.searchsorted(sums, np.array(found[:number], np.int64), side="right")
 
     def _are_rejected(self, chosen: np.ndarray, words: np.ndarray) -> np.ndarray:
-        """Which of these are so certainly, by what is known of their boxes, or as they lie outside of Θ."""
+        """Marks the proposals that are certainly rejected, by bounds on G over their boxes or as they lie outside Θ."""
         boxes = self._boxes
         lower, upper = boxes.lower[chosen], boxes.upper[chosen]
         shares = words.astype(np.float64) * 2.0**-64
@@ -170,7 +170,7 @@ class Proposals:
         level = np.where(which < 0, boxes.floors[chosen], level)
         rejected = ~may_meet(self._body.range, *self._sums.coordinates.hull(places, blur))
         rejected |= self._are_above(chosen, shares[:, -1], level)
-        # What is known of some boxes tells little of their points.
+        # The bounds over some boxes tell little of their points.
         left = np.flatnonzero(~rejected)
         if left.size:
             level = self._gauge.below(np.maximum(self._sums.least(places[left], blur[left])[0], 0.0))
@@ -180,7 +180,7 @@ class Proposals:
         return rejected
 
     def _are_above(self, chosen: np.ndarray, share: np.ndarray, level: np.ndarray) -> np.ndarray:
-        """Which shares are certainly more than the odds where ‖G‖ is at least this level."""
+        """Marks the shares that certainly exceed the probability to accept where ‖G‖ is at least this level."""
         weights = self._weights
         fall = np.minimum(weights.level - level + 2.0**-48 * (abs(weights.level) + level), 700.0)
         odds = exp(fall) * weights.volumes[chosen] / weights.whole[chosen] * _WIDER

@@ -27,7 +27,7 @@ _AT_A_TIME = 2**16
 
 
 class Slopes(NamedTuple):
-    """What is known of G over some boxes. Private.
+    """Holds bounds on G over some boxes. Private.
 
     **Arguments:** `centres`, `halves`: the boxes. `gradient`: G(c), but for at most `error`. `matrix`: G(u) - G(c) is
     this matrix times u - c, but for at most `off` times |u - c|.
@@ -75,7 +75,7 @@ class RecordSums:
         self._error = sum_error(len(x) + 4 * x.shape[1] + 8)
         rounded = sum_error(2 * x.shape[1] + 3) * _WIDER
         self._start, self._moves = x @ coordinates.centre, x @ coordinates.matrix
-        # Of |x|'|M|, and of |x'M|.
+        # Bounds on |x|'|M|, and on |x'M|.
         spread = (self.sizes @ np.abs(coordinates.matrix)) * _WIDER
         self._reach = (np.abs(self._moves) + rounded * spread) * _WIDER
         self._doubt = np.concatenate(
@@ -91,7 +91,7 @@ class RecordSums:
         return self.x.shape[1]
 
     def over(self, centres: np.ndarray, halves: np.ndarray) -> Slopes:
-        """What is known of G over these boxes."""
+        """Bounds G over these boxes."""
         step = max(1, _AT_A_TIME // max(1, self.x.size))
         parts = [self._over(centres[k : k + step], halves[k : k + step]) for k in range(0, len(centres), step)]
         return parts[0] if len(parts) == 1 else Slopes.join(parts)
@@ -158,5 +158,5 @@ class RecordSums:
 
 
 def _average(middle: np.ndarray, spread: np.ndarray) -> np.ndarray:
-    """Of |m + st| for t uniform on [-1, 1]."""
+    """Averages |m + st| over t uniform on [-1, 1]."""
     return np.where(middle < spread, 0.5 * (middle * middle / spread + spread), middle)

@@ -46,7 +46,7 @@ class AbstractBody(abc.ABC):
         return [(high - low) / 2 for low, high in self.range.sides]
 
     def grid(self) -> Grid:
-        """One that is much finer than Θ."""
+        """Returns a grid that is much finer than Θ."""
         widths = [2 * half for half in self.half_widths]
         return Grid(tuple(one.numerator.bit_length() - one.denominator.bit_length() - _DIGITS for one in widths))
 
@@ -64,7 +64,7 @@ class AbstractBody(abc.ABC):
 
     @abc.abstractmethod
     def draw(self, axes: Sequence[int], slopes: Sequence[Fraction], pull: Fraction, bits: Bits) -> Places:
-        """One draw of θ_N with density ∝ exp(q'θ_N - rρ(θ_N)), as balls from so many digits.
+        """Draws θ_N with density ∝ exp(q'θ_N - rρ(θ_N)), as balls from so many digits.
 
         **Arguments:** `axes`: N. `slopes`: q, one an axis of N. `pull`: r; on the l1 ball more than each |q_j|, on the
         l2 ball positive.

@@ -1,8 +1,8 @@
-"""Which envelope is taken: by about how much mass it has, in float64, which decides how long a draw takes and no more.
+"""Chooses the envelope of about the least mass, in float64, which decides how long a draw takes and no more.
 
-Of envelopes M + log ∫ of what is drawn is the log of the mass, and the one with the least accepts most often. Rows are
-ordered by elimination, each time the one whose noise is smallest beside Θ: as far as the pivots are certainly positive
-A_SS is positive definite, so that a draw has something to invert.
+The log of an envelope's mass is M + log ∫ of the density that is drawn from, and the envelope with the least mass
+accepts most often. Rows are ordered by elimination, each time the row whose noise is smallest beside Θ: as far as the
+pivots are certainly positive A_SS is positive definite, so that a draw has something to invert.
 """
 
 import contextlib
@@ -22,15 +22,15 @@ from kngjax.samplers.grid.quadratic.tilted_noises import about_log_mass, dual_in
 
 T = TypeVar("T")
 
-# Of elimination, and of differences that cancel.
+# Digits for elimination, and for differences that cancel.
 _DIGITS = 512
 # So many proposals of an envelope without tilt are made before tilts are sought.
 _TRIALS = 64
-# For how many sets of rows tilts are sought, how far, and with what is not smooth blurred by how much of the mass.
+# For how many sets of rows tilts are sought, in how many steps, and how much of the mass blurs kinks.
 _CANDIDATES = 4
 _STEPS = 40
 _BLURS = (0.1, 0.01, 1e-3, 1e-4)
-# One over how near to the end of the dual ball, beyond 1, and of the best law without a tilt, that a search starts.
+# Where searches start: 1/‖h‖_* - 1 of the tilt, and how many times the pull of the best law without a tilt.
 _SHARES = (6.0, 1.0, 0.15, 0.01, 1e-3, 1e-5)
 _PULLS = (1.0, 20.0, 400.0)
 
@@ -60,7 +60,7 @@ class Choice:
         self._slopes: np.ndarray | None = None
 
     def envelopes(self) -> Iterator[Envelope]:
-        """Those that proposals are drawn from, one after another, without end."""
+        """Yields the envelopes that proposals are drawn from, one after another and without end."""
         dimension = len(self._law.moment)
         leading = [self._order[:number] for number in range(len(self._order) + 1)]
         masses = [self._log_mass(rows, None, self._law.body.best_pull(dimension - len(rows))) for rows in leading]
@@ -74,13 +74,13 @@ class Choice:
             yield from (fitted, fitted, fitted, plain)
 
     def _untried(self, leading: list[list[int]], masses: list[float]) -> Envelope | None:
-        """That of the least mass with a tilt that costs no search; None where it is of no use."""
+        """Builds the envelope of least mass with a tilt that costs no search; None where no tilt lowers the mass."""
         self._prepare()
         rough = min((self._start(rows, [self._offsets]) for rows in leading), key=lambda start: start.mass)
         return self._envelope(rough.rows, rough.tilt, rough.pull) if rough.mass < min(masses) else None
 
     def _tilted(self, leading: list[list[int]], masses: list[float]) -> Envelope | None:
-        """That of the least mass with a tilt; None where it is of no use.
+        """Searches for the tilted envelope of least mass; None where no tilt lowers the mass.
 
         Rows are also taken in the order of how far Aθ - b is from 0 there, and of the tilt without rows, which is about
         the dual of the least norm on Θ: rows that do not matter there are better left out.
@@ -135,7 +135,7 @@ class Choice:
         return mass if mass == mass else inf
 
     def _log_determinant(self, rows: list[int]) -> float:
-        """Of A_SS, of y by u for θ = middle + half width · u and z = scale · y."""
+        """Computes log det A_SS, of y by u for θ = middle + half width · u and z = scale · y."""
         if rows == self._order[: len(rows)]:
             return float(self._log_determinants[len(rows)])
         assert self._slopes is not None
@@ -175,7 +175,7 @@ class Choice:
         numbers = np.array([*(start.tilt[tilted] / dual), log(1.0 / dual - 1.0), log(start.pull or 1.0)])
         found = [start]
         for blur in _BLURS:
-            # What is largest at a corner of Θ has edges, which a search does not leave.
+            # A maximum that is taken at corners of Θ has edges, which a search does not leave.
             blur = max(blur * abs(start.mass), 0.1)
             options = {"maxiter": _STEPS}
             done = scipy.optimize.minimize(
@@ -196,10 +196,10 @@ class Choice:
 
 
 def _unless_it_fails(choose: Callable[[], T]) -> T | None:
-    """What it finds; None where float64 has no such numbers, or anything else is in its way.
+    """Runs `choose`, and returns None where float64 has no such numbers or anything else is in its way.
 
-    What is taken changes how long a draw takes and no more. A failure would be an output that depends on the data, and
-    so would a warning.
+    The choice changes how long a draw takes and no more. A failure would be an output that depends on the data, and so
+    would a warning.
     """
     with contextlib.suppress(Exception), np.errstate(all="ignore"):
         return choose()

@@ -1,4 +1,4 @@
-"""One draw of θ with density ∝ exp(-‖(Aθ - b)/w‖/λ) on Θ, rounded once to a grid, as real arithmetic would draw it.
+"""Draws θ with density ∝ exp(-‖(Aθ - b)/w‖/λ) on Θ, rounded once to a grid, as real arithmetic would draw it.
 
 Proposals come from an envelope (`envelopes`) that is chosen by float64 and by the data (`choices`): none of them
 changes the law of what is accepted, and neither does what was rejected before, as proposals are independent.

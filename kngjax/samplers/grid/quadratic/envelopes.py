@@ -28,7 +28,7 @@ from kngjax.samplers.grid.uniforms import Bits, Uniform
 
 
 class Rejected(NamedTuple):
-    """What a proposal that is not accepted comes to."""
+    """Marks a proposal that is not accepted."""
 
 
 class _Balls(NamedTuple):
@@ -42,10 +42,10 @@ class _Balls(NamedTuple):
 
 
 class Envelope:
-    """One of them. Private.
+    """Proposes θ from one envelope, and decides whether it is accepted. Private.
 
-    **Arguments:** `rows`: S, in any order; A_SS is invertible. `tilt`: p, of all rows. `pull`: r. They are what anybody
-    likes: what no proof allows of them is not taken.
+    **Arguments:** `rows`: S, in any order; A_SS is invertible. `tilt`: p, of all rows. `pull`: r. Tilt and pull may be
+    any numbers: those that no proof allows are replaced.
     """
 
     def __init__(self, law: QuadraticLaw, rows: Sequence[int], tilt: Sequence[Fraction], pull: Fraction):

@@ -10,7 +10,7 @@ from kngjax.samplers.grid.quadratic.bodies import AbstractBody
 
 @owner_only
 class QuadraticLaw(OwnerOnly):
-    """What is drawn from. Private. **Arguments:** `gram`: A, `moment`: b, exactly. `noise`: w and λ. `body`: Θ."""
+    """Holds the law of θ. Private. **Arguments:** `gram`: A, `moment`: b, exactly. `noise`: w and λ. `body`: Θ."""
 
     gram: Sequence[Sequence[Fraction]]
     moment: Sequence[Fraction]

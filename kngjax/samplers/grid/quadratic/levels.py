@@ -20,11 +20,11 @@ _HIGHEST = Fraction(2) ** 1000
 
 
 class AbstractLevels(abc.ABC):
-    """What levels are drawn from."""
+    """Proposes levels t, each of which is accepted with the probability exp(-`doubt`)."""
 
     @abc.abstractmethod
     def draw(self, tilt: Callable[[], list[arb]], bits: Bits) -> Callable[[int], arb]:
-        """One draw, from so many digits."""
+        """Draws a level, as a function of how many digits are wanted."""
 
     @abc.abstractmethod
     def doubt(self, tilt: Sequence[arb], level: arb) -> arb:
@@ -69,7 +69,7 @@ class LevelsBeyond(AbstractLevels):
 
 
 def levels_for(tilt: Sequence[arb], floor: Fraction) -> AbstractLevels:
-    """Those of which about the most are accepted. **Arguments:** `tilt`: h, not 0. `floor`: t_0, or 0."""
+    """Chooses proposals that are accepted about most often. **Arguments:** `tilt`: h, not 0. `floor`: t_0, or 0."""
     tilts = [abs(one) for one in tilt if not one.is_zero()]
     zeros, gap = len(tilt) - len(tilts), float(_gap(tilt).mid())
     sizes = [float((2 * one).log().mid()) for one in tilts]

@@ -35,12 +35,12 @@ from kngjax.samplers.grid.uniforms import Bits, Uniform
 
 # Digits with which what is public about a tilt is checked.
 _DIGITS = 256
-# Of a sum over levels in float64: how many, and how far out.
+# A sum over levels in float64 has so many of them, and none farther out than this.
 _NODES, _HIGHEST = 256, 1e300
 
 
 class TiltedDraw(NamedTuple):
-    """One draw. **Arguments:** `balls`: of y, from so many digits. `doubt`: -log of the probability to accept it."""
+    """Holds one draw of y. **Arguments:** `balls`: y from so many digits. `doubt`: -log of the chance to accept it."""
 
     balls: Callable[[int], list[arb]]
     doubt: Callable[[int], arb]
@@ -59,7 +59,7 @@ class AbstractTilted(abc.ABC):
 
     @abc.abstractmethod
     def draw(self, bits: Bits) -> TiltedDraw:
-        """One draw."""
+        """Draws y."""
 
 
 class TiltedSum(AbstractTilted):
@@ -159,7 +159,7 @@ def above(number: arb) -> Fraction | None:
 
 
 def plain_noise(noise: Noise, bits: Bits) -> TiltedDraw:
-    """That of p = 0."""
+    """Draws noise without a tilt, p = 0, which is always accepted."""
     return TiltedDraw(draw_noise(noise, bits).balls, _no_doubt)
 
 
@@ -182,7 +182,7 @@ def about_log_mass(kind: str, tilt: np.ndarray, floor: float) -> float:
     if kind == "length":
         half = 0.5 * (number + 1.0)
         return number * log(2.0) + (half - 1.0) * log(pi) + lgamma(half) - half * (log1p(-dual) + log1p(dual))
-    # Of u = log t, from where exp(-t) matters to where exp(-κt) does. A floor that is no number is none.
+    # u = log t runs from where exp(-t) matters to where exp(-κt) does. A floor that is no number is none.
     floor = min(max(0.0, floor), _HIGHEST)
     first, reach = max(0.05 * (number + 1.0), floor), 4.0 * (number + 3.0) / (1.0 - dual)
     # Next to a floor that is far out they are closer to each other than float64 tells.

@@ -1,4 +1,4 @@
-"""What is certain of the Hessian of a smooth loss about a reference point, with every rounding.
+"""Proves bounds on the Hessian of a smooth loss about a reference point, with every rounding.
 
 Notation of `kngjax.samplers.exact.smooth.certificate`, which has the proofs; but the metric is that of any lower
 triangular R of float64 numbers: |δ|_M = |R'^{-1}δ|, N(z) = |R(z - z₀)|, u_i = x_i'δ, |u_i| ≤ |Rx_i||δ|_M. Balls say
@@ -58,7 +58,7 @@ class Radius(NamedTuple):
 
 @owner_only
 class Certificate(OwnerOnly):
-    """What `certify` proved about θ₀. Private.
+    """Holds the bounds that `certify` proved about θ₀. Private.
 
     **Arguments:** `theta`: θ₀. `factor`: R. `spread`: at least sup {|Rz| : ‖z‖ ≤ 1}. `offset`: at least |Rz₀|. `slope`:
     at least sup {|b'z| : ‖z‖ ≤ 1}. `shift`: at least |b'z₀|. `loss`: e'. `metric`: at least -d·log(1 - η). `radii`: for
@@ -100,7 +100,7 @@ class Certificate(OwnerOnly):
 
 
 def certify(records: ShellRecords, gauge: Gauge, region: Region, theta: np.ndarray) -> Certificate | None:
-    """What can be proved about θ₀; None where nothing can."""
+    """Proves bounds on the Hessian about θ₀; None where none can be proved."""
     with np.errstate(all="ignore"):
         return _certify(records, gauge, region, theta)
 
@@ -144,7 +144,7 @@ def _certify(records: ShellRecords, gauge: Gauge, region: Region, theta: np.ndar
     bounds = [matrices.largest_eigenvalue(quadratic) for quadratic in quadratics]
     radii = []
     for number, (radius, low) in enumerate(zip(tried, lows, strict=True)):
-        # One serves all radii, or each has its own.
+        # Either one form serves all radii, or each radius has its own.
         quadratic, bound = quadratics[number % len(forms)], bounds[number % len(forms)]
         base = congruent(R, low)
         least = matrices.least_eigenvalue(base)
@@ -224,7 +224,7 @@ def _slopes(
     each = steepness * (of_leverage + 14 * UNIT) + 1.1 * tangents.error
     total = float(leverages.sum()) * (1.0 + 1e-6)
     summing = np.abs(factor) @ (records.sum_error * steepness * total * records.largest)
-    # What weights may be off besides.
+    # Weights may be off by `NO_WEIGHT` besides.
     unseen = 2.0 * steepness * NO_WEIGHT * records.count * rows.longest**3
     off = each * total * rows.longest + unseen + float(np.sqrt(np.square(summing).sum()))
     return middle, off * UPWARD + _NEXT_TO_ZERO

@@ -39,7 +39,7 @@ class Envelope(OwnerOnly):
     log_excess: float = math.inf
 
     def masses(self, gauge: Gauge, region: Region) -> list[arb]:
-        """Of the shells, then of the pieces, with all digits that are set."""
+        """Computes the masses of the shells, then of the pieces, with all digits that are set."""
         rest = region.volume * arb(-float(self.floors[-1])).exp()
         if self.certificate is None:
             return [rest]

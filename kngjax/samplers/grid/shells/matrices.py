@@ -1,4 +1,4 @@
-"""What is certain of eigenvalues and determinants of small symmetric matrices of balls."""
+"""Bounds eigenvalues and determinants of small symmetric matrices of balls, for certain."""
 
 import math
 

@@ -88,7 +88,7 @@ class ShellRecords(OwnerOnly):
 
     @property
     def count(self) -> int:
-        """Of rows, with those of zeros."""
+        """Counts the rows, those of zeros included."""
         return self.y.size
 
     @property
@@ -97,7 +97,7 @@ class ShellRecords(OwnerOnly):
         return sum_error(self.x.shape[0] + self.x.shape[1] + 4)
 
     def with_score(self, score: AbstractSmoothScore) -> "ShellRecords":
-        """The same records and another loss."""
+        """Returns these records with the score of another loss."""
         return ShellRecords(self.x, self.y, score, self.largest, self.column_sums)
 
     def some(self, most: int) -> "ShellRecords":

@@ -60,7 +60,7 @@ class Gauge(NamedTuple):
 
     @property
     def volume(self) -> arb:
-        """That of {z : ‖z‖ ≤ 1}."""
+        """Computes the volume of {z : ‖z‖ ≤ 1}."""
         dimension, total = self.dimension, arb(1)
         for a in self.scales:
             total *= a
@@ -76,7 +76,7 @@ class Gauge(NamedTuple):
         return [a * one / size for one, a in zip(standard, self.scales, strict=True)]
 
     def draw(self, bits: Bits) -> AbstractStandardNoise:
-        """What `direction` takes."""
+        """Draws the noise that `direction` turns into a unit vector."""
         return draw_noise(self.noise, bits)
 
     def _standard(self, z: Sequence[arb]) -> arb:
@@ -85,7 +85,7 @@ class Gauge(NamedTuple):
 
 
 class AbstractUniformPoint(abc.ABC):
-    """One uniform point of Θ."""
+    """Holds a uniform point of Θ, to as many digits as are asked for."""
 
     @abc.abstractmethod
     def balls(self, digits: int) -> list[arb]:
@@ -196,7 +196,7 @@ class Region(NamedTuple):
         return theta if size < 0.98 else middle + away * (0.98 / size)
 
     def draw(self, bits: Bits) -> AbstractUniformPoint:
-        """One uniform point of it."""
+        """Draws a uniform point of Θ."""
         if self.shape.radius is None:
             return _PointOfBox(*self._ends, bits)
         return _PointOfBall(Fraction(self.shape.radius), self.dimension, self.shape.power, bits)

@@ -1,4 +1,4 @@
-"""Where G(θ) = z: balls that contain the solution, or a proof that Θ has none.
+"""Solves G(θ) = z: finds balls that contain the solution, or proves that Θ has none.
 
 Let θ̃ be any point, R lower triangular with RH(θ̃)R' ≥ λ, X ≥ |Rx_i| for all records, and e ≥ |R(G(θ̃) - z)|. For
 |δ|_M ≤ ρ predictors move by at most Xρ, and log ρ'' by at most LXρ, where |ρ'''| ≤ Lρ'', so that with β = exp(-LXρ) the
