@@ -1,6 +1,6 @@
 """Settings of JAX and XLA by which private data could reach a disk or a log beside the release: refused.
 
-kngjax never closes over data in compiled code, so dumps and caches hold none of them (`audits.dumps` looks). But
+kngjax never closes over data in compiled code, so dumps and caches hold none of them (`audits/dumps.py` looks). But
 XLA's snapshots hold a program's arguments, `jax_debug_nans` stops with a message about values and recomputes outside
 of the program, and logs and profiles tell what was computed for how long.
 """

@@ -1,1 +1,1 @@
-"""What a statistician would write: a study of a table, regressions by formula, results with names."""
+"""Offers what a statistician would write: a study of a table, regressions by formula, results with names."""

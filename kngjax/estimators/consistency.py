@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Float
 
 Table = Float[np.ndarray, "..."]
-# Of the largest count, in a step of all projections.
+# The largest move in a step of all projections, as a part of the largest count.
 _CLOSE = 1e-10
 _MOST_STEPS = 20_000
 

@@ -97,7 +97,7 @@ class Plan(AbstractAnalyses[Analysis, Analysis, Analysis, Analysis, Analysis]):
 
     @property
     def cost(self) -> kng.Guarantee | None:
-        """Composes what is proved of all releases; None of an empty plan, and where nothing is proved of one of them."""
+        """Composes what is proved of all releases; None of an empty plan, or where nothing is proved of one of them."""
         return together(self.steps(), self.facts.count or 0)
 
     def rows(self) -> list[tuple[str, str]]:

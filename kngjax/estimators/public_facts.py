@@ -1,4 +1,4 @@
-"""Public facts are said of a table without looking at it: bounds, levels, policies for missing cells, the adjacency."""
+"""Public facts are said of a table without looking at it: bounds, levels, policies, weights, the adjacency."""
 
 import dataclasses
 import math
@@ -104,7 +104,7 @@ class PublicFacts:
         return Response(column, transform, self.bounds.get(column), None, missing, self.dither.get(column))
 
     def declared(self, column: str) -> Response:
-        """Makes the `response` of a column with bounds or levels; raises ValueError that names such columns for another."""
+        """Makes the `response` of a column with bounds or levels; raises ValueError, which names these, for another."""
         made = self.response(column)
         if column not in self.bounds and column not in self.levels:
             raise self._undeclared(column)
@@ -144,7 +144,7 @@ class PublicFacts:
         return dataclasses.replace(counts, exposure=made), weights
 
     def weighted(self, analysis: Any) -> Any:
-        """Adds to an analysis the weights of the records, if they have some, and the codes that stand for missing cells.
+        """Adds to an analysis the weights of the records, if they have some, and the codes of missing cells.
 
         The analyses of groups were given their weights one by one, and the weights of rates are their exposures. Raises
         where the analysis does not take weights.

@@ -38,7 +38,7 @@ _MOST_SMOOTH = 3
 # have columns that are other than 0 in 5 to 50 records alone, and responses at both ends of their bounds: 20,000 of
 # them take 9 s of a slow processor at 7.7 with two coefficients, 47 s at 10 with three, and minutes beyond.
 _MOST_LOG_ALONG = {1: 0.0, 2: 6.0, 3: 10.0}
-# Up to how many records, where that is public: more of them lose nothing by objective perturbation.
+# KNG serves up to so many records, where their number is public: more of them lose nothing by objective perturbation.
 _MOST_RECORDS = {1: math.inf, 2: 200_000, 3: 50_000}
 # KNG draws quantile losses on a lattice up to so many coefficients.
 MOST_QUANTILES = 4
@@ -242,7 +242,7 @@ def domain_of(response: Response, design: Design) -> kng.Box:
     if response.ends is None:
         raise ValueError(_needs_bounds(response))
     low, high = response.ends
-    # What a column moves by half of its width, 1, and without an intercept by the whole of its size, 1.
+    # A column moves predictions by half of its width, 1, and without an intercept by the whole of its size, 1.
     across = 0.5 * (high - low) if design.intercept else max(abs(low), abs(high))
     reach, centre = 2.0 * across * _widths(design), np.zeros(len(design.names))
     if design.intercept:

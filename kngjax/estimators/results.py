@@ -1,4 +1,4 @@
-"""What was released, with names: values in own units, what is proved of them, and a table for reading."""
+"""Results hold released values in own units, with names, what is proved of them, and a table for reading."""
 
 import abc
 import dataclasses
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _OF_UNCERTAINTY = ("bse", "tvalues", "pvalues", "conf_int", "cov_params", "scale")
-# What other packages' results have, and no release has: each would be computed from the records once more.
+# Other packages' results have these, and no release has: each would be computed from the records once more.
 _NOT_RELEASED = frozenset(
     (
         *("resid", "residuals", "fittedvalues", "rsquared", "rsquared_adj", "nobs", "aic", "bic", "llf", "score"),
@@ -35,12 +35,12 @@ _INTERVALS = (
 )
 
 
-# By class how it is read from what its `to_json` writes.
+# The function that reads what `to_json` of a class writes, by class.
 _READERS: dict[type, Callable[[type, str], Any]] = {}
 
 
 def _refusing(read: Callable[[type, str], Any]) -> Callable[[type, str], Any]:
-    """The same of what it can read; else it raises ValueError with the class that can, where there is one."""
+    """Makes a reader raise ValueError for text that it cannot read, with the class that can, where there is one."""
 
     @functools.wraps(read)
     def from_json(cls: type, text: str) -> Any:
@@ -131,11 +131,11 @@ class AbstractResults(abc.ABC):
 
     @abc.abstractmethod
     def to_dict(self) -> dict[str, Any]:
-        """All that is public of them, JSON-ready."""
+        """All that is public of the results, JSON-ready."""
 
     @property
     def certificate(self) -> kng.Certificate:
-        """Of the only release; of several each has its own, `releases[k].certificate`."""
+        """The certificate of the only release; of several each has its own, `releases[k].certificate`."""
         only, *others = self.releases
         if others:
             raise ValueError("there are several releases: each has its own, results.releases[0].certificate")
@@ -143,13 +143,13 @@ class AbstractResults(abc.ABC):
 
     @property
     def guarantee(self) -> kng.Guarantee | None:
-        """What is proved of all releases together, with what intervals are made of; None where of one nothing is."""
+        """Composes what is proved of all releases, with those for intervals; None where nothing is proved of one."""
         return totals.total(map(cost_of, self.releases))
 
     def to_frame(self, level: float = 0.95) -> "pd.DataFrame":
-        """One row a number: the release, the name, the value in own units; with intervals their ends, lower and upper.
+        """Lists every number in a row: the release, the name, the value in own units; with intervals their ends too.
 
-        **Arguments:** `level`: of these.
+        **Arguments:** `level`: of the intervals.
         """
         import pandas as pd
 
@@ -238,14 +238,14 @@ class Summary:
 
 
 def _weights(releases: tuple[Released, ...]) -> str:
-    """What a table says of the records' weights: nothing where they have none."""
+    """Says in words how records are weighted; empty where they have no weights."""
     given = [(one.certificate.mechanism.get("bounds") or {}).get("weight") for one in releases]
     largest = max((float(one) for one in given if one is not None), default=None)
     return "" if largest is None else f"each record counts times its own, which is at most {largest:g}"
 
 
 def _dither(releases: tuple[Released, ...]) -> str:
-    """What a table says of noise on the responses: nothing where they got none."""
+    """Says in words how much noise dithers the responses; empty where they got none."""
     given = [(one.certificate.mechanism.get("bounds") or {}).get("dither") for one in releases]
     width = max((float(one) for one in given if one is not None), default=None)
     return "" if width is None else f"quantiles are of responses with uniform noise of width {width:g} on each"
@@ -271,12 +271,12 @@ def releases_from(written: list[dict[str, Any]]) -> tuple[Any, ...]:
 
 
 def cost_of(release: Released) -> kng.Guarantee | None:
-    """What is proved of a release, with all that its intervals are made of; None where nothing is."""
+    """Returns the guarantee that is proved of a release, with the sums for its intervals; None where none is."""
     return release.cost if isinstance(release, kng.ReleaseWithIntervals) else release.certificate.cost
 
 
 def owed_of(release: Released) -> tuple[kng.Guarantee, bool]:
-    """What a ledger was debited for a release, and whether it is proved to cost no more."""
+    """Returns what a ledger was debited for a release, and whether the release provably costs no more."""
     if isinstance(release, kng.ReleaseWithIntervals):
         return release.guarantee, release.cost is not None
     return owed(release.certificate)

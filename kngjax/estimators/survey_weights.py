@@ -30,7 +30,7 @@ class SurveyWeights:
 
     @classmethod
     def of(cls, column: Any, bounds: Any, missing: Any, what: str = "weights") -> "SurveyWeights | None":
-        """Those of a study; None where it names no column of weights. "drop" leaves a record out by the weight 0.
+        """Makes the weights of a study; None where it names no column. "drop" leaves a record out by the weight 0.
 
         **Arguments:** `what`: the argument that names the column. Raises TypeError or ValueError for a column without
         bounds or with negative ones.
@@ -64,10 +64,10 @@ class SurveyWeights:
         return found if self.missing is None else np.where(np.isnan(found), self.missing, found)
 
     def given_to(self, analysis: Analysis) -> Analysis:
-        """The same analysis of records that count times their weights.
+        """Changes an analysis so that each record counts times its weight.
 
-        Raises ValueError, of public facts alone, for what is not proved with weights: the default for a mechanism that
-        is not named here.
+        Raises ValueError, by public facts alone, for an analysis that is not proved with weights: the default for a
+        mechanism that is not named here.
         """
         made = analysis
         if any(isinstance(part.plan, kng.QuantileProcess) for part in analysis.parts):
@@ -136,7 +136,7 @@ def _one_by_one(part: Part) -> list[Part]:
 
 
 def _regression(mechanism: Any, bounds: kng.Bounds) -> Any:
-    """The same mechanism, of Σ w ρ(x'θ, y): studies choose it by public facts, whatever the weights are."""
+    """Makes the mechanism of the weighted objective Σ w ρ(x'θ, y), of the same kind whatever the weights are."""
     parts = mechanism.loss, bounds, mechanism.domain, mechanism.epsilon, mechanism.adjacency
     if isinstance(mechanism, kng.KNG):
         return kng.KNG(*parts, allow_large_epsilon=True)
@@ -145,19 +145,19 @@ def _regression(mechanism: Any, bounds: kng.Bounds) -> Any:
 
 
 def _least_squares(mechanism: Any, bounds: kng.Bounds) -> Any:
-    """The same, of Σ w xx' and Σ w xy."""
+    """Makes AdaSSP of the weighted sums Σ w xx' and Σ w xy."""
     parts = mechanism.epsilon, mechanism.delta, mechanism.adjacency, mechanism.shares
     return kng.AdaSSP(bounds, *parts, allow_large_epsilon=True)
 
 
 def _counts(mechanism: Any, bounds: kng.Bounds) -> Any:
-    """The sums of the weights in the same cells."""
+    """Makes the mechanism that releases the sums of the weights in the same cells."""
     parts = mechanism.epsilon, mechanism.adjacency, mechanism.counted
     return kng.GeometricMechanism(bounds, *parts, allow_large_epsilon=True)
 
 
 def _mean_or_sum(mechanism: Any, bounds: kng.Bounds) -> Any:
-    """Σw_i x_i where it is asked for, else the mean."""
+    """Makes the mechanism of Σw_i x_i where the sum is asked for, else of the mean."""
     if mechanism.statistic != "sum":
         return _mean(mechanism, bounds)
     parts = mechanism.epsilon, mechanism.adjacency, mechanism.norm, mechanism.statistic
@@ -165,14 +165,14 @@ def _mean_or_sum(mechanism: Any, bounds: kng.Bounds) -> Any:
 
 
 def _mean(mechanism: Any, bounds: kng.Bounds) -> Any:
-    """Σw_i x_i/Σw_i: what minimises the weighted squared distance, within the bounds of x."""
+    """Makes KNG of the mean Σw_i x_i/Σw_i, which minimises the weighted squared distance, within the bounds of x."""
     theta = kng.Box(np.asarray(bounds.x_lower), np.asarray(bounds.x_upper))
     loss = kng.SquaredDistanceLoss()
     return kng.KNG(loss, bounds, theta, mechanism.epsilon, mechanism.adjacency, allow_large_epsilon=True)
 
 
 def _quantile(mechanism: Any, bounds: kng.Bounds) -> Any:
-    """Of one level: what minimises the weighted check loss, within the bounds of y."""
+    """Makes KNG of one quantile, which minimises the weighted check loss, within the bounds of y."""
     theta = kng.Box(float(bounds.y_lower or 0.0), float(bounds.y_upper or 0.0))
     loss = kng.QuantileLoss(float(np.asarray(mechanism.tau).item()))
     return kng.KNG(loss, bounds, theta, mechanism.epsilon, mechanism.adjacency, allow_large_epsilon=True)

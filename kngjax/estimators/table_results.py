@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class TableResults(AbstractResults):
-    """Released counts. **Arguments:** `name`: what is counted, of a table without axes. `axes`: those of a table.
+    """Holds released counts. **Arguments:** `name`: what a table without axes counts. `axes`: those of a table.
 
     `deviation`: the standard deviation of the noise of each count. `is_nonnegative`, `total`, `margins`: what the
     counts were made consistent with after the release, margins by the names of their axes.
@@ -40,7 +40,7 @@ class TableResults(AbstractResults):
 
     @classmethod
     def of(cls, analysis: Analysis, releases: list[kng.Release]) -> "TableResults":
-        """Those of an analysis that was carried out."""
+        """Makes the results of an analysis that was carried out."""
         response, (part,) = analysis.response, analysis.parts
         axes = response.axes if isinstance(response, Classification) else ()
         deviation = float(part.mechanism.noise_deviations(part.mechanism.dimension, None)[0])
@@ -76,7 +76,7 @@ class TableResults(AbstractResults):
 
     @property
     def adjustments(self) -> tuple[str, ...]:
-        """What the counts were made consistent with, in words; empty of counts as they were released."""
+        """Says in words what the counts were made consistent with; empty for counts as they were released."""
         return (
             *(["no count below 0"] if self.is_nonnegative else []),
             *([f"a total of {self.total:g}"] if self.total is not None else []),
@@ -156,7 +156,7 @@ class TableResults(AbstractResults):
 
     def _adjusted(self, **changed: Any) -> "TableResults":
         made = dataclasses.replace(self, **changed)
-        # What contradicts itself is refused here, and not where it is shown.
+        # Contradictions are refused here, and not where the counts are shown.
         _ = made.counts
         return made
 
@@ -177,7 +177,7 @@ class TableResults(AbstractResults):
         return pd.DataFrame(values, index, pd.Index(across.labels, name=across.column))
 
     def to_frame(self, level: float = 0.95) -> "pd.DataFrame":
-        """One row a count, with the levels that it is of."""
+        """Lists every count in a row, with its levels."""
         return self.params.reset_index()
 
     def plot(self, ax: Any = None) -> Any:

@@ -1,4 +1,4 @@
-"""Which mechanism serves counts and tables: whole noise on each count, by public facts alone."""
+"""Makes the mechanisms of counts and tables, with whole noise on each count, by public facts alone."""
 
 import math
 from collections.abc import Collection, Mapping, Sequence
@@ -11,7 +11,7 @@ from kngjax.data import conditions, dates
 from kngjax.estimators.analyses import Analysis, Part
 from kngjax.estimators.classifications import Axis, Classification, Meets
 
-# Of numbers, where nobody says how many.
+# The number of intervals where nobody says how many.
 _INTERVALS = 10
 
 

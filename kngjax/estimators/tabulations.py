@@ -43,7 +43,7 @@ def _checked(method: Callable[..., Any]) -> Callable[..., Any]:
 
 @checking_epsilon
 class AbstractTabulations(abc.ABC, Generic[Tabled, Summed]):
-    """What can be counted and added up. All arguments are public; each ε is that of all numbers of one call together.
+    """Offers counts, sums and variances as methods. All arguments are public; ε is for all numbers of a call together.
 
     `facts`: what is public of the table, as `kngjax.Study` takes it.
     """
@@ -52,7 +52,7 @@ class AbstractTabulations(abc.ABC, Generic[Tabled, Summed]):
 
     @abc.abstractmethod
     def _carry_out(self, analysis: Analysis, results: Callable[[Analysis, list[kng.Release]], Any]) -> Any:
-        """What an analysis comes to. **Arguments:** `results`: what to make of its releases."""
+        """Turns an analysis into what its caller gets. **Arguments:** `results`: makes results of its releases."""
 
     def count(self, where: str | None = None, *, epsilon: Any) -> Tabled:
         """How many records meet a condition, or under add_remove without one, how many there are: a whole number.

@@ -200,7 +200,7 @@ class _Held:
     def losses(self, candidates: Sequence[Any]) -> np.ndarray:
         """Computes each candidate's loss in [0, 1] at each held-out record, (n, K); NaN where a cell is missing."""
         X, y = (_safe_indexing(values, self.positions) for values in (self.X, self.y))
-        # One that is missing without a policy is NaN here, and not a failure.
+        # A response that is missing without a policy is NaN here, and not a failure.
         response = self.analysis.response
         assert isinstance(response, Response)
         if response.missing is None:

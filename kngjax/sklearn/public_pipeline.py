@@ -59,7 +59,7 @@ class PublicPipeline(Pipeline):
         made, self.steps = made_up_rows(X), list(self.steps)
         for place, (name, step) in enumerate(self.steps[:-1]):
             if step is not None and step != "passthrough":
-                # One that was fitted to records elsewhere is forgotten.
+                # A step that was fitted to records elsewhere is forgotten.
                 fitted = in_this_process(clone(step), name)
                 self.steps[place] = name, fitted
                 with warnings.catch_warnings(), np.errstate(all="ignore"):

@@ -13,7 +13,7 @@ from kngjax.data.columns import Columns
 from kngjax.data.terms import Design
 from kngjax.sklearn.public_design import letting_missing_through
 
-# Where the exponential is finite, and 1/(1 + exp) no longer moves.
+# Up to here the exponential is finite, and beyond it 1/(1 + exp) no longer moves.
 _LARGEST = 700.0
 
 

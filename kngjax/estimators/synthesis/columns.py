@@ -14,7 +14,7 @@ from kngjax.data.terms.base import is_number
 
 # The type of a synthetic column by those of its levels.
 _TYPES = ((np.bool_, {bool}), (np.int64, {int}), (np.float64, {int, float}))
-# Of more whole numbers a count is meant, or a number.
+# More whole numbers than these are a `Count` or `Numeric`.
 MOST_OF_ORDINAL = 1000
 
 
@@ -34,11 +34,11 @@ class AbstractColumn(abc.ABC):
     @property
     @abc.abstractmethod
     def labels(self) -> tuple[Any, ...]:
-        """What the cells of its table are of; empty where it has no table."""
+        """Labels the cells of the column's table; empty where there is no table."""
 
     @property
     def drawn(self) -> Bool[np.ndarray, " labels"]:
-        """Which of `labels` a synthetic table may have."""
+        """Marks the labels that a synthetic table may have."""
         return np.ones(len(self.labels), bool)
 
     @property
@@ -49,7 +49,7 @@ class AbstractColumn(abc.ABC):
     @property
     @abc.abstractmethod
     def facts(self) -> tuple[tuple[Any, Any] | None, tuple[str, ...] | None]:
-        """What formulas of later columns are told of it: its bounds, or the text of its levels."""
+        """Tells formulas of later columns the bounds of the column, or the text of its levels."""
 
     @abc.abstractmethod
     def read(self, column: Any) -> np.ndarray:
@@ -156,7 +156,7 @@ class Category(AbstractColumn):
 
     @property
     def _named(self) -> tuple[Any, ...]:
-        """What other cells count as, and missing ones if they have a level."""
+        """Returns the label of undeclared cells, and the label of missing ones if they have one."""
         return (self.other,) if self.missing is None else (self.other, self.missing)
 
     def _place(self, label: Any) -> int:
@@ -174,7 +174,7 @@ class Category(AbstractColumn):
     def shown(self, values: np.ndarray) -> np.ndarray:
         drawn = self.drawn
         if not drawn[values].all():
-            # Of private cells, for the owner's eyes.
+            # These are private cells, for the owner's eyes.
             return np.array(self.labels, object)[values]
         kept = [label for label, is_drawn in zip(self.labels, drawn, strict=True) if is_drawn]
         kind = next((kind for kind, of in _TYPES if {*map(type, kept)} <= of), object)

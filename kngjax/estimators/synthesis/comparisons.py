@@ -1,4 +1,4 @@
-"""What of a private table and a synthetic one is alike: the numbers of `kngjax.owner.utility`. Owner-only."""
+"""Compares a private table with a synthetic one: computes the numbers of `kngjax.owner.utility`. Owner-only."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -16,7 +16,7 @@ Columns = Mapping[str, np.ndarray]
 
 
 def compare(plan: Any, real: Columns, drawn: Columns, formula: str | None) -> UtilityReport:
-    """Raises as `kngjax.owner.utility`.
+    """Compares the columns of both tables, and a regression if one is named. Raises as `kngjax.owner.utility`.
 
     **Arguments:** `plan`: a `SynthesisPlan`. `real`: the private columns as `drawn` has them, a table.
     """

@@ -24,7 +24,7 @@ class Coded(NamedTuple):
     labels: list[str]
 
     def frequencies(self, which: int) -> Float[np.ndarray, " labels"]:
-        """Of the private table, 0, or the synthetic one, 1."""
+        """Computes the frequency of each label in the private table, 0, or in the synthetic one, 1."""
         places = self[which]
         return np.bincount(places, minlength=len(self.labels)) / max(len(places), 1)
 

@@ -34,7 +34,7 @@ class AbstractCurvedColumn(AbstractColumn):
     @property
     @abc.abstractmethod
     def response(self) -> Response:
-        """What the curves are of."""
+        """Describes the response whose quantiles the curves are."""
 
     @property
     def labels(self) -> tuple[Any, ...]:
@@ -42,7 +42,7 @@ class AbstractCurvedColumn(AbstractColumn):
         return (*self.heaps, "other") if self.heaps else ()
 
     def are_beside_heaps(self, values: np.ndarray) -> Bool[np.ndarray, " records"]:
-        """Which values follow the curves."""
+        """Marks the values that follow the curves."""
         return ~np.isin(values, self.heaps)
 
     def places(self, values: np.ndarray) -> Int[np.ndarray, " records"]:
@@ -52,12 +52,12 @@ class AbstractCurvedColumn(AbstractColumn):
         return places
 
     def of_places(self, places: Int[np.ndarray, " records"]) -> np.ndarray:
-        """NaN beside the heaps."""
+        """Returns the heap of each place, and NaN for the place beside the heaps."""
         return np.array([*self.heaps, np.nan], np.float64)[places]
 
     @abc.abstractmethod
     def of_drawn(self, drawn: np.ndarray) -> np.ndarray:
-        """Values of what is drawn from the curves."""
+        """Turns draws from the curves into values of the column."""
 
     def in_formulas(self, values: np.ndarray) -> np.ndarray:
         return values

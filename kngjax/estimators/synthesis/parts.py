@@ -1,4 +1,4 @@
-"""What is released for a synthetic table: counts and quantile curves, each with its price."""
+"""Releases the counts and quantile curves of a synthetic table, each with its price."""
 
 import abc
 import dataclasses
@@ -24,7 +24,7 @@ Values = Mapping[str, np.ndarray]
 
 
 class AbstractPart(abc.ABC):
-    """One release for a synthetic table. Everything in it is public.
+    """A part is one release for a synthetic table. Everything in it is public.
 
     `label`: its name among all parts. `epsilon`: the part of the plan's ε that is its own. `adjacency`: of the table.
     """
@@ -41,11 +41,11 @@ class AbstractPart(abc.ABC):
     @property
     @abc.abstractmethod
     def what(self) -> str:
-        """What is released, in words."""
+        """Describes in words what is released."""
 
     @abc.abstractmethod
     def certificate(self, num_records: int | None) -> kng.Certificate:
-        """Of the release, before a value is looked at. **Arguments:** `num_records`: n where it is public."""
+        """Certifies the release before a value is looked at. **Arguments:** `num_records`: n where it is public."""
 
     @abc.abstractmethod
     def records(self, values: Values, rows: int) -> tuple[Any, Any]:
@@ -59,17 +59,17 @@ class AbstractPart(abc.ABC):
         """The release. Private until all parts are kept."""
 
     def price(self, certificate: kng.Certificate) -> tuple[kng.Guarantee, bool]:
-        """What it costs for neighbours of the whole table, and whether that is proved."""
+        """Computes what the release costs for neighbours of the whole table, and whether that is proved."""
         return owed(certificate)
 
 
 class AbstractCounts(AbstractPart):
-    """Numbers of records, plus whole noise."""
+    """Releases numbers of records plus whole noise."""
 
     @property
     @abc.abstractmethod
     def mechanism(self) -> kng.GeometricMechanism:
-        """Of all cells."""
+        """Makes the mechanism that counts the records of all cells."""
 
     def certificate(self, num_records: int | None) -> kng.Certificate:
         return totals.certify(self.mechanism, None, num_records)
@@ -80,7 +80,7 @@ class AbstractCounts(AbstractPart):
 
 @dataclasses.dataclass(frozen=True)
 class RowsPart(AbstractCounts):
-    """The number of records plus whole noise, under add_remove: one record more or less changes it by 1."""
+    """Releases the number of records plus whole noise, under add_remove: one record more or less changes it by 1."""
 
     label: str
     epsilon: Fraction
@@ -92,7 +92,7 @@ class RowsPart(AbstractCounts):
 
     @functools.cached_property
     def mechanism(self) -> kng.GeometricMechanism:
-        """Of the number of records that are in cell 1, where all are."""
+        """Makes the mechanism that counts the records in cell 1, where all records are."""
         bounds = kng.Bounds(y=(0.0, 1.0))
         given = bounds, inward(self.epsilon), self.adjacency
         return kng.GeometricMechanism(*given, counted=[1], allow_large_epsilon=True)
@@ -103,10 +103,10 @@ class RowsPart(AbstractCounts):
 
 @dataclasses.dataclass(frozen=True)
 class TablePart(AbstractCounts):
-    """The number of records of each combination of levels of columns, plus whole noise (`kngjax.GeometricMechanism`).
+    """Counts the records of each combination of levels of columns, plus whole noise (`kngjax.GeometricMechanism`).
 
-    A record is in one cell, so that one more or less changes one count by 1, and an exchanged one two: the law of each
-    count has the rate ε under add_remove, and ε/2 under replace.
+    A record is in one cell, so that one more or less changes one count by 1, and an exchanged one changes two: the law
+    of each count has the rate ε under add_remove, and ε/2 under replace.
 
     **Arguments:** `columns`: the parents, then the column itself.
     """
@@ -142,7 +142,7 @@ class TablePart(AbstractCounts):
 
     @functools.cached_property
     def mechanism(self) -> kng.GeometricMechanism:
-        """Of all cells."""
+        """Makes the mechanism that counts the records of all cells."""
         bounds = kng.Bounds(y=(0.0, math.prod(self.shape) - 1.0))
         return kng.GeometricMechanism(bounds, inward(self.epsilon), self.adjacency, allow_large_epsilon=True)
 
@@ -153,14 +153,14 @@ class TablePart(AbstractCounts):
 
 @dataclasses.dataclass(frozen=True)
 class CurvesPart(AbstractPart):
-    """Quantile curves of a column, of all records or of those that are at none of its heaps, by halving.
+    """Releases quantile curves of a column, of all records or of those that are at none of its heaps, by halving.
 
-    **Of all records** it is a `kngjax.QuantileProcess` for the adjacency of the table, at ε.
+    **All records.** The process is a `kngjax.QuantileProcess` for the adjacency of the table, at ε.
 
-    **Of those beside the heaps** how many these are is private under either adjacency, and an exchanged record may
-    leave them, enter them, or both. The process is one for add_remove, which is ε'-private for one record of it more or
-    less and whose law does not use their number. Let D, D' be neighbours, and S, S' their records beside the heaps;
-    which ones these are each record says by itself.
+    **Records beside the heaps.** Their number is private under either adjacency, and an exchanged record may leave
+    them, enter them, or both. The process is one for add_remove, which is ε'-private for one record of it more or less
+    and whose law does not use their number. Let D, D' be neighbours, and S, S' their records beside the heaps; each
+    record says by itself whether it is one of them.
 
     - add_remove: S' is S, or has one record more or less. ε' = ε.
     - replace: S' is S without one record, or with one more, or both, S → S∖{r} → S∖{r} ∪ {r'}: two steps of ε' each
@@ -194,7 +194,7 @@ class CurvesPart(AbstractPart):
         return f"{len(self.process.levels)} quantile curves of {self.column.response.name}{given}{which}"
 
     def drawing(self, num_records: int | None) -> Any:
-        """What is drawn, with every setting; raises ValueError where public facts say that it is little but noise."""
+        """Makes the drawing with every setting; raises ValueError where public facts foresee little but noise."""
         dimension = 1 if self.design is None else len(self.design.names)
         count = num_records if self.process.adjacency is kng.Adjacency.REPLACE else None
         try:
@@ -233,9 +233,9 @@ class CurvesPart(AbstractPart):
 
 
 def prices(parts: Sequence[AbstractPart], certificates: Sequence[kng.Certificate]) -> tuple[kng.Guarantee, bool]:
-    """What a ledger debits for all parts together, and whether it is proved that they cost no more.
+    """Computes what a ledger debits for all parts together, and whether they provably cost no more.
 
-    Each is a mechanism of the same records, drawn by itself: costs add up.
+    Each part is a mechanism of the same records, drawn by itself: costs add up.
     """
     costs = [part.price(certificate) for part, certificate in zip(parts, certificates, strict=True)]
     return totals.composed([cost for cost, _ in costs]), all(proved for _, proved in costs)

@@ -30,16 +30,18 @@ from kngjax.samplers.advice import MOST_BOXED
 
 _KINDS = {kind.__name__: kind for kind in (Category, Ordinal, Count, Numeric)}
 _HEAPS = Fraction(1, 4)
-# What shares may miss 1 by, as three of .333333333 do.
+# Shares may miss 1 by so much, as three of .333333333 do.
 _NEAR = Fraction(1, 10**6)
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class SynthesisPlan:
-    """Which tables and curves are released for a synthetic table, and what each costs: print it. `kngjax.synthesis`
-    makes one, `kngjax.synthesize` carries it out. All of it is public; nothing is spent or seen of a value before.
+    """Plans the tables and curves that are released for a synthetic table, and what each costs: print it.
 
-    **Arguments:** as of `kngjax.synthesis`, `rows` as a fraction of ε, 0 under replace.
+    `kngjax.synthesis` makes one, `kngjax.synthesize` carries it out. All of it is public; nothing is spent or seen of a
+    value before.
+
+    **Arguments:** as of `kngjax.synthesis`, `rows_share` being `rows` as a fraction of ε, 0 under replace.
     """
 
     columns: tuple[AbstractColumn, ...]
@@ -50,7 +52,7 @@ class SynthesisPlan:
     force: bool = False
 
     def __post_init__(self) -> None:
-        # What cannot be is refused here.
+        # Impossible plans are refused here.
         _check_order(self.columns)
         for column in self.columns:
             _check_written(column)
@@ -68,7 +70,7 @@ class SynthesisPlan:
         return {}
 
     def parts(self, num_records: int | None = None) -> list[AbstractPart]:
-        """What is released, in order. **Arguments:** `num_records`: n, where it is public."""
+        """Lists the releases, in order. **Arguments:** `num_records`: n, where it is public."""
         if num_records not in self._known:
             self._known[num_records] = self._made(num_records)
         return self._known[num_records]
@@ -93,7 +95,7 @@ class SynthesisPlan:
         later = [one.name for one in self.columns[len(earlier) + 1 :]]
         design, has_heaps = _design(column, earlier, later), bool(column.heaps)
         of_curves = epsilon * (1 - _HEAPS) if has_heaps else epsilon
-        # Of some records alone their number is private, see `CurvesPart`.
+        # The number of the records beside the heaps is private, see `CurvesPart`.
         is_private = has_heaps or adjacency is kng.Adjacency.ADD_REMOVE
         halved = has_heaps and adjacency is kng.Adjacency.REPLACE
         try:
@@ -116,16 +118,16 @@ class SynthesisPlan:
         return [table, dataclasses.replace(curves, label=f"{column.name}, beside heaps")]
 
     def certificates(self, num_records: int | None = None) -> dict[str, kng.Certificate]:
-        """Of each release, before anything is spent. **Arguments:** as of `parts`."""
+        """Certifies each release before anything is spent, by its label. **Arguments:** as of `parts`."""
         return {part.label: part.certificate(num_records) for part in self.parts(num_records)}
 
     def owed(self, certificates: Sequence[kng.Certificate]) -> tuple[kng.Guarantee, bool]:
-        """What a ledger debits for releases of these certificates, and whether it is proved that they cost no more."""
+        """Computes what a ledger debits for releases of these certificates, and whether they provably cost no more."""
         return prices(self.parts(), certificates)
 
     @functools.cached_property
     def cost(self) -> kng.Guarantee:
-        """What all releases cost together: what draws of synthetic tables add to it is nothing."""
+        """Composes the guarantees of all releases; synthetic tables that are drawn from them add nothing."""
         return self.owed(list(self.certificates().values()))[0]
 
     def check(self, frame: Any) -> Any:
@@ -150,7 +152,7 @@ class SynthesisPlan:
         return {column.name: column.read(table[column.name]) for column in self.columns}
 
     def compared(self, frame: Any, drawn: Any, formula: str | None = None) -> UtilityReport:
-        """As `kngjax.owner.utility` of such a table, which calls it. FOR THE DATA OWNER ONLY.
+        """Compares a drawn table with the private one, for `kngjax.owner.utility`. FOR THE DATA OWNER ONLY.
 
         **Arguments:** `drawn`: a data frame with these columns, whoever made it, read as the private one is.
         """
@@ -173,7 +175,7 @@ class SynthesisPlan:
         return _facts(self.columns)
 
     def rows(self) -> list[tuple[str, str]]:
-        """What is released for each column and what that costs, and the sum."""
+        """Lists what is released for each column and what that costs, and the sum."""
         found = []
         for part in self.parts():
             cost, _ = part.price(certificate := part.certificate(None))
@@ -342,7 +344,7 @@ def _facts(columns: tuple[AbstractColumn, ...]) -> tuple[dict[str, Any], dict[st
 
 
 def _design(column: AbstractCurvedColumn, earlier: tuple[AbstractColumn, ...], later: Sequence[str]) -> Any:
-    """The terms of its formula; None without one."""
+    """The terms of the column's formula; None without one."""
     if column.given is None:
         return None
     try:

@@ -28,7 +28,7 @@ MOST_ROWS = 10**8
 
 
 class SyntheticTable:
-    """What `kngjax.synthesize` released: counts and curves with their certificates. All that is made of them is free.
+    """Holds the counts and curves that `kngjax.synthesize` released, with their certificates. Draws of them are free.
 
     **Arguments:** `plan`: public. `releases`: of its parts, in order. `num_records`: n where it is public; None where
     the number of rows is released too.
@@ -45,17 +45,17 @@ class SyntheticTable:
 
     @property
     def certificates(self) -> dict[str, kng.Certificate]:
-        """What was proved of each release, by its label."""
+        """The certificate of each release, by its label."""
         return {label: release.certificate for label, release in self.releases.items()}
 
     @functools.cached_property
     def cost(self) -> kng.Guarantee:
-        """What all releases cost together; tables that are drawn add nothing."""
+        """Composes the guarantees of all releases; tables that are drawn from them add nothing."""
         return self.plan.owed(list(self.certificates.values()))[0]
 
     @property
     def guarantee(self) -> kng.Guarantee:
-        """The same, as other results call it."""
+        """Returns `cost`, under the name that it has in other results."""
         return self.cost
 
     @property
@@ -78,7 +78,7 @@ class SyntheticTable:
         return pd.DataFrame(self.columns_of(num_rows, key))
 
     def columns_of(self, num_rows: int | None, key: PRNGKeyArray) -> dict[str, np.ndarray]:
-        """As `draw`, of arrays by name."""
+        """Draws the columns of a table, as `draw` does, into arrays by name."""
         require_typed_key(key)
         rows = self.num_rows if num_rows is None else int(check_count("num_rows", num_rows, "how many rows to draw"))
         if rows > MOST_ROWS:
@@ -89,7 +89,7 @@ class SyntheticTable:
         return {column.name: column.shown(values[column.name]) for column in self.plan.columns}
 
     def compared(self, frame: Any, formula: str | None = None, key: PRNGKeyArray | None = None) -> UtilityReport:
-        """As `kngjax.owner.utility` of this table, which calls it. FOR THE DATA OWNER ONLY."""
+        """Compares a draw of this table with the private one, for `kngjax.owner.utility`. FOR THE DATA OWNER ONLY."""
         real = self.plan.shown(frame)
         rows = len(next(iter(real.values())))
         return compare(self.plan, real, self.columns_of(rows, kng.research_key(0) if key is None else key), formula)
@@ -104,7 +104,7 @@ class SyntheticTable:
         return found
 
     def rows(self) -> list[tuple[str, str]]:
-        """What was released for each column and what it cost, and the sum."""
+        """Lists what was released for each column and what it cost, and the sum."""
         found = []
         for part in self._parts:
             certificate = self.certificates[part.label]
@@ -176,7 +176,7 @@ class SyntheticTable:
 
 
 def _draw_margin(axis: Any, column: AbstractColumn, values: np.ndarray) -> None:
-    """One column on its axis."""
+    """Draws the margin of one column on its axis."""
     if column.is_parent:
         labels = [str(label) for label in column.labels]
         shown = [str(value) for value in values.tolist()]
