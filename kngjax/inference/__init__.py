@@ -1,1 +1,1 @@
-"""What a release will be worth, from public facts alone; and its likelihood without the records, once published."""
+"""Previews releases from public facts, makes confidence intervals, and gives likelihoods without the records."""

@@ -1,4 +1,4 @@
-"""One sweep over latent records and the parameters of their model, which leaves the posterior of a release as it is."""
+"""Sweeps over latent records and the parameters of their model, and leaves the posterior of a release invariant."""
 
 import math
 from typing import Any, NamedTuple
@@ -18,8 +18,8 @@ _LEAPS, _WALKS = 4, 3
 
 
 class State(NamedTuple):
-    """Of a chain. **Arguments:** `position`: φ without constraints, flat. `records`. `log_density`: log p(θ̃ | D) +
-    const of them, which may be long to compute.
+    """Holds the state of a chain. **Arguments:** `position`: φ without constraints, flat. `records`. `log_density`:
+    log p(θ̃ | D) + const of them, which may be long to compute.
     """
 
     position: Array
@@ -235,7 +235,10 @@ class AugmentedChains:
         return jnp.sum(jax.vmap(law.log_prob)(records.values), axis=1)
 
     def _place(self, value: Array, position: Array) -> Array:
-        """Where the surrogate's Hessian is: KNG's normaliser has that of the minimum, here of the model's."""
+        """Returns the point at which the surrogate takes the Hessian.
+
+        KNG's normaliser has the Hessian at the minimum, here of the model's expected loss.
+        """
         if self.density.is_exact_by_sums:
             return value
         rows = np.asarray(self.density.rows)

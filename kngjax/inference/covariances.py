@@ -1,4 +1,4 @@
-"""What of a covariance is released, and what is assumed of the rest: H and J at the released θ̃ from noisy sums."""
+"""Estimates H and J at the released θ̃ from noisy sums: what of them is released, and what is assumed of the rest."""
 
 import abc
 import dataclasses
@@ -26,7 +26,7 @@ NOTHING_ASSUMED = "records are independent, and so many that sums of scores are 
 
 
 class Matrices(NamedTuple):
-    """What H and J may be, given the released sums. **Arguments:** `hessian`, `score`: shape (draws, d, d)."""
+    """Holds plausible H and J, given the released sums. **Arguments:** `hessian`, `score`: shape (draws, d, d)."""
 
     hessian: Float[np.ndarray, "draws dimension dimension"]
     score: Float[np.ndarray, "draws dimension dimension"]
@@ -70,7 +70,7 @@ class AbstractSums(abc.ABC):
 
     @abc.abstractmethod
     def _columns(self, x: Floats, curvature: Floats, square: Floats) -> list[Floats]:
-        """What is summed, of each record by itself. Private. **Arguments:** of `RecordCurvature.of`."""
+        """Computes each record's part of the sums, by itself. Private. **Arguments:** of `RecordCurvature.of`."""
 
     @abc.abstractmethod
     def _matrices(self, parts: list[Floats], dimension: int) -> Matrices:
@@ -86,7 +86,7 @@ class AbstractSums(abc.ABC):
             raise ValueError(f"bandwidth must be a positive number in units of y, got {self.bandwidth!r}")
 
     def given(self, mechanism: Any, first: Release) -> "AbstractSums":
-        """The same beside this release of the estimate, where it publishes more than its value."""
+        """Returns the covariance beside this release, which may be another where that publishes more than its value."""
         return self
 
     def ranges(self, dimension: int, bounds: Bounds) -> list[Block]:
@@ -103,7 +103,7 @@ class AbstractSums(abc.ABC):
         return lower, upper, changed_columns(lower, upper, adjacency)
 
     def mechanism(self, dimension: int, curvature: RecordCurvature, budget: float, adjacency: Adjacency) -> Any:
-        """What releases the sums. **Arguments:** `budget`: their ε, of Gaussian ones their μ."""
+        """Returns the mechanism that releases the sums. **Arguments:** `budget`: their ε, of Gaussian ones their μ."""
         lower, upper, kept = self._sides(dimension, curvature.bounds, adjacency)
         columns = Bounds((lower[kept], upper[kept]), intercept=False)
         return KNormMechanism(columns, budget, adjacency, statistic="sum", allow_large_epsilon=True)
@@ -123,15 +123,15 @@ class AbstractSums(abc.ABC):
     def columns_of(
         self, x: Floats, curvature: Floats, square: Floats, bounds: Bounds, adjacency: Adjacency
     ) -> Float[np.ndarray, "records columns"]:
-        """The same of features with these curvatures and squared scores, over their units. Private, or made up."""
+        """Makes the row of each record from features, curvatures and squared scores over units. Private, or made up."""
         _, _, kept = self._sides(x.shape[1], bounds, adjacency)
-        # Of no record as well.
+        # There may be no record.
         return np.column_stack(self._columns(x, curvature, square))[:, kept]
 
     def mean_sums(
         self, x: Floats, curvature: Floats, square: Floats, bounds: Bounds, adjacency: Adjacency
     ) -> Float[np.ndarray, " numbers"]:
-        """What such a record adds on average to what is released. **Arguments:** as of `columns_of`, made up."""
+        """Averages what one record adds to the released sums. **Arguments:** as of `columns_of`, made up."""
         return self.columns_of(x, curvature, square, bounds, adjacency).mean(axis=0)
 
     def matrices(
@@ -309,7 +309,7 @@ class PublicDesign(AbstractSums):
     def __init__(self, rows: Any = None, share: float = 0.05, bandwidth: float | None = None):
         if rows is None:
             raise ValueError(OF_NO_DESIGN)
-        # What a frame's columns become, the terms of a study say.
+        # The terms of a study say what becomes of a frame's columns.
         given = rows if hasattr(rows, "columns") else _finite_rows(rows).tolist()
         for name, value in {"rows": given, "share": share, "bandwidth": bandwidth}.items():
             object.__setattr__(self, name, value)
@@ -319,7 +319,7 @@ class PublicDesign(AbstractSums):
         return super().settings() | {"rows": self._matrix.tolist()}
 
     def by_terms(self, design: Any) -> "PublicDesign":
-        """The same with rows that terms make of its frame, as of private records; itself without a frame.
+        """Replaces its frame by the rows that terms make of it, as of private records; itself without a frame.
 
         **Arguments:** `design`: the terms. Raises ValueError or TypeError for a frame that they make none of.
         """

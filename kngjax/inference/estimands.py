@@ -1,4 +1,4 @@
-"""What the minimiser of an expected loss is, and how far it lies from the mean or the quantile that it stands for."""
+"""Finds the minimiser of an expected loss, and how far it lies from the mean or the quantile that it stands for."""
 
 from statistics import NormalDist
 from typing import Any, NamedTuple

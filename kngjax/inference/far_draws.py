@@ -26,7 +26,7 @@ _POINTS, _ROWS = 4000, 400
 
 @dataclass(frozen=True)
 class FarDraws:
-    """What of KNG far from the estimate depends neither on n nor on ε, of 4,000 public points of Θ.
+    """Holds the facts of KNG far from the estimate that depend neither on n nor on ε, at 4,000 public points of Θ.
 
     **Arguments:** `unit_rate`: 1/(2Δ). `log_near`: log d!·vol(K)/det H, with H of one record. `log_volume`: of Θ.
     `linear`, `norms`: at each point the norms of Hδ and of the expected gradient of one record. `dimension`: d.
@@ -41,7 +41,7 @@ class FarDraws:
 
     @classmethod
     def of(cls, mechanism: Any, rows: np.ndarray, law: ScoreLaw) -> "FarDraws | None":
-        """Those of a mechanism; None for what is not KNG, and where Θ has another form.
+        """Computes these facts of a mechanism; None for a mechanism that is not KNG, and where Θ has another form.
 
         **Arguments:** all public. `rows`: features, shape (m, d). `law`: of scores. Weights count as the largest.
         """

@@ -51,7 +51,7 @@ def why_without_ends(
 
 
 def _other_ways(previewed: Previewed, argument: str) -> str:
-    """Which covariances have intervals there, and how wide."""
+    """Lists the covariances that are expected to give intervals there, and how wide."""
     found = []
     for words, (covariance, asks) in OTHER_WAYS.items():
         try:

@@ -44,7 +44,7 @@ def _units(bounds: Bounds, dimension: int) -> PublicUnits:
 
 
 def summing_of(curvature: RecordCurvature, dimension: int, mu: float, adjacency: Adjacency) -> GaussianMoments:
-    """What releases Σ x_1 x_1' and Σ x_2 x_2' of records. Public. Raises ValueError for a hull of unknown corners."""
+    """Builds the mechanism that releases Σ x_1 x_1' and Σ x_2 x_2'. Raises ValueError for a hull of unknown corners."""
     bounds = curvature.bounds
     radius = squared_feature_radius(bounds, dimension, feature_units(bounds, dimension))
     if radius is None:

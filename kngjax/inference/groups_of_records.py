@@ -56,7 +56,7 @@ def serves_groups(mechanism: Any) -> bool:
 
 
 def records_needed(mechanism: Any) -> int:
-    """Of a group."""
+    """Returns how many records a group needs at least."""
     return int(np.ceil(ENOUGH * mechanism.dimension / float(mechanism.epsilon)))
 
 
@@ -73,12 +73,12 @@ def require_enough(mechanism: Any, number: int, num_records: int | None) -> None
 
 
 def sizes(num_records: int, number: int) -> list[int]:
-    """As equal as can be."""
+    """Returns the sizes of groups that are as equal as can be."""
     return [len(part) for part in np.array_split(np.empty(num_records), number)]
 
 
 def owed_of_groups(certificates: Sequence[Certificate]) -> tuple[Guarantee, bool]:
-    """What one of the groups costs: one record is in one of them under either adjacency.
+    """Returns the cost of all groups, which is that of one: a record is in one of them under either adjacency.
 
     Whom chance puts where has a law that no record changes, one that is added or taken out drawing its own group in
     both worlds. Published with the estimates, it leaves neighbours to differ in one group, which is as private as its

@@ -48,12 +48,15 @@ class IntervalPreview:
 
     @functools.cached_property
     def width(self) -> Widths | None:
-        """Of the plan's intervals, of each coefficient; infinite where none are expected, None where nobody knows."""
+        """Previews the width of the plan's interval for each coefficient.
+
+        It is infinite where no interval is expected, and None where nobody knows.
+        """
         return self._of(self.making)
 
     @functools.cached_property
     def others(self) -> dict[str, Widths]:
-        """Of the other ways that assume nothing of the errors, by name, where they serve."""
+        """Previews the widths of other ways that assume nothing of the errors, by name, where they serve."""
         found = {}
         for covariance in (Sandwich(), Groups()):
             if isinstance(covariance, Groups) is isinstance(self.making, GroupsMaking):
@@ -68,7 +71,7 @@ class IntervalPreview:
         return found
 
     def explain(self) -> str:
-        """Which intervals would be how wide, in words."""
+        """Says in words how wide the plan's intervals would be, and those of other ways."""
         if self.width is None:
             return f"Intervals by {_name(self.making)}: how wide they will be is not known beforehand."
         lines = [f"Intervals by {_name(self.making)} would be {_in_words(self.width)}."]

@@ -43,9 +43,9 @@ class Interval:
 
     @classmethod
     def of(cls, release: Any, level: float | None = None) -> "Interval | NoInterval":
-        """Those of a release. **Arguments:** `level`: None for the one that it was made for.
+        """Makes the intervals of a release. **Arguments:** `level`: None for the one that it was made for.
 
-        Raises TypeError for what is no release, saying why that has none.
+        Raises TypeError for anything else, saying why it has none.
         """
         if not isinstance(release, Release):
             raise refusal_of(release)
@@ -68,7 +68,7 @@ class Interval:
 
 @dataclasses.dataclass(frozen=True)
 class NoInterval:
-    """That a release has no interval. **Arguments:** `reason`: why."""
+    """States that a release has no interval. **Arguments:** `reason`: why."""
 
     reason: str
 

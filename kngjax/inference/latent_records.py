@@ -25,7 +25,10 @@ class Records(NamedTuple):
 
 
 class Sums(NamedTuple):
-    """What the density needs of records. **Arguments:** `gradient`: Σs·x at θ̃, shape (d,). `hessian`: Σρ''·xx'."""
+    """Holds the sums over records that the density needs.
+
+    **Arguments:** `gradient`: Σs·x at θ̃, shape (d,). `hessian`: Σρ''·xx'.
+    """
 
     gradient: Float[Array, " dimension"]
     hessian: Float[Array, "dimension dimension"]
@@ -33,9 +36,11 @@ class Sums(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class RecordDensity:
-    """log p(θ̃ | D) + const = -c‖∇ℓ_n(θ̃; D) + γ(θ̃ - m)‖_K + the rest, of which the rest is
+    """Computes log p(θ̃ | D) + const = -c‖∇ℓ_n(θ̃; D) + γ(θ̃ - m)‖_K + r(D).
 
-    - nothing for a mean plus K-norm noise, a location family;
+    The term r(D) is
+
+    - 0 for a mean plus K-norm noise, a location family;
     - log det (∇²ℓ_n(θ̃; D) + γI) of objective perturbation, exactly, by the change of variables of its proof;
     - -log Z(D) of KNG, with Z(D) = ∫_Θ exp(-c‖∇ℓ_n(θ; D)‖_K)dθ by quadrature along rays from the minimum θ̂ of ℓ_n:
       with g = rLu/‖Lu‖_K in the space of gradients and θ = θ̂ + Ĥ^{-1}g it is
@@ -56,7 +61,10 @@ class RecordDensity:
         return self.part.noise.determinant != "minimum"
 
     def parts(self, value: Array, at: Array, records: Records) -> Sums:
-        """Of each record, shapes (n, d) and (n, d, d). **Arguments:** `value`: θ̃. `at`: where the Hessian is."""
+        """Computes each record's part of the sums, of shapes (n, d) and (n, d, d).
+
+        **Arguments:** `value`: θ̃. `at`: where the Hessian is.
+        """
         if self.rows is None:
             dimension = self.part.dimension
             return Sums(
@@ -69,7 +77,7 @@ class RecordDensity:
         return Sums(scores[:, None] * x, curvatures[:, None, None] * x[:, :, None] * x[:, None, :])
 
     def clipped(self, values: Array) -> Array:
-        """As the release clipped them."""
+        """Clips values as the release clipped them."""
         if self.rows is None:
             with jax.ensure_compile_time_eval(), float64():
                 sides = np.asarray(self.part.mechanism.bounds.features(self.part.dimension))
@@ -159,7 +167,7 @@ class RecordDensity:
 
 
 def determinant(matrix: Array) -> Array:
-    """That of a symmetric matrix of up to three rows, in the few operations that it takes."""
+    """Computes the determinant of a symmetric matrix of up to three rows, in the few operations that it takes."""
     if len(matrix) == 1:
         return matrix[0, 0]
     if len(matrix) == 2:

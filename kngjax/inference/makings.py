@@ -46,7 +46,7 @@ from kngjax.releases.totals import certify, composed
 
 Combinations = Float[np.ndarray, "combinations dimension"] | None
 _SUMS = {kind.__name__: kind for kind in (Sandwich, IndependentErrors, PublicDesign, ReleasedDesign)}
-# Of n^{-1/5} and the scale of responses (Koenker 2005, section 3.4, of normal ones at the median).
+# The bandwidth over n^{-1/5} and the scale of responses (Koenker 2005, section 3.4, of normal ones at the median).
 _BANDWIDTH = 2.1
 
 
@@ -60,7 +60,7 @@ class AbstractMaking(AbstractDrawing):
     @property
     @abc.abstractmethod
     def laws(self) -> list[Guarantee]:
-        """What draws from exactly the mechanisms' laws cost, those that one record takes part in."""
+        """Lists what the releases that one record takes part in cost if drawn from exactly the mechanisms' laws."""
 
     @abc.abstractmethod
     def estimate(self, parts: Sequence[Release]) -> Float[np.ndarray, " dimension"]:
@@ -70,7 +70,10 @@ class AbstractMaking(AbstractDrawing):
     def interval(
         self, parts: Sequence[Release], level: float, combinations: Combinations = None
     ) -> Interval | NoInterval:
-        """Of these releases and public facts alone. **Arguments:** `combinations`: A, for Aθ; None for θ."""
+        """Makes intervals from these releases and public facts alone.
+
+        **Arguments:** `combinations`: A, for Aθ; None for θ.
+        """
 
     @abc.abstractmethod
     def width(
@@ -115,12 +118,12 @@ class SumsMaking(AbstractMaking):
 
     @property
     def curvature(self) -> RecordCurvature:
-        """Of one record."""
+        """Returns how w and s² of one record are computed and bounded."""
         return RecordCurvature(self.mechanism.loss, self.mechanism.bounds, self.bandwidth)
 
     @property
     def summing(self) -> Any:
-        """What releases the sums: whatever θ̃ is."""
+        """Returns the mechanism that releases the sums, which is the same whatever θ̃ is."""
         return self.covariance.mechanism(self.dimension, self.curvature, self.budget, self.mechanism.adjacency)
 
     def settings(self) -> dict[str, Any]:
@@ -154,7 +157,7 @@ class SumsMaking(AbstractMaking):
         return [first, release(self.summing, columns)]
 
     def noise(self, first: Release | None = None) -> Any:
-        """What is known of the error of the estimate. **Arguments:** `first`: its release, once there is one."""
+        """Returns the law of the estimate's error. **Arguments:** `first`: its release, once there is one."""
         if first is not None:
             return self.mechanism.error_noise_at(first.value, first.published)
         return self.mechanism.error_noise(self.dimension, {})

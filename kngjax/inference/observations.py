@@ -20,7 +20,7 @@ from kngjax.inference.released_gradients import (
 )
 from kngjax.releases.release import Release
 
-# Of n·ε/d: below it neither the limit law of KNG nor its normaliser are near.
+# The least n·ε/d: below it neither the limit law of KNG nor its normaliser is near.
 LIKELIHOOD_FROM = 50.0
 
 
@@ -83,7 +83,7 @@ def observe(
 def add_likelihood(
     parts: tuple[ReleasedGradient, ...], record: Any, rows: tuple[np.ndarray, ...] | None, num_records: Any, name: str
 ) -> None:
-    """What `observe` does, of releases whose values may be traced: one program then serves all data sets.
+    """Adds the likelihood as `observe` does, for releases whose values may be traced: one program serves all data sets.
 
     **Arguments:** `parts`: releases from the same records. `rows`: of each the clipped features, None of means.
     `record`, `num_records`, `name`: as there.

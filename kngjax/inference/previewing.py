@@ -26,7 +26,7 @@ def preview(
     target: Any = None,
     coefficients: Any = None,
 ) -> Preview:
-    """What a release of n records would be worth, with no data and nothing spent.
+    """Previews what a release of n records would be worth, with no data and nothing spent.
 
     At the released θ̃ the gradient is noise of a known law, ∇ℓ_n(θ̃) = z, so that θ̃ - θ0 ≈ H^{-1}(z - S) with
     H = Σρ''xx' and S ≈ N(0, Σs²xx') at the θ0 that records are scattered about: H and the law of S come from the
@@ -97,7 +97,7 @@ def _of(given: AbstractMechanism, num_records: int, assumed: tuple[Any, ...]) ->
 
 
 def _of_plan(plan: WithIntervals, num_records: int, assumed: tuple[Any, ...]) -> Preview:
-    """Of the estimate, which has a part of ε or is the mean of several, and of its intervals."""
+    """Previews the estimate of a plan, which has a part of ε or is the mean of several, and its intervals."""
     making = plan.guessed(num_records).making()
     groups = making.number if isinstance(making, GroupsMaking) else 1
     found = _of(making.mechanism, num_records // groups, assumed)
@@ -112,7 +112,7 @@ def _of_plan(plan: WithIntervals, num_records: int, assumed: tuple[Any, ...]) ->
 
 
 def _of_count(mechanism: Any, assumed: tuple[Any, ...], num_records: int, epsilon: float) -> Setting | None:
-    """What is assumed of a mechanism whose settings follow from n; None where n is too small for it.
+    """Makes the assumptions about a mechanism whose settings follow from n; None where n is too small for it.
 
     **Arguments:** `assumed`: as of `_of`.
     """

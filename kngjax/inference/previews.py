@@ -1,4 +1,4 @@
-"""What a release will be worth: noise and standard errors, and the ε or n that would do. All of it is public."""
+"""Shows what a release will be worth: noise and standard errors, and the ε or n that would do. All of it is public."""
 
 import dataclasses
 import math
@@ -15,11 +15,11 @@ from kngjax.inference.settings import Expected, Setting
 if TYPE_CHECKING:
     import pandas as pd
 
-# Of n·ε/d: below it the limit law of KNG is not near.
+# The least n·ε/d: below it the limit law of KNG is not near.
 LIMIT_LAW_FROM = 30.0
 # A probability of draws from far off that is too much.
 MUCH = 0.05
-# What a ridge may take of a coefficient before little else is left.
+# The share that a ridge may take of a coefficient before little else is left.
 MOST_PULLED = 0.5
 # How large noise may be in units of the deviation of a number of which nothing is known but its bounds.
 MOST_NOISE = 0.5
@@ -30,7 +30,7 @@ NEXT_TO_NONE = 0.01
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)
 class Preview:
-    """What `preview` found: of public facts, so nothing here is private. Print it for `explain()`.
+    """Holds what `preview` found from public facts: nothing here is private. Print it for `explain()`.
 
     **Arguments:** `mechanism`: its kind. `num_records`: n. `setting`: what was assumed. `expected`: what follows, in
     units of the mechanism's coefficients; None where that is not known. `names`: of the coefficients. `own_units`: the
@@ -54,13 +54,13 @@ class Preview:
     intervals: IntervalPreview | None = None
 
     def shown_in(self, names: tuple[str, ...], matrix: np.ndarray) -> "Preview":
-        """The same of the coefficients Mθ. **Arguments:** `matrix`: M."""
+        """Returns the preview of the coefficients Mθ. **Arguments:** `matrix`: M."""
         shown = None if self.intervals is None else dataclasses.replace(self.intervals, combinations=matrix)
         return dataclasses.replace(self, names=names, own_units=matrix, intervals=shown)
 
     @property
     def records_of_one(self) -> int:
-        """Of how many records each estimate is: n, or of groups a part of it."""
+        """Returns the number of records behind each estimate: n, or with groups a part of it."""
         return self.num_records // self.groups
 
     @property
@@ -161,7 +161,7 @@ class Preview:
         return _why_hopeless(self.setting, self.expected, self.own_units)
 
     def enough(self) -> str:
-        """Which n, or which ε, would not be hopeless, in words."""
+        """Says in words which n, or which ε, would not be hopeless."""
         self._require_known()
 
         def serves(number: float | int, epsilon: float | int) -> bool:
@@ -194,7 +194,7 @@ class Preview:
         return self._least(serves, 1.0, 1.0, 1.02)
 
     def explain(self) -> str:
-        """What is expected, in words, and by what."""
+        """Says in words what is expected, and under which assumptions."""
         if self.setting is None or self.expected is None or self.ratio is None:
             return f"{self.mechanism}: how large its noise will be is not known beforehand."
         ratio, far = self.ratio, self.expected.far
@@ -266,7 +266,7 @@ class Preview:
         return self.explain()
 
     def _largest_bias(self) -> "tuple[str, float, float] | None":
-        """Of the coefficient with the most bias over its standard error: its name, both numbers; None for next to 0."""
+        """Finds the largest bias over its standard error: the coefficient, its bias, the ratio; None for next to 0."""
         bias, error = self.bias, self.standard_error
         if bias is None or error is None:
             return None
@@ -287,11 +287,11 @@ class Preview:
         ]
 
     def _at(self, num_records: float | int, epsilon: float, and_far: bool = True) -> tuple[Setting | None, Any]:
-        """What is assumed and expected at another n and ε; None where no mechanism is made there."""
+        """Returns what is assumed and expected at another n and ε; twice None where no mechanism is made there."""
         assert self.setting is not None
         count = round(num_records)
         setting = self.setting.at(self.kept * epsilon) if self.again is None else self.again(count, epsilon)
-        # Of groups each has a record at least.
+        # Each group has at least one record.
         of_one = max(count // self.groups, 1)
         if setting is None or not setting.mechanism.allows(of_one):
             return None, None
@@ -348,7 +348,7 @@ def _why_hopeless(setting: Setting, expected: Expected, own_units: np.ndarray | 
     if (most := float(np.max(np.diag(expected.noise.pull)))) > MOST_PULLED:
         return f"a ridge would take {most:.0%} of a coefficient"
     if (domain := getattr(setting.mechanism, "domain", None)) is not None:
-        # What a ridge takes of an intercept that lies far from where it pulls to is shared out among all coefficients.
+        # A ridge's pull on an intercept that lies far from its centre is shared out among all coefficients.
         with float64():
             centre = np.asarray(domain.interior_point(setting.dimension), np.float64)
         towards = 0.0 if expected.noise.towards is None else expected.noise.towards

@@ -24,8 +24,10 @@ _LONGEST = 3.0
 
 
 class ScoreMoments(NamedTuple):
-    """Of one record at the released values. **Arguments:** `mean`: m, shape (D,). `covariance`: C, shape (D, D).
-    `log_determinants`: Σ log det (nE ρ''xx' + γI), over releases.
+    """Holds the moments of one record's scores at the released values.
+
+    **Arguments:** `mean`: m, shape (D,). `covariance`: C, shape (D, D). `log_determinants`:
+    Σ log det (nE ρ''xx' + γI), over releases.
     """
 
     mean: Float[Array, " scores"]
@@ -35,7 +37,7 @@ class ScoreMoments(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class ReleasedGradient(FreshArrays):
-    """What is public of one release: z = n·m(θ̃) + S + γ(θ̃ - c) has the law `noise`.
+    """Holds what is public of one release: z = n·m(θ̃) + S + γ(θ̃ - c) has the law `noise`.
 
     **Arguments:** `value`: θ̃, shape (d,). `mechanism`. `noise`: its law, by the mechanism. `scale`: Cholesky's L with
     LL' the covariance of z. `num_records`: n, None where it is private.
@@ -50,7 +52,7 @@ class ReleasedGradient(FreshArrays):
     @classmethod
     @functools.lru_cache(maxsize=64)
     def of(cls, release: Release) -> "ReleasedGradient":
-        """That of a release, from its JSON alone. Raises ValueError for what has no likelihood here, saying why."""
+        """Reads these facts off a release. Raises ValueError for a release that has no likelihood here, saying why."""
         certificate = release.certificate
         mechanism = mechanism_of(certificate.mechanism)
         with jax.ensure_compile_time_eval(), float64():
@@ -90,7 +92,7 @@ class ReleasedGradient(FreshArrays):
         return len(self.scale)
 
     def clip_interval(self) -> tuple[float, float] | None:
-        """What responses were clipped to."""
+        """Returns the interval that responses were clipped to; None where they were not."""
         interval = self.mechanism.loss.response_interval(self.mechanism.bounds)
         return None if interval is None else (float(interval[0]), float(interval[1]))
 

@@ -1,4 +1,4 @@
-"""What scores and curvatures one record has on average, of a loss and an assumed law of responses."""
+"""Computes the mean scores and curvatures of one record, for a loss and an assumed law of responses."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,13 +17,13 @@ from kngjax.data.bounds import Bounds
 from kngjax.inference.response_laws import density_of
 from kngjax.losses.base import AbstractPredictorLoss
 
-# What responses are taken to scatter about a regression, in widths of their bounds, where nobody says.
+# The scatter of responses about a regression that is assumed where nobody gives one, in widths of their bounds.
 SCATTER = 0.1
 _NUMBER = 1000
 _HALF = 200
-# Of all that the mean score runs through.
+# The share of the mean score's range from which on its rise is looked at.
 _TOLD = 0.02
-# Of logarithms of odds and of rates, and at least of responses.
+# How far predictors are searched at least: these are logarithms of odds or of rates, or on the scale of responses.
 _FARTHEST = 15.0
 
 
@@ -44,10 +44,11 @@ class Responses:
 
     @classmethod
     def of(cls, residual: Any, loss: Any, bounds: Bounds, rows: np.ndarray | None = None) -> "Responses":
-        """As the user says, a NumPyro distribution or the scale of a normal one; else what is usual for the loss.
+        """Returns the law that the user gives, else the usual one of the loss.
 
-        Or, of a regression on `rows`, a function of these to the law of the residual given each. Raises ValueError
-        where nothing is said and the responses have no bounds to say it.
+        `residual` is a NumPyro distribution, the scale of a normal one, or, for a regression on `rows`, a function of
+        these to the law of the residual given each. Raises ValueError where it is None and the responses have no bounds
+        to tell their scatter.
         """
         if isinstance(residual, Responses):
             return residual
@@ -127,7 +128,7 @@ class Responses:
 
 @dataclass(frozen=True)
 class ScoreLaw:
-    """Of one record at the best predictor c, E s(c) = 0: E ρ'', E s², and E s(c + t) at steps t.
+    """Holds expectations of one record at the best predictor c, E s(c) = 0: E ρ'', E s², and E s(c + t) at steps t.
 
     **Arguments:** `best`: c. `curvature`: E ρ''. `score_square`: E s². `steps`: t, increasing. `scores`: E s(c + t).
     """
@@ -140,7 +141,7 @@ class ScoreLaw:
 
     @classmethod
     def of(cls, loss: AbstractPredictorLoss, responses: Responses, farthest: float) -> "ScoreLaw":
-        """That of a loss. **Arguments:** `farthest`: the largest |t| that matters."""
+        """Computes these expectations for a loss. **Arguments:** `farthest`: the largest |t| that matters."""
         values = (
             responses.quantiles if len(responses.quantiles) <= _NUMBER else np.quantile(responses.quantiles, _levels())
         )

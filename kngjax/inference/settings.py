@@ -1,4 +1,4 @@
-"""What a preview assumes, and what follows from it for any number of records and any ε."""
+"""States what a preview assumes, and derives what follows for any number of records and any ε."""
 
 import functools
 from collections.abc import Callable
@@ -21,20 +21,20 @@ from kngjax.mechanisms.base import AbstractMechanism
 from kngjax.mechanisms.expected_noise import ExpectedNoise
 from kngjax.sensitivity import weighted
 
-# Of a number of which nothing is known but that it lies in an interval of this width.
+# The deviation of a number that lies evenly in an interval, over the interval's width.
 EVEN = 1.0 / np.sqrt(12.0)
 # Logarithms of odds and of rates are taken to lie within ±3: a factor of twenty.
 _LARGEST_LOGARITHM = 3.0
-# Of variances of 200 draws, in the worst of several coefficients.
+# The factor by which variances of 200 draws err, in the worst of several coefficients.
 _ERROR = 1.3
 _WEIGHTED = "every record has the largest weight: with smaller ones noise is larger"
-# Of n·ε/d: from there on gradients are straight as far as noise reaches.
+# From this n·ε/d on gradients are straight as far as noise reaches.
 _STRAIGHT = 300.0
 
 
 class Expected(NamedTuple):
-    """What is expected of one release. **Arguments:** `noise`: of privacy. `sampling`: the covariance of the estimate
-    without privacy. `far`: the probability of a draw far off, None where that is not asked of the mechanism.
+    """Holds what is expected of one release. **Arguments:** `noise`: of privacy. `sampling`: the covariance of the
+    estimate without privacy. `far`: the probability of a draw far off, None where that is not asked of the mechanism.
     """
 
     noise: ExpectedNoise
@@ -71,7 +71,7 @@ class Setting:
     def of(
         cls, mechanism: AbstractMechanism, design: Any, residual: Any, target: Any = None, coefficients: Any = None
     ) -> "Setting | None":
-        """Those of a mechanism, as `kngjax.preview` takes them; None for losses whose curvature is not served.
+        """Makes the assumptions about a mechanism from the arguments of `kngjax.preview`; None for losses not served.
 
         Weights of records are taken to be all the largest.
         """
@@ -163,7 +163,7 @@ class Setting:
 
     @property
     def weight(self) -> float:
-        """Of every record, by which the mechanism multiplies its loss; 1 without weights."""
+        """Returns the weight by which the mechanism multiplies every record's loss; 1 without weights."""
         return weighted.largest(self.mechanism.bounds)
 
     @functools.cached_property
@@ -172,7 +172,7 @@ class Setting:
         return float(self.mechanism.epsilon)
 
     def expected(self, num_records: int, and_far: bool = True) -> Expected | None:
-        """What follows for n records; None where the mechanism's noise is not known. `and_far`: with its `far`."""
+        """Derives what is expected of n records; None where the noise is not known. `and_far`: with its `far`."""
         noise = self.mechanism.expected_noise(num_records * self.weight * self.hessian, num_records)
         if noise is None:
             return None
@@ -181,9 +181,9 @@ class Setting:
         law, rows, tilt = self.law, self.rows, noise.tilt
         # ε last, which may take a search.
         if law is not None and rows is not None and tilt is not None and self._is_curved(num_records):
-            # Of the loss without weights: the equation divided by W.
+            # The equation is divided by W, for the loss without weights.
             solved = noise_of_minima(law, rows, num_records, tilt[0] / self.weight**2, tilt[1] / self.weight)
-            # Of many records the two are the same but for the error of few draws.
+            # For many records the two are the same but for the error of few draws.
             larger = max(1.0, float(np.max(np.diag(solved) / np.diag(noise.covariance))) / _ERROR)
             noise = noise._replace(covariance=noise.covariance * larger)
         return Expected(noise, self.sampling(num_records), self.far_share(num_records) if and_far else None)
@@ -197,14 +197,14 @@ class Setting:
         return num_records * self.epsilon < _STRAIGHT * self.dimension
 
     def at(self, epsilon: float) -> "Setting | None":
-        """The same at another ε; None where the mechanism has none."""
+        """Returns the setting at another ε; None where the mechanism has none."""
         if epsilon == self.epsilon:
             return self
         moved = self.mechanism.at_epsilon(epsilon)
         return None if moved is None else self.of_mechanism(moved)
 
     def of_mechanism(self, mechanism: Any) -> "Setting":
-        """The same of a mechanism that differs in its ε alone."""
+        """Returns the setting of a mechanism that differs in its ε alone."""
         return replace(self, mechanism=mechanism)
 
     def far_share(self, num_records: int) -> float | None:
@@ -261,9 +261,9 @@ def _features_in_words(design: Any) -> str:
 
 
 def _size(loss: Any, bounds: Any, reach: np.ndarray | None, has_constant: bool) -> Any:
-    """What moving a column by half of its bounds can change at most: half of what the response can.
+    """Bounds the effect of moving a column by half of its bounds: half of the width of the response.
 
-    Without a constant column what its whole size can: as far as the response is from 0.
+    Without a constant column it is the effect of its whole size: as far as the response is from 0.
     """
     if loss.usual_responses(bounds, 2) is not None:
         return _LARGEST_LOGARITHM if reach is None else np.minimum(reach, _LARGEST_LOGARITHM)

@@ -17,7 +17,7 @@ from kngjax.inference.scores_alone import square_units
 from kngjax.inference.settings import Setting
 
 LEVEL = 0.95
-# Of the deviation of the mean of groups' estimates: their bias, which no spread shows, in units of _bend.
+# The most that `_bend` may be: the bias of groups' estimates, which no spread shows, over their mean's deviation.
 _BENT = 0.15
 # Released sums have noise, so that a width has some: the median of so many.
 _TABLES = 3
@@ -28,9 +28,9 @@ Combinations = Float[np.ndarray, "combinations dimension"] | None
 def width_of_sums(
     making: Any, setting: Setting, num_records: int, combinations: Combinations = None
 ) -> Float[np.ndarray, " combinations"]:
-    """Of a 95% interval from noisy sums, on records as is assumed.
+    """Previews the width of a 95% interval from noisy sums, on records as is assumed.
 
-    Infinite where the noise would drown them, and where draws of the estimate may come from far off.
+    It is infinite where the noise would drown the sums, and where draws of the estimate may come from far off.
 
     **Arguments:** `making`: a `SumsMaking`. `setting`: of its mechanism. `combinations`: A, for those of Aθ.
     """
@@ -40,7 +40,7 @@ def width_of_sums(
         return none
     theta, _ = mechanism.typical_values(dimension)
     if setting.rows is None or setting.law is None:
-        # Of a mean: the variance of each column.
+        # For a mean: the variance of each column.
         slope = mechanism.loss.gradient_slope
         parts = num_records * np.diag(setting.score_covariance) / slope**2 / square_units(theta, mechanism.bounds)
     else:
@@ -49,7 +49,7 @@ def width_of_sums(
         means = setting.law.curvature / curvature_unit, setting.law.score_square / square_unit
         each = (np.full(len(setting.rows), one) for one in means)
         parts = num_records * covariance.mean_sums(setting.rows, *each, mechanism.bounds, mechanism.adjacency)
-    # Of no number that is public under add_remove the noise knows nothing.
+    # Under add_remove n is not public, and intervals do without it.
     count = mechanism.adjacency.public_count(num_records)
     given = mechanism, making.noise(), making.summing, covariance, making.curvature
     noises = covariance.noise_draws(making.summing, np.random.default_rng(1), _TABLES)

@@ -82,7 +82,7 @@ class WithIntervals(AbstractReleasePlan):
 
     @property
     def adjacency(self) -> Adjacency:
-        """Of the mechanism."""
+        """Returns the adjacency of the mechanism."""
         return self.mechanism.adjacency
 
     def making(self, num_records: int | None = None) -> AbstractMaking:
@@ -144,13 +144,13 @@ class WithIntervals(AbstractReleasePlan):
     def release(
         self, X: Any = None, y: Any = None, *, ledger: Ledger | Reservation | None = None, progress: bool | None = None
     ) -> "ReleaseWithIntervals":
-        """As `kngjax.release` of this plan, which calls it."""
+        """Releases an estimate with what its intervals are made of: `kngjax.release` of this plan calls it."""
         given = X, y, ledger, self.settings(), progress
         with self._telling():
             return _of_parts(*release_of_records(self.mechanism.admit, self._making_for, *given))
 
     def of_parts(self, parts: Sequence[Release]) -> "ReleaseWithIntervals":
-        """What this plan makes of its own releases, as a ledger keeps them; under replace it has `num_records`."""
+        """Joins this plan's own releases, as a ledger keeps them; under replace the plan has `num_records`."""
         return _of_parts(self.making(parts[0].certificate.num_records), parts)
 
     def settings(self) -> dict[str, Any]:
@@ -182,17 +182,17 @@ class ReleaseWithIntervals:
 
     @property
     def names(self) -> tuple[str, ...] | None:
-        """Those that the bounds declare, where they do: a frame's own are not published."""
+        """Returns the names that the bounds declare, where they do: a frame's own are not published."""
         return self.parts[0].certificate.names
 
     @property
     def certificate(self) -> Certificate:
-        """That of the estimate, or of that of the first group; `explain` says what all parts cost."""
+        """Returns the certificate of the estimate, or of the first group's; `explain` says what all parts cost."""
         return self.parts[0].certificate
 
     @property
     def cost(self) -> Guarantee | None:
-        """What is proved of all parts together: the guarantee, or None where of one of them nothing is."""
+        """Returns the guarantee of all parts together, or None where nothing is proved of one of them."""
         return None if any(part.certificate.cost is None for part in self.parts) else self.guarantee
 
     @functools.cached_property
@@ -219,7 +219,7 @@ class ReleaseWithIntervals:
         return self._making.interval(self.parts, float(level), matrix)
 
     def explain(self) -> str:
-        """What all parts cost together, the intervals, and the certificate of the estimate."""
+        """Says what all parts cost together, with the intervals and the certificate of the estimate."""
         return "\n".join(
             [
                 f"An estimate with what its intervals are made of, {len(self.parts)} releases; together they are "

@@ -1,4 +1,4 @@
-"""What has no intervals here, and why: asked for, it is refused with the reason."""
+"""States why some releases have no intervals: intervals of these are refused with the reason."""
 
 from typing import Any
 
