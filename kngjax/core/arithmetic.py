@@ -199,7 +199,9 @@ def _number_of(bits: int) -> Fraction:
 
 
 def _nearest(number: Fraction, zero: int = 0) -> int:
-    """The bits of the float64 number nearest to it, ties to even, by whole numbers alone. **Arguments:** `zero`: of 0.
+    """The bits of the float64 number nearest to a fraction, by whole numbers alone. **Arguments:** `zero`: those of 0.
+
+    Ties go to the even number.
 
     With the exponent as the first digits, a number that is rounded up to a power of two has the right bits by itself.
     """

@@ -20,7 +20,7 @@ _LOCK = threading.RLock()
 
 @contextlib.contextmanager
 def precision(digits: int) -> Iterator[None]:
-    """So many binary digits for what this thread computes within; other threads that ask for digits wait.
+    """Sets the binary digits of balls within a context, for one thread at a time: others that ask for digits wait.
 
     Contexts may stand within each other. Afterwards the precision is what it was, whatever was raised. Nothing that
     waits for another thread may stand within, nor a `yield`.
@@ -35,12 +35,12 @@ def power_of_two(exponent: int) -> Fraction:
 
 
 def ball_of(number: Fraction | int) -> arb:
-    """A ball that contains it, at the precision that is set."""
+    """A ball that contains a rational number, at the precision that is set."""
     return arb(fmpq(number.numerator, number.denominator))
 
 
 def largest(numbers: Sequence[arb]) -> arb:
-    """The largest of some."""
+    """The largest of several balls' numbers."""
     found = numbers[0]
     for other in numbers[1:]:
         found = found.max(other)

@@ -62,7 +62,7 @@ def found_open() -> list[str]:
 def refuse() -> None:
     """Raises RuntimeError where a side door is open, with what shuts it; not inside of `allowed()`.
 
-    And in a fork in which nothing can be computed.
+    It raises RuntimeError too in a fork in which nothing can be computed.
     """
     forks.refuse()
     if not _ALLOWED.get() and (found := found_open()):

@@ -189,7 +189,7 @@ class Analysis:
         return replace(self, force=bool(force))
 
     def steps(self, number: int | None = None) -> list["Step"]:
-        """Its releases, each with its debit. **Arguments:** `number`: of the analysis, where there are several."""
+        """Lists the steps, each with its debit. **Arguments:** `number`: of the analysis, where there are several."""
         start = "" if number is None else f"{number}. {self.what}, "
         return [Step(f"{start}{part.label}", self, part) for part in self.parts]
 
@@ -199,7 +199,7 @@ class Analysis:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns that it reads."""
+        """The columns that the analysis reads."""
         of_design = () if self.design is None else self.design.columns
         of_weights = () if self.weights is None else (self.weights.column,)
         return tuple(dict.fromkeys((*self.response.columns, *of_design, *of_weights)))
@@ -212,7 +212,7 @@ class Analysis:
 
     @property
     def what(self) -> str:
-        """Its title with the formula, if there is one."""
+        """The title of the analysis with the formula, if there is one."""
         return self.title if self.formula is None else f"{self.title} {self.formula}"
 
     def check(self, frame: Any) -> Any:
@@ -232,11 +232,11 @@ class Analysis:
         return table
 
     def records(self, frame: Any) -> Prepared:
-        """The basis columns (n, k), None without terms; the response, (n,) or of several columns; the weights (n,),
-        None where there are none. Private.
+        """Maps each record by itself to its basis columns, its response and its weight. Private.
 
-        What is dropped is NaN. Each record is mapped by itself. Raises as `check`, and ValueError for missing cells
-        without a policy; no message tells a value.
+        The arrays are (n, k), None without terms; (n,) or (n, columns); and (n,), None without weights. Records that
+        are dropped are NaN. Raises as `check`, and ValueError for missing cells without a policy; no message tells a
+        value.
         """
         return self.of_table(without_codes(self.check(opened(frame)), self.codes))
 
@@ -333,9 +333,9 @@ _FRAMES = {
 
 
 def table_of(frame: Any) -> Any:
-    """A frame as a table of narwhals, `Columns` as they are.
+    """Turns a frame into a table of narwhals, and returns `Columns` as they are.
 
-    Raises `UnfitType` for what is neither, without a word of it.
+    Raises `UnfitType` for anything else, without a word of its contents.
     """
     if isinstance(frame, Columns):
         return frame

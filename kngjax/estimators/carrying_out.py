@@ -43,7 +43,7 @@ class Keeping:
 
 
 class Records:
-    """The records of the analysis that was asked for last, which its steps share. Private, and gone with its steps."""
+    """Holds the records of the analysis that was asked for last, which its steps share. Private, and gone with them."""
 
     def __init__(self, frame: Any):
         self.frame = frame

@@ -106,7 +106,7 @@ def check(
 
 
 def heading(table: Any) -> list[str]:
-    """The number of records, and what the lines of columns have."""
+    """Says how many records there are, and what the numbers in the lines of columns are."""
     about = "fraction of records beyond the public bounds or levels, or missing, and of those missing alone:"
     return [f"{len(table)} records", about]
 
@@ -126,9 +126,9 @@ def _of_dates_or_not(column: DeclaredColumn, table: Any, words: Callable[[str], 
 
 
 def of_column(column: DeclaredColumn, table: Any, others: Sequence[str] = ()) -> tuple[list[str], bool]:
-    """How many cells of a column are clipped and how many missing, and what may be amiss; whether releases can read it.
+    """Counts the clipped and the missing cells of a column, notes what may be amiss, and says if releases can read it.
 
-    Private. **Arguments:** `others`: notes on cells that are no dates where dates are due.
+    The result is private. **Arguments:** `others`: notes on cells that are no dates where dates are due.
     """
     name = column.name
     if name not in table.columns:

@@ -111,7 +111,7 @@ class Classification(AbstractResponse):
 
     @cached_property
     def shape(self) -> tuple[int, ...]:
-        """How many places each axis has."""
+        """The number of places of each axis."""
         return tuple(len(axis.labels) for axis in self.axes)
 
     @property

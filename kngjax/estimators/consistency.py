@@ -20,14 +20,14 @@ _MOST_STEPS = 20_000
 def nearest(
     counts: Table, *, nonnegative: bool, total: float | None, margins: Mapping[int, Float[np.ndarray, " levels"]]
 ) -> Table:
-    """The counts with least Σ(x - c)² among those that are as is said.
+    """Finds the counts with least Σ(x - c)² among those that meet the constraints.
 
     **Arguments:** `counts`: c. `nonnegative`: no count is below 0. `total`: what all add up to, or None. `margins`: by
     axis, what the counts of each of its levels add up to.
 
-    Without margins it is exact (Duchi et al. 2008, figure 1, with a total). With margins it is found by Dykstra's
-    alternating projections (Boyle and Dykstra 1986), up to 10⁻¹⁰ of the largest count. Raises ValueError for a total
-    and margins that contradict each other, or lie below 0 where counts may not, and where no solution is found.
+    Without margins the minimum is exact (Duchi et al. 2008, figure 1, with a total). With margins it is found by
+    Dykstra's alternating projections (Boyle and Dykstra 1986), up to 10⁻¹⁰ of the largest count. Raises ValueError for
+    a total and margins that contradict each other, or lie below 0 where counts may not, and where no solution is found.
     """
     _check(nonnegative, total, margins)
     if not margins:
@@ -55,7 +55,7 @@ def _check(nonnegative: bool, total: float | None, margins: Mapping[int, np.ndar
 
 
 def _on_simplex(counts: Table, total: float) -> Table:
-    """max(c - t, 0) with t such that they add up to the total."""
+    """Projects counts to max(c - t, 0), with t such that these add up to the total."""
     falling = np.sort(counts.ravel())[::-1]
     shifts = (np.cumsum(falling) - total) / np.arange(1, falling.size + 1)
     # The most that stay above 0.
@@ -64,7 +64,7 @@ def _on_simplex(counts: Table, total: float) -> Table:
 
 
 def _with_margin(counts: Table, axis: int, margin: np.ndarray) -> Table:
-    """An equal share of what is missing from a level's margin to each of its counts."""
+    """Adds to each count of a level an equal share of what they lack of the level's margin."""
     others = tuple(other for other in range(counts.ndim) if other != axis)
     share = (margin - counts.sum(axis=others)) * (margin.size / counts.size)
     return counts + share.reshape([-1 if place == axis else 1 for place in range(counts.ndim)])

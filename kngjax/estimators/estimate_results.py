@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class EstimateResults(AbstractResults):
-    """Released numbers of one column. **Arguments:** `names`: of the numbers.
+    """Holds released numbers of one column. **Arguments:** `names`: of the numbers.
 
-    They are of one release; or quantiles of several levels of a release each, as with weights: then `params` are put in
-    the order of their levels, which is post-processing.
+    The numbers come from one release; or each quantile of several levels has a release of its own, as with weights:
+    then `params` are put in the order of their levels, which is post-processing.
     """
 
     title: str
@@ -78,14 +78,14 @@ class EstimateResults(AbstractResults):
 
     @property
     def budget_in_words(self) -> str:
-        """For the summary; empty of one release."""
+        """Says for the summary how ε is divided among releases; empty for a single one."""
         number = len(self.releases)
         if number == 1:
             return ""
         return f"{number} releases, one a level, each of an equal part of epsilon; then put in order"
 
     def interval_in_words(self, level: float) -> str:
-        """For the summary, at the level that the release was made for; empty where it was made for none."""
+        """Describes the interval for the summary, at the level of the release; empty where the release has none."""
         if self.releases[0].certificate.mechanism["type"] != "QuantileInterval":
             return ""
         found = self.intervals()

@@ -161,7 +161,7 @@ def expect(analysis: Analysis, count: int | None, size: GroupSize | None = None)
 
 
 def _unclear(analysis: Analysis, count: int) -> str | None:
-    """Why levels of a quantile process have too few records beyond them; raises ValueError unless it is forced."""
+    """Says why levels of a quantile process have too few records beyond them; raises ValueError unless it is forced."""
     for plan in (part.plan for part in analysis.parts if isinstance(part.plan, kng.QuantileProcess)):
         if (why := plan.refusal(count)) is None:
             continue
@@ -172,7 +172,7 @@ def _unclear(analysis: Analysis, count: int) -> str | None:
 
 
 def _of_variance(analysis: Analysis, count: int | None) -> str | None:
-    """Why a variance is little but noise, at best; raises ValueError unless it is forced. **Arguments:** of `expect`.
+    """Says why a variance is little but noise at best; raises ValueError unless it is forced.
 
     Its noise is least where the mean lies in the middle of the bounds, and a variance is known to lie within [0, h²].
     """
@@ -207,7 +207,7 @@ def _assumed(preview: kng.Preview) -> str:
 
 
 def _why_without_ends(analysis: Analysis, part: Part, preview: kng.Preview, count: int) -> WithoutEnds | None:
-    """Why a release has no intervals, of which each other covariance is previewed as it would be released."""
+    """Says why a release would have no intervals, after a preview of every other covariance as it would be released."""
     place = [one.label for one in analysis.parts].index(part.label)
 
     def previewed(covariance: Any) -> IntervalPreview | None:
@@ -225,14 +225,14 @@ def _has_open_scatter(analysis: Analysis, part: Part) -> bool:
 
 
 def expecting(analysis: Analysis, count: int | None, size: GroupSize | None = None) -> Analysis:
-    """The analysis with what is expected of it; raises as `expect`."""
+    """Adds its expectations to an analysis; raises as `expect`."""
     return dataclasses.replace(analysis, expected=expect(analysis, count, size))
 
 
 def _stated(preview: kng.Preview | None, size: GroupSize | None) -> tuple[float, ...] | None:
-    """The noise of a release where public facts alone tell it, not what was assumed of the records; else None.
+    """The noise of a release if it follows from public facts alone, without assumptions on the records; else None.
 
-    It is exact, or that of a mean, which goes by n alone.
+    Such noise is exact, or that of a mean, which depends on n alone.
     """
     if preview is None or preview.noise is None or preview.expected is None:
         return None
@@ -246,7 +246,7 @@ def _is_of_mean(preview: kng.Preview) -> bool:
 
 
 def _in_words(analysis: Analysis, previews: list[Any], is_stated: bool, size: GroupSize | None) -> str | None:
-    """How the noise is known, or why it is not. **Arguments:** `is_stated`: which of the two."""
+    """Says how the noise is known, or why it is not. **Arguments:** `is_stated`: which of the two."""
     known = [one for one in previews if one is not None and one.expected is not None and one.setting is not None]
     if not known:
         return None
@@ -262,7 +262,7 @@ def _in_words(analysis: Analysis, previews: list[Any], is_stated: bool, size: Gr
 
 
 def _of_rare(analysis: Analysis, known: list[kng.Preview]) -> str:
-    """From which mean of counts on a Poisson regression is more than noise: how many there are is private."""
+    """Says above which mean of the counts a Poisson regression is more than noise: the number of events is private."""
     shares = [one.least_curvature() for one in known if analysis.link == "rate" and one.hopeless is None]
     responses = known[0].setting.responses if known[0].setting is not None else None
     if not shares or responses is None:

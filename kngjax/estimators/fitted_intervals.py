@@ -54,7 +54,7 @@ def side_by_side(frames: "dict[str, pd.DataFrame]") -> "pd.DataFrame":
 
 
 def in_words(found: Found, names: Sequence[str], mixed: Sequence[bool]) -> str:
-    """How intervals were made, and what they rest on, or why there are none.
+    """Says how intervals were made and what they assume, or why there are none.
 
     **Arguments:** `mixed`: which of the coefficients of these names are sums of several of the basis.
     """

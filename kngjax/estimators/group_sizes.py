@@ -1,4 +1,4 @@
-"""How many records each group has, as far as anybody said so or released it. All of it is public."""
+"""Sizes of groups are public here: numbers of records that somebody said, guessed or released."""
 
 import math
 from dataclasses import dataclass, replace

@@ -121,7 +121,7 @@ class GroupedAnalysis:
 
     @property
     def what(self) -> str:
-        """Its title with the formula, if there is one."""
+        """The title of the analysis with the formula, if there is one."""
         formula = self.analyses[0].formula
         return self.title if formula is None else f"{self.title} {formula}"
 

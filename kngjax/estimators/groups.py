@@ -155,7 +155,7 @@ def _require_counts(division: Division, released: TableResults) -> None:
 
 
 def _said(count: Any) -> int:
-    """A number of records that is said of a group; raises ValueError for what is no whole number from 1."""
+    """Checks a number of records that is said of a group; raises ValueError unless it is a whole number from 1."""
     if isinstance(count, bool | np.bool_) or not isinstance(count, int | np.integer) or count < 1:
         raise ValueError(
             f"by(num_records=) must be whole numbers of at least 1, one for all or a dictionary of one for each, not "

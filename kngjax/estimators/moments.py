@@ -50,13 +50,13 @@ class CentredSquares(AbstractResponse):
 
     @property
     def middle(self) -> float:
-        """c."""
+        """The middle c of the bounds."""
         low, high = ends_of(self.response)
         return low + 0.5 * (high - low)
 
     @property
     def half_width(self) -> float:
-        """h."""
+        """Half of the width of the bounds, h."""
         low, high = ends_of(self.response)
         return max(high - self.middle, self.middle - low)
 
@@ -132,7 +132,7 @@ def variance_of(sums: np.ndarray, half_width: float, count: int | None, ddof: fl
 
 
 def least_noise_of_variance(mechanism: Any, columns: CentredSquares, count: int) -> float:
-    """The standard deviation of the noise of a variance of n records, where it is least: that of S/n alone. Public.
+    """The least standard deviation that the noise of a variance of n records may have: that of S/n alone. Public.
 
     **Arguments:** `count`: n; with weights every record is taken to have the largest, W, and n is nW.
     """

@@ -82,7 +82,7 @@ class RegressionResults(AbstractFittedCurves):
     def conf_int(self, level: float = 0.95) -> "pd.DataFrame":
         """Intervals of `params`: a row a coefficient, columns lower and upper, of several releases below their labels.
 
-        NaN where there is none: `intervals` has the reason. **Arguments:** as of `intervals`.
+        The ends are NaN where there is no interval: `intervals` has the reason. **Arguments:** as of `intervals`.
         """
         return side_by_side(frames_of(self._intervals(level), self._index()))
 

@@ -228,7 +228,7 @@ def _needs_few_boxes(mechanism: Any, dimension: int, count: int | None) -> bool:
 
 
 def _most_of_kng(loss: Any) -> int:
-    """Up to how many coefficients a study draws this loss by KNG."""
+    """The most coefficients with which a study draws this loss by KNG."""
     if loss.score_is_piecewise_constant:
         return MOST_QUANTILES
     return _MOST_SQUARED if loss.is_quadratic else _MOST_SMOOTH
@@ -251,9 +251,9 @@ def domain_of(response: Response, design: Design) -> kng.Box:
 
 
 def _widths(design: Design) -> Float[np.ndarray, " coefficients"]:
-    """How many widths of the response the coefficient of each basis column may move, that of a constant first.
+    """Bounds the coefficient of each basis column, in widths of the response, that of the constant first.
 
-    Of a product of m categories, zeros and ones, values within the bounds have coefficients of up to 2^(m - 1) widths.
+    A product of m categories, zeros and ones, has coefficients of up to 2^(m - 1) widths for values within the bounds.
     """
     widths = [_WIDTHS] * design.intercept
     for term in design.terms:

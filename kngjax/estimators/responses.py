@@ -31,7 +31,7 @@ class AbstractResponse(abc.ABC):
     @property
     @abc.abstractmethod
     def columns(self) -> tuple[str, ...]:
-        """The columns that it reads."""
+        """The columns that the response is made of."""
 
     @property
     @abc.abstractmethod
@@ -109,10 +109,10 @@ class Exposure:
         object.__setattr__(self, "most_rate", None if self.most_rate is None else float(self.most_rate))
 
     def ends(self, counts: tuple[float, float]) -> tuple[float, float]:
-        """The least and the largest rate of counts within these bounds; raises ValueError where there is no other.
+        """The least and the largest rate of counts within these bounds; raises ValueError where both are the same.
 
-        And for an R by which even one count in the largest exposure were clipped: rates would come out far too small.
-        No rate is more than the largest count over the least exposure.
+        It raises ValueError too for an R by which even one count in the largest exposure would be clipped: rates would
+        come out far too small. No rate is more than the largest count over the least exposure.
         """
         one = min(1.0, counts[1]) / self.bounds[1]
         if self.most_rate is not None and float(self.most_rate) < one:
@@ -243,7 +243,7 @@ class Response(AbstractResponse):
 
     @property
     def ranges(self) -> dict[str, tuple[float, float]]:
-        """Its public bounds in own units, by its name, if it has some, and those of its exposure."""
+        """The public bounds of the column in own units, by its name, if there are some, and those of the exposure."""
         found = {} if self.bounds is None else {self.column: (float(self.bounds[0]), float(self.bounds[1]))}
         return found if self.exposure is None else found | {self.exposure.column: self.exposure.bounds}
 

@@ -103,17 +103,17 @@ class AbstractResults(abc.ABC):
 
     @property
     def noise_in_words(self) -> str:
-        """How `noise` is known, or why there is none; empty where nothing is said of it."""
+        """Says how `noise` is known, or why there is none; empty where nothing is said of it."""
         return ("" if self.expected is None else self.expected.words) or ""
 
     @property
     def budget_in_words(self) -> str:
-        """How ε is divided among the releases, where they are parts of one estimate; empty elsewhere."""
+        """Says how ε is divided among releases that are parts of one estimate; empty elsewhere."""
         return ""
 
     @property
     def groups_in_words(self) -> str:
-        """How records are divided into groups; empty where they are not."""
+        """Says how records are divided into groups; empty where they are not."""
         return ""
 
     def ends(self, level: float) -> "dict[str, pd.DataFrame]":
@@ -121,7 +121,7 @@ class AbstractResults(abc.ABC):
         return {}
 
     def interval_in_words(self, level: float) -> str:
-        """How intervals were made and what they rest on; empty where none were asked for."""
+        """Says how intervals were made and what they assume; empty where none were asked for."""
         return ""
 
     @property

@@ -1,4 +1,4 @@
-"""A table with its public facts, said once, and its analyses."""
+"""A study holds a table with its public facts, which are said once, and offers its analyses."""
 
 import functools
 from collections.abc import Callable, Mapping
@@ -38,8 +38,8 @@ class Study(AbstractAnalyses[RegressionResults, EstimateResults, TableResults, M
     `missing_codes`: by column the codes that stand for a missing cell, `missing_codes={"wage": [9999999, -1]}`: a cell
     that holds one counts as `missing` says of that column.
 
-    Its analyses return results with names. What columns, types and settings refuse is refused before anything is spent,
-    and so is what public facts say would be little but noise, unless an analysis is asked for with force=True.
+    Its analyses return results with names. Unfit columns, types and settings are refused before anything is spent, and
+    so is an analysis that would be little but noise by public facts, unless it is asked for with force=True.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class Study(AbstractAnalyses[RegressionResults, EstimateResults, TableResults, M
         raise TypeError("a Study holds private data and is not pickled: make it anew where the data are")
 
     def plan(self) -> Plan:
-        """An empty plan: ask it what you would ask the study, print it, and `run` it, or do not."""
+        """Makes an empty plan: ask the plan what you would ask the study, print it, and `run` it, or do not."""
         return Plan(self)
 
     def by(self, *columns: Any, num_records: Sizes = None) -> Groups[GroupedResults]:
@@ -97,7 +97,7 @@ class Study(AbstractAnalyses[RegressionResults, EstimateResults, TableResults, M
         return groups_of(self, columns, num_records)
 
     def preview(self, *, design: Any = None, residual: Any = None) -> Previews:
-        """Ask it what you would ask the study: it says what that would be worth. Nothing is spent, and no value seen.
+        """Previews analyses: ask the preview what you would ask the study. Nothing is spent, and no value seen.
 
         **Arguments:** as of `kngjax.preview`. `design`: a frame, or a mapping of names to arrays, of public or made-up
         cells in own units; never the private ones.

@@ -48,7 +48,7 @@ class TableResults(AbstractResults):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """How many levels each axis has."""
+        """The number of levels of each axis."""
         return tuple(len(axis.labels) for axis in self.axes)
 
     @property
@@ -107,7 +107,7 @@ class TableResults(AbstractResults):
 
     @property
     def value(self) -> int | float:
-        """The only count; of a table `params` has them by level."""
+        """The only count; `params` has the counts of a table by level."""
         if self.axes:
             raise ValueError(f"there are {self.counts.size} counts: take params or to_table()")
         return self.counts.item()
@@ -135,7 +135,7 @@ class TableResults(AbstractResults):
         return self._adjusted(total=float(total))
 
     def with_margin(self, column: str, counts: "Mapping[Any, Any] | TableResults") -> "TableResults":
-        """The nearest counts that add up, for each level of a column, to what is public or was released of it.
+        """The nearest counts that add up, for each level of a column, to a number that is public or was released.
 
         **Arguments:** `column`: of this table. `counts`: by its labels, or a table of this column alone; they are taken
         as they are, without their noise. Raises ValueError for a column or levels that are not the table's, and as
@@ -161,7 +161,7 @@ class TableResults(AbstractResults):
         return made
 
     def to_table(self) -> "pd.DataFrame":
-        """The counts with the last column's levels side by side; of one column, or none, a column of counts."""
+        """Puts the counts into a frame, with the last column's levels side by side if there are several columns."""
         import pandas as pd
 
         if len(self.axes) < 2:

@@ -55,9 +55,9 @@ class AbstractTabulations(abc.ABC, Generic[Tabled, Summed]):
         """Turns an analysis into what its caller gets. **Arguments:** `results`: makes results of its releases."""
 
     def count(self, where: str | None = None, *, epsilon: Any) -> Tabled:
-        """How many records meet a condition, or under add_remove without one, how many there are: a whole number.
+        """Counts the records that meet a condition, or under add_remove all records: a whole number.
 
-        With weights it is the sum of theirs.
+        With weights the count is the sum of the weights.
 
         **Arguments:** `where`: like "wage > 500", "region == 'north'", "day > '2020-01-31'" where the bounds of day are
         dates, or several with "and" between them; see `kngjax.data.conditions`. Under replace the number of all records
@@ -71,9 +71,9 @@ class AbstractTabulations(abc.ABC, Generic[Tabled, Summed]):
         return self._carry_out(made, TableResults.of)
 
     def histogram(self, column: str, *, epsilon: Any, edges: Any = None) -> Tabled:
-        """How many records have each level of a category, or lie in each interval of a column of numbers.
+        """Counts the records that have each level of a category, or lie in each interval of a column of numbers.
 
-        With weights these are sums of theirs.
+        With weights the counts are sums of the weights.
 
         **Arguments:** `edges`: of a column of numbers, how many equal intervals its bounds are cut into, ten if left
         out, or the public ends of all intervals, from one bound to the other: dates where its bounds are dates.
@@ -84,7 +84,7 @@ class AbstractTabulations(abc.ABC, Generic[Tabled, Summed]):
         return self._carry_out(made, TableResults.of)
 
     def crosstab(self, *columns: str | Sequence[str], epsilon: Any, edges: Mapping[str, Any] | None = None) -> Tabled:
-        """How many records have each combination of levels.
+        """Counts the records that have each combination of levels.
 
         **Arguments:** `columns`: two or more names, or a list of them. `edges`: by column, as of `histogram`.
         """

@@ -48,7 +48,7 @@ class Row:
     def following(
         cls, number: int, phase: str, reservation: int | None, guarantee: str | None, content: Any, previous: str
     ) -> "Row":
-        """The row with its digest."""
+        """Makes the row that follows `previous`, with its digest."""
         bare = cls(number, phase, reservation, guarantee, canonical(content), previous, "")
         return dataclasses.replace(bare, digest=bare.computed())
 
@@ -186,7 +186,7 @@ class Book:
 
     @property
     def releases(self) -> dict[int, str]:
-        """The JSON of each release that was committed, by the number of its reservation; of format 1 there is none."""
+        """The JSON of each committed release, by the number of its reservation; files of format 1 hold none."""
         return {number: content["release"] for number, content in self.released.items() if "release" in content}
 
     @property
@@ -196,7 +196,7 @@ class Book:
 
     @property
     def num_rows(self) -> int:
-        """How many rows there are."""
+        """Counts the rows of the ledger."""
         return len(self.digests)
 
     @property

@@ -206,7 +206,10 @@ _LONGEST = 12
 
 
 def _apart(parts: Sequence[tuple[Guarantee, int]]) -> tuple[Sums, Fraction]:
-    """The sums of the laws that releases are near, of ρ only where all have one, and how far they are together."""
+    """Adds up the costs of the laws that releases are near, and the distances of the releases from them.
+
+    The sum of ρ is None unless every law has one.
+    """
     pairs = [(*part.apart(), count) for part, count in parts]
     sums = Sums.of((ideal, count) for ideal, _, count in pairs)
     if any(ideal.exact_rho is None for ideal, _, _ in pairs):
@@ -219,7 +222,7 @@ def _if_any(number: Fraction, words: str) -> str:
 
 
 def digits(number: Fraction) -> str:
-    """A fraction as a decimal where that is short and exact, else as a fraction with its decimal, or that alone."""
+    """Writes a fraction as an exact decimal or a short fraction, else as a decimal that is about as large."""
     try:
         text = repr(float(number))
     except OverflowError:

@@ -57,11 +57,11 @@ class Reservation:
 
     @property
     def proved(self) -> bool:
-        """Whether it is for a release that is proved to cost what it covers."""
+        """Whether the reservation is for a release that is proved to cost no more than it covers."""
         return self.ledger._reserved(self.number)[1].get("proved", True)
 
     def covers(self, guarantee: Guarantee) -> bool:
-        """Whether it was made for this guarantee, or for what `to_replace` makes of it."""
+        """Whether the reservation was made for this guarantee, or for what `to_replace` makes of the guarantee."""
         own, asked = self.guarantee, [guarantee]
         if guarantee.adjacency is Adjacency.ADD_REMOVE and own.adjacency is Adjacency.REPLACE:
             asked.append(guarantee.to_replace())

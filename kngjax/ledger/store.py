@@ -36,7 +36,7 @@ Result = TypeVar("Result")
 
 
 def create(path: pathlib.Path, first: Row) -> None:
-    """A new file with one row, durable; raises FileExistsError where there is one already."""
+    """Makes a new file with one row, durable; raises FileExistsError where the file exists already."""
     if not path.parent.is_dir():
         raise FileNotFoundError(f"there is no folder {path.parent} for a ledger")
     try:

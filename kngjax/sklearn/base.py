@@ -71,10 +71,10 @@ class AbstractPrivateEstimator(BaseEstimator, abc.ABC):
 
     @abc.abstractmethod
     def _analysis(self, read: Formula, response: Response, count: int | None) -> Analysis:
-        """The one release that a fit is. **Arguments:** `count`: n where it is public, or a guess."""
+        """Makes the analysis whose release is the fit. **Arguments:** `count`: n where it is public, or a guess."""
 
     def _require_bounds(self, response: Response, dimension: int) -> None:
-        """Raises ValueError that names what y lacks, where it lacks something. **Arguments:** `dimension`: d."""
+        """Raises ValueError where y lacks public facts, and names them. **Arguments:** `dimension`: d."""
         return
 
     @abc.abstractmethod
@@ -220,7 +220,7 @@ class AbstractPrivateEstimator(BaseEstimator, abc.ABC):
 
     @property
     def score(self) -> NoReturn:
-        """There is none: raises AttributeError, so that scikit-learn finds none."""
+        """Raises AttributeError: there is no score, and scikit-learn finds none."""
         raise AttributeError(NO_SCORE)
 
     def __sklearn_tags__(self) -> Any:

@@ -169,7 +169,7 @@ class PrivateSearch(BaseEstimator):
 
     @property
     def score(self) -> NoReturn:
-        """There is none: raises AttributeError, so that scikit-learn finds none."""
+        """Raises AttributeError: there is no score, and scikit-learn finds none."""
         raise AttributeError(NO_SCORE)
 
     def __sklearn_clone__(self) -> Any:
@@ -190,7 +190,7 @@ class PrivateSearch(BaseEstimator):
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class _Held:
-    """The records that are held out, and what they are compared by. Private. **Arguments:** `positions`: which."""
+    """Holds the records on which candidates are compared. Private. **Arguments:** `positions`: of these records."""
 
     X: Any
     y: Any

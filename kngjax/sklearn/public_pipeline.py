@@ -1,4 +1,4 @@
-"""A pipeline whose steps before the last are public, so that what its last one releases is all that is released."""
+"""A pipeline releases nothing but what its last step does: all steps before it are public."""
 
 import warnings
 from typing import Any

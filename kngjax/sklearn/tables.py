@@ -20,7 +20,7 @@ _COMPLEX = "Complex data not supported: pass real numbers"
 
 
 def feature_names(X: Any) -> tuple[str, ...] | None:
-    """The names of the columns of a frame, if all are text; None for what has no such names."""
+    """The names of the columns of a frame, if all are text; None for arrays and other frames."""
     native = _native(X)
     if isinstance(native, nw.DataFrame) and all(isinstance(name, str) for name in native.columns):
         return tuple(native.columns)
@@ -141,7 +141,7 @@ def _native(X: Any) -> Any:
 
 
 def _array(values: Any) -> Any:
-    """An array of another library as NumPy's; all else as it is."""
+    """Turns an array of another library into NumPy's, and returns anything else as it is."""
     known = isinstance(_native(values), nw.DataFrame | nw.Series | nw.LazyFrame)
     if known or hasattr(values, "dtype") or not hasattr(values, "__array__"):
         return values

@@ -78,7 +78,7 @@ class AbstractColumn(abc.ABC):
 
 @dataclasses.dataclass(frozen=True)
 class Category(AbstractColumn):
-    """A column of levels, of which a table of counts is released, for each combination of levels of its parents.
+    """A category is a column of levels: a table counts them for each combination of levels of its parents.
 
     Each cell by itself is the declared level that `kngjax.data.cells` finds in it; `other` where it has a number or
     text that is none of them; and `missing` where it has neither number nor text. A synthetic column has the type of
@@ -187,7 +187,7 @@ class Category(AbstractColumn):
 
 @dataclasses.dataclass(frozen=True)
 class Ordinal(AbstractColumn):
-    """A column of few whole numbers, of which a table of counts is released for each combination of its parents.
+    """An ordinal is a column of few whole numbers: a table counts them for each combination of levels of its parents.
 
     Each cell by itself is clipped to the bounds and rounded to the nearest whole number.
 

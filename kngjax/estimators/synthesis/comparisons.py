@@ -66,7 +66,7 @@ def _features(kinds: Mapping[str, Any], columns: Columns, real: Columns) -> np.n
 
 
 def _of_regression(plan: Any, formula: str, real: Columns, drawn: Columns) -> tuple[dict[str, float], dict[str, float]]:
-    """By coefficient the overlap of its two intervals, and how many standard errors it moved."""
+    """Computes for each coefficient the overlap of its two intervals, and how many standard errors it moved."""
     read = formulas.read(formula, *plan.facts)
     if read.response not in real or read.response not in plan.facts[0]:
         raise ValueError(f"{read.response!r}, the response of {formula!r}, is no column of numbers of the table")

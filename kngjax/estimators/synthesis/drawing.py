@@ -1,4 +1,4 @@
-"""How synthetic columns are drawn from what was released: post-processing, which costs no privacy."""
+"""Draws synthetic columns from releases: this is post-processing, which costs no privacy."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -46,7 +46,7 @@ def drawn_values(
     rows: int,
     key: PRNGKeyArray,
 ) -> dict[str, np.ndarray]:
-    """The values of all columns by name, of so many rows, one column after the other.
+    """Draws the values of all columns by name, one column after the other.
 
     **Arguments:** `parts`: of each column, with what was released. `key`: each column's own is folded from it.
     """

@@ -35,7 +35,7 @@ class AbstractPart(abc.ABC):
 
     @property
     def column_name(self) -> str:
-        """The column that is drawn from it; empty where none is."""
+        """The column that is drawn from the release; empty where none is."""
         return ""
 
     @property
@@ -125,7 +125,7 @@ class TablePart(AbstractCounts):
 
     @functools.cached_property
     def shape(self) -> tuple[int, ...]:
-        """How many levels each column has."""
+        """The number of levels of each column."""
         return tuple(len(column.labels) for column in self.columns)
 
     @property

@@ -60,15 +60,16 @@ class SyntheticTable:
 
     @property
     def num_rows(self) -> int:
-        """How many rows a table has that is drawn without another number: n where that is public, else the released
-        number, held to what the plan promises of it in public.
+        """The number of rows of a table that is drawn without another number.
+
+        It is n where that is public, else the released number, clipped to what the plan promises in public.
         """
         if self.num_records is not None:
             return self.num_records
         return int(np.clip(self.releases["rows"].value[0], 1, min(self.plan.max_records or MOST_ROWS, MOST_ROWS)))
 
     def draw(self, num_rows: int | None = None, *, key: PRNGKeyArray) -> "pd.DataFrame":
-        """A table of rows that are nobody's; with another key another one. Free: post-processing of the releases.
+        """Draws a table of synthetic rows; another key draws another one. Free: post-processing of the releases.
 
         **Arguments:** `num_rows`: `num_rows` of this object if left out. `key`: `kngjax.research_key(seed)`; it may be
         public.
