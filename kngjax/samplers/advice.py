@@ -1,7 +1,7 @@
-"""What to take for a density that an asked-for, or any exact, sampler does not serve: one rule, of public facts alone.
+"""Advises what to take for a density that a requested, or any exact, sampler does not serve, from public facts alone.
 
-First what is proved: a mechanism that draws from a law of its own, or an exact sampler. Then the one Markov chain that
-serves best. The table of docs/how-to-choose.md says the same, and the tests compare.
+Proved ways come first: a mechanism that draws from a law of its own, or an exact sampler. Then comes the one Markov
+chain that serves best. The table of docs/how-to-choose.md says the same, and the tests compare.
 """
 
 from typing import NamedTuple
@@ -34,7 +34,7 @@ class Density(NamedTuple):
 
     @classmethod
     def of(cls, target: Target) -> "Density":
-        """Those of a target."""
+        """Reads these facts off a target."""
         return cls(target.loss, target.norm, target.domain.is_uniform, target.pointwise is not None, target.dimension)
 
 
@@ -78,7 +78,7 @@ def chain(density: Density) -> str:
 
 
 def exact(density: Density) -> str | None:
-    """Where `Exact` serves, in words; None where it does not."""
+    """Says in words where `Exact` serves; None where it does not."""
     loss, uniform, plain = density.loss, density.is_uniform, not density.is_pointwise
     if loss.is_quadratic:
         if (uniform and density.dimension <= 20) or not (uniform or density.is_pointwise):
@@ -100,7 +100,7 @@ def exact(density: Density) -> str | None:
 
 
 def advice(density: Density) -> str:
-    """What to take, in one or more sentences: what is proved first, then the chain to ask for by name."""
+    """Advises what to take, in one or more sentences: proved ways first, then the chain to ask for by name."""
     name = chain(density)
     on_request = f"sampler=kngjax.{name}"
     if name == "GradientSpace()":

@@ -1,4 +1,4 @@
-"""What a sampler is: independent exact draws, or a Markov chain of `init` and `step` over a state.
+"""Defines samplers: independent exact draws, or a Markov chain of `init` and `step` over a state.
 
 A chain's randomness is drawn in blocks by `noise`, outside of the loop over sweeps, so that no step splits a key and
 a step is a plain function of state and noise. What a chain reports of itself is in `Info`, computed from private data.
@@ -21,7 +21,7 @@ from kngjax.samplers.target import Target
 
 
 class Info(NamedTuple):
-    """What one sweep of a chain did; owner-only.
+    """Reports what one sweep of a chain did; owner-only.
 
     **Arguments:** `log_density`: log f after the sweep, up to a constant. `acceptance`: the fraction of its moves that
     were accepted, or the acceptance statistic. `num_steps`: density or gradient evaluations. `diverging`: whether a
@@ -71,7 +71,7 @@ class AbstractSampler(ShownAsTyped, AbstractModule):
         """
 
     def for_release(self) -> "AbstractSampler":
-        """The same sampler with all tuning a function of public quantities; raises ValueError if there is no such."""
+        """Returns this sampler with all tuning a function of public quantities; raises ValueError if there is none."""
         return self
 
 
@@ -152,7 +152,7 @@ class AbstractChainSampler(AbstractSampler):
 
     @abc.abstractmethod
     def step(self, target: Target, state: Any, noise: Any) -> tuple[Any, Info]:
-        """One sweep."""
+        """Moves the state by one sweep."""
 
     def noises(self, key: PRNGKeyArray, target: Target, states: Any, num_sweeps: int) -> Any:
         """The randomness of many chains: arrays with a leading axis of sweeps, as `steps` takes them."""
@@ -160,11 +160,11 @@ class AbstractChainSampler(AbstractSampler):
         return jax.vmap(lambda key, state: self.noise(key, target, state, num_sweeps), out_axes=1)(keys, states)
 
     def steps(self, target: Target, states: Any, noises: Any) -> tuple[Any, Info]:
-        """One sweep of every chain: of states and infos with a leading axis of chains, and what `noises` made."""
+        """Moves every chain by one sweep: states and infos have a leading axis of chains. `noises`: of that method."""
         return jax.vmap(lambda state, noise: self.step(target, state, noise))(states, noises)
 
     def gather(self, target: Target, centre: Vector) -> "AbstractChainSampler":
-        """The same sampler with what it gathers of the records on the host, for the chains alone: it is private."""
+        """Returns this sampler with what it gathers of the records on the host, for the chains alone: it is private."""
         return self
 
     def release_sweeps(self, dimension: int) -> int:

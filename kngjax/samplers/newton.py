@@ -20,7 +20,7 @@ _GOAL, _TOLERANCE = 1e-8, 1e-6
 _MAX_EVALUATIONS = 80
 _SMALLEST_DAMPING = 1e-10
 _RECORDS_OF_A_GRADIENT = 1024
-# Of a search for the minimiser: rounds, and the parts of a Newton step that each tries.
+# A search for the minimiser has so many rounds at most, and each tries these parts of a Newton step.
 _MOST_ROUNDS, _PARTS = 40, 8.0 ** -np.arange(6.0)
 
 
@@ -33,7 +33,7 @@ class Point(NamedTuple):
 
 
 class Solution(NamedTuple):
-    """What `solve` found.
+    """Holds the result of `solve`.
 
     **Arguments:** `point`: the last iterate. `found`: whether it is a solution in Θ. `unsettled`: whether neither a
     solution nor a proof that there is none in Θ was found. `num_evaluations`: of the gradient and the Hessian.

@@ -1,4 +1,4 @@
-"""What a sampler may know of a mechanism: a log-density, its domain, and the structure of its loss."""
+"""Tells a sampler all that it may know of a mechanism: a log-density, its domain, and the structure of its loss."""
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float

@@ -13,12 +13,12 @@ from jaxtyping import Float, Int
 from kngjax.releases.lattice.runs import Runs, consecutive, first_above, sums_before, totals
 from kngjax.releases.lattice.scores import GradientNorm, LatticeBoxes, levels, outward
 
-# Of up to so many open records every pattern of their signs is tried; of more, if one is at least such a part of them,
-# of so many that weigh most.
+# With at most _FEWEST open records every pattern of their signs is tried; with at most _FEW, if one weighs at least
+# 1/_FEWEST of them all, every pattern of the _HEAVY heaviest ones.
 _FEWEST, _FEW, _HEAVY = 3, 64, 5
 # Runs of boxes that are looked at in one pass, or those of one box: some 250 bytes each; and passes at a time.
 _RUNS_A_PASS, _MOST_THREADS = 2**17, 8
-# Of so many open runs it is asked along which axes they leave a score unknown.
+# The most open runs of a box that are asked along which axes they leave a score unknown.
 MOST_ASKED = 128
 # Whole numbers up to it are exact in float64.
 EXACT = 2**53
@@ -93,7 +93,7 @@ class CheckRecords:
         return self.open(Runs(first.take(opened), last.take(opened), numbers), opened), sums
 
     def pieces(self, runs: Runs, bounds) -> np.ndarray:
-        """What the records of runs add where those rise whose Y is at most the bound."""
+        """Computes the linear piece of the loss in which those of a run's records rise whose Y is at most the bound."""
         rising = first_above(self.responses, runs.starts, runs.stops, bounds)
         return self._added(runs.starts, rising, rising, runs.stops, runs.numbers)
 
@@ -143,7 +143,7 @@ class CheckRecords:
         return closed + (middle - spread) / 2.0, closed + (middle + spread) / 2.0
 
     def _of_patterns(self, closed, entries, numbers, most_heavy):
-        """The same of boxes with few records, by every pattern of the signs of those that weigh most in each."""
+        """Bounds the norm from below on boxes of few open records, by every pattern of signs of the heaviest ones."""
         assert self.norm is not None
         box = np.repeat(np.arange(len(numbers)), numbers)
         rank = consecutive(np.zeros(len(numbers), np.int64), numbers)
@@ -214,7 +214,7 @@ def _counted(records: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _first_of_each(sorted_rows: np.ndarray) -> np.ndarray:
-    """Where rows differ from those before them."""
+    """Finds the places where rows differ from those before them."""
     is_first = np.ones(len(sorted_rows), bool)
     is_first[1:] = np.any(sorted_rows[1:] != sorted_rows[:-1], axis=1)
     return np.flatnonzero(is_first)

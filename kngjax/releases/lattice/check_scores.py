@@ -108,7 +108,7 @@ class QuantileScore(AbstractScore):
         placed = object.__new__(QuantileScore)
         vars(placed).update(vars(self))
         with np.errstate(all="ignore"):
-            # Of so many open records bounds differ by 1 in the log-density.
+            # With so many open records bounds differ by 1 in the log-density.
             form = fit.curvature * (each if records.norm is None else fit.density * (each / 2.0) ** 2)
             coordinates, placed._importance = round_frame(form, domain, records.largest)
         placed._curvature = steps * fit.curvature
@@ -240,7 +240,7 @@ class QuantileScore(AbstractScore):
 
 
 def _cones(records: CheckRecords, domain, estimate) -> Cones | None:
-    """Those from a heap's apex, if it is a better estimate and whole numbers of float64 hold what they need."""
+    """Builds cones from a heap's apex; None unless it is a better estimate and float64 holds their whole numbers."""
     apex = apex_of(records, domain, estimate)
     cones = None if apex is None else Cones.over(apex, domain.low, domain.high)
     return cones if cones is not None and ConeScore.holds(records, cones) else None

@@ -32,7 +32,7 @@ class Cones(AbstractCoordinates):
 
     @classmethod
     def over(cls, apex: np.ndarray, low: np.ndarray, high: np.ndarray) -> "Cones | None":
-        """Those that hold all k from low to high; None if whole numbers of 64 bits would not hold their products."""
+        """Builds cones that hold all k from low to high; None if 64 bits would not hold their products."""
         sides = np.maximum(np.maximum(high - apex, apex - low), 1)
         return cls(apex, sides) if 2 * (int(np.max(sides)) + 1) ** 2 < _LARGEST else None
 
@@ -77,7 +77,7 @@ class Cones(AbstractCoordinates):
         return self.apex + least // side, self.apex - (-most // side)
 
     def _widths(self, low, high):
-        """Of how many numbers one is taken, for each axis."""
+        """Counts the numbers of which a place takes one, along each axis."""
         widths = -(-(high[:, 2:] + 1 - low[:, 2:]) * high[:, 1:2] // self.sides[low[:, :1]])
         return np.where(self.faces(low), 1, np.maximum(widths, 1))
 
@@ -100,7 +100,7 @@ class Cones(AbstractCoordinates):
         return found
 
     def somewhere(self, low, high):
-        # Of the pyramid about uniformly: far from the apex.
+        # About uniform in the pyramid, and so mostly far from the apex.
         shares = shares_of(low, high)[:, 1:]
         near, far, power = low[:, 1].astype(float), high[:, 1] + 1.0, float(len(self.sides))
         distance = (near**power + shares[:, 0] * (far**power - near**power)) ** (1.0 / power)

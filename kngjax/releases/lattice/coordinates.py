@@ -41,14 +41,14 @@ class Coordinates(AbstractCoordinates):
 
     @classmethod
     def own(cls, dimension: int) -> "Coordinates":
-        """Those of k itself."""
+        """Returns the coordinates that are k itself."""
         return cls(np.eye(dimension, dtype=np.int64), np.eye(dimension, dtype=np.int64))
 
     @classmethod
     def reduced(cls, form: Float[np.ndarray, "dimension dimension"], low, high) -> "Coordinates":
-        """Those in which k'Qk is about diagonal (Lenstra, Lenstra and Lovász 1982), for k from low to high.
+        """Finds coordinates in which k'Qk is about diagonal (Lenstra, Lenstra and Lovász 1982), for k from low to high.
 
-        Those of k itself where a form is not finite or not positive, or whole numbers of 64 bits would not hold a box
+        They are k itself where a form is not finite or not positive, or whole numbers of 64 bits would not hold a box
         of m.
         """
         own, exact = cls.own(len(low)), _exact(form)
@@ -95,10 +95,11 @@ class Frame(NamedTuple):
 
 
 def round_frame(form: Float[np.ndarray, "dimension dimension"], domain: DomainLattice, entries=None) -> Frame:
-    """That in which k'Qk and Θ's extent together are about round, for a law that lies within some units of Q in Θ.
+    """Finds coordinates in which k'Qk and Θ's extent together are about round.
 
-    It is that of k itself unless boxes of the other around the law hold much fewer points: those of another may reach
-    far out of Θ, where all that they hold is rejected. It never fails, whatever the form, since the data chose that.
+    The law lies within some units of Q in Θ. The coordinates are k itself unless boxes of others around the law hold
+    much fewer points: those may reach far out of Θ, where all that they hold is rejected. It never fails, whatever the
+    form, since the data chose that.
 
     **Arguments:** `entries`: the largest |X_ij| of each column of some records, whole: X_i'U is kept below 2^53.
     """
@@ -200,7 +201,7 @@ def reduced_basis(form: Form) -> list[list[int]] | None:
 
 
 def _projected(form: Form, columns: list[list[int]]) -> tuple[Form, list[Fraction]]:
-    """The same of a form that is known to be positive definite: so it is in any basis."""
+    """Orthogonalises columns by Gram-Schmidt in the norm of a form that is known to be positive definite."""
     found = _projections(form, columns)
     assert found is not None
     return found

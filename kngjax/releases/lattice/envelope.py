@@ -102,11 +102,11 @@ class Envelope:
         upper = self._coordinates.log_sizes(boxes.low, boxes.high) - rate * lower
         masses = np.exp(upper - np.max(upper))
         excess = -np.expm1(-rate * np.maximum(boxes.middle - lower, 0.0)) * masses
-        # One place is not halved.
+        # A box of one place is not halved.
         return masses, np.where(np.any(self._coordinates.divisible(boxes.low, boxes.high), axis=1), excess, 0.0)
 
     def _tried(self, boxes: LatticeBoxes) -> LatticeBoxes:
-        """The same, where a trial proposal outside of Θ counts as rejected, like those of too high a score."""
+        """Counts a trial proposal outside of Θ as rejected, like those of too high a score."""
         points, are_there = self._coordinates.somewhere(boxes.low, boxes.high)
         is_outside = ~are_there | self._domain.misses(points, points)
         if self._region is not None:
@@ -124,7 +124,7 @@ class Envelope:
         return np.where(is_known[:, None], spread, np.where(divisible, self._importance, 0.0))
 
     def _may_hold(self, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-        """Which boxes may have a point in Θ; of those of one place it is certain, as no half of them will show it."""
+        """Marks the boxes that may have a point in Θ; for a box of one place this is decided, as it has no halves."""
         found = self._coordinates.may_hold(low, high) & ~self._domain.misses(*self._coordinates.extremes(low, high))
         if self._region is not None:
             found &= ~self._region.misses(self._coordinates, low, high)
@@ -135,7 +135,7 @@ class Envelope:
         return found
 
     def _holds_each(self, points: np.ndarray) -> np.ndarray:
-        """Which k lie in Θ, and in the region."""
+        """Marks the k that lie in Θ, and in the region."""
         found = self._domain.contains_each(points)
         return found if self._region is None else found & self._region.contains_each(points)
 
@@ -158,5 +158,5 @@ class Envelope:
         runs = [boxes.runs[box] for box in parents]
         self._looked_at += sum(some.shape[1] for some in runs)
         parts = self._score.parts(lows, highs, runs, boxes.sums[parents])
-        # What is known of a box is known of its parts.
+        # A bound on a box holds on its parts.
         return others.join(self._tried(parts)._replace(lower=np.maximum(parts.lower, boxes.lower[parents])))

@@ -1,4 +1,4 @@
-"""Where the law of a check score is about, and how wide: by a fit in floats, on which speed alone rests."""
+"""Estimates where the law of a check score lies, and how wide it is, by a fit in floats: speed alone rests on it."""
 
 from typing import NamedTuple
 

@@ -1,4 +1,4 @@
-"""Where hyperplanes X_i'k = Y_i of a heap of equal responses meet; speed alone rests on it."""
+"""Finds where hyperplanes X_i'k = Y_i of a heap of equal responses meet; speed alone rests on it."""
 
 import numpy as np
 from jaxtyping import Int

@@ -35,11 +35,11 @@ class AbstractCoordinates(abc.ABC):
 
     @abc.abstractmethod
     def divisible(self, low: Corners, high: Corners) -> Bool[np.ndarray, "boxes numbers"]:
-        """Which sides may be halved, so that places become fewer; none of a box of one place."""
+        """Marks the sides that may be halved, so that places become fewer; none of a box of one place."""
 
     @abc.abstractmethod
     def may_hold(self, low: Corners, high: Corners) -> Bool[np.ndarray, " boxes"]:
-        """Which boxes may have a point: not one whose low exceeds its high; one of a single place is known."""
+        """Marks the boxes that may have a point, none whose low exceeds its high; with one place this is certain."""
 
     @abc.abstractmethod
     def somewhere(self, low: Corners, high: Corners) -> tuple[np.ndarray, np.ndarray]:

@@ -1,4 +1,4 @@
-"""Which lattices: a function of the mechanism and of how many records there may be, all of it public.
+"""Chooses the lattices from the mechanism and from how many records there may be, all of it public.
 
 What is rounded here, and which way: exponents choose how fine a lattice is, and any would do. The ends of the bounds
 are rounded as records are, by a monotone function, so that rounded records lie between rounded ends. The ends of Θ are
@@ -51,7 +51,7 @@ class Plan(NamedTuple):
 
     @property
     def ranges(self) -> Ranges:
-        """Where records and θ lie, in their own units. The hull of the bounds is left out: records are rounded."""
+        """Gives the ranges of records and θ, in own units. A hull of the bounds is left out, as records are rounded."""
         features = [
             (lower * power_of_two(exponent), upper * power_of_two(exponent))
             for (lower, upper), exponent in zip(self.features, self.exponents, strict=True)

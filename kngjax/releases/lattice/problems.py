@@ -20,7 +20,7 @@ from kngjax.releases.lattice.sums import sums_of, whole_features
 from kngjax.releases.lattice.units import on_lattice
 from kngjax.sensitivity import in_fractions
 
-# What scores are divided by: a norm of the gradient, or of the loss a whole weight.
+# Scores are divided by a norm of the gradient, or by a whole weight of the loss.
 Divisor = GradientNorm | int
 
 
@@ -74,7 +74,7 @@ class WholeRecords(NamedTuple):
         return WholeRecords(self.x[places], self.y[places])
 
     def are_above(self, point: Int[np.ndarray, " dimension"]) -> Bool[np.ndarray, " records"]:
-        """Which have Y > X'k."""
+        """Marks the records with Y > X'k."""
         return self.y > self.x @ point
 
 

@@ -43,7 +43,7 @@ class Region:
         return bool(self.contains_each(point[None])[0])
 
     def contains_each(self, points: Int[np.ndarray, "points dimension"]) -> Bool[np.ndarray, " points"]:
-        """Which k lie in it."""
+        """Marks the k that lie in the region."""
         largest = np.max(np.abs(points), initial=0)
         sizes = np.sum(np.abs(self._rows), axis=1) * int(largest) + np.abs(self._least)
         kind: Any = np.int64 if np.all(sizes < _LARGEST) else object
@@ -51,7 +51,7 @@ class Region:
         return np.all(found.astype(bool), axis=1)
 
     def misses(self, coordinates: AbstractCoordinates, low: np.ndarray, high: np.ndarray) -> Bool[np.ndarray, " boxes"]:
-        """Which boxes low ≤ m ≤ high of these coordinates have certainly no point of it. Some without are not found."""
+        """Marks boxes low ≤ m ≤ high of these coordinates that certainly miss the region. Not all such are found."""
         rows = self._rows
         if isinstance(coordinates, Coordinates):
             rows = rows @ coordinates.matrix.astype(object)

@@ -21,12 +21,12 @@ class Runs(NamedTuple):
 
     @classmethod
     def of(cls, boxes: list[np.ndarray]) -> "Runs":
-        """Those of each box, of shape (2, runs)."""
+        """Joins the runs of each box, given in shape (2, runs)."""
         starts, stops = np.concatenate(boxes, axis=1)
         return cls(starts, stops, np.array([some.shape[1] for some in boxes]))
 
     def apart(self) -> list[np.ndarray]:
-        """Those of each box."""
+        """Separates the runs of each box, in shape (2, runs)."""
         return np.split(np.stack([self.starts, self.stops]), np.cumsum(self.numbers)[:-1], axis=1)
 
     def sizes(self) -> Int[np.ndarray, " boxes"]:
@@ -34,7 +34,7 @@ class Runs(NamedTuple):
         return totals([self.stops - self.starts], self.numbers)[:, 0].astype(np.int64)
 
     def on(self, boxes: Int[np.ndarray, " some"]) -> "Runs":
-        """Those of some boxes."""
+        """Selects the runs of some boxes."""
         numbers = self.numbers[boxes]
         places = consecutive((np.cumsum(self.numbers) - self.numbers)[boxes], numbers)
         return Runs(self.starts[places], self.stops[places], numbers)
@@ -51,9 +51,9 @@ def consecutive(starts, numbers):
 
 
 def first_above(values, starts, stops, bounds) -> Int[np.ndarray, "*bounds runs"]:
-    """Of each run the first place with a value above the run's bound, or where it ends; for each of several bounds.
+    """Finds the first place of each run with a value above the run's bound, or the run's end, for several bounds.
 
-    By bisection, in steps that are powers of two. Runs may be empty; within one values are in increasing order.
+    It bisects, in steps that are powers of two. Runs may be empty; within a run values are in increasing order.
 
     **Arguments:** `bounds`: shape (..., runs).
     """
@@ -73,10 +73,10 @@ def sums_before(values: np.ndarray) -> np.ndarray:
 
 
 def sums_away(values, origins, longest: int):
-    """Of each record of a run the sum from the run's origin to it: of what lies between, and the record.
+    """Sums values from each run's origin to each of its records, the record included.
 
-    Above an origin, the first of those above it, and below it, the last of those below. Values are at least 0, and
-    each sum is one of few terms, so that its error is small beside it and not beside what others add up to.
+    Sums above an origin begin with the first record above it, and sums below with the last record below. Values are at
+    least 0, and each sum has few terms, so that its error is small beside itself and not beside the sums of others.
 
     **Arguments:** `origins`: of each record that of its run. `longest`: at least as many as any run has.
     """
@@ -93,7 +93,7 @@ def sums_away(values, origins, longest: int):
 
 
 def products(columns, vectors, numbers):
-    """Of so many consecutive entries each with a vector of its own; columns one by one, which is fast."""
+    """Computes inner products of so many consecutive entries each with one vector; column by column, which is fast."""
     vectors = vectors.astype(np.float64)
     total = columns[0] * np.repeat(vectors[:, 0], numbers)
     for place in range(1, len(columns)):

@@ -63,7 +63,7 @@ class AbstractScore(abc.ABC):
 
     @abc.abstractmethod
     def near(self, domain: DomainLattice, rate: float) -> "AbstractScore":
-        """The same score, with boxes in coordinates in which exp(-rate·score) is about round on Θ; of speed alone."""
+        """Moves boxes into coordinates in which exp(-rate·score) is about round on Θ; speed alone depends on them."""
 
     @property
     @abc.abstractmethod
@@ -95,7 +95,7 @@ class AbstractScore(abc.ABC):
 
     @abc.abstractmethod
     def whole(self, low: np.ndarray, high: np.ndarray) -> LatticeBoxes:
-        """What `coordinates.around` says, as boxes."""
+        """Bounds the score on the boxes of `coordinates.around`."""
 
     @abc.abstractmethod
     def parts(self, low: np.ndarray, high: np.ndarray, runs: list[np.ndarray], sums: np.ndarray) -> LatticeBoxes:
@@ -254,5 +254,5 @@ class QuadraticScore(AbstractScore):
 
 
 def _objects(values) -> np.ndarray:
-    """The same as an array of Python's whole numbers."""
+    """Converts values to an array of Python's whole numbers."""
     return np.array(np.asarray(values).tolist(), dtype=object)

@@ -67,7 +67,7 @@ class DomainLattice:
 
     @property
     def range(self) -> DomainRange:
-        """What these points lie in."""
+        """Returns the range that these points lie in."""
         sides = zip(self.low, self.high, self.exponents, strict=True)
         intervals = [(int(low) * power_of_two(e), int(high) * power_of_two(e)) for low, high, e in sides]
         size = None if self.radius is None else self.radius * power_of_two(min(self.exponents)) ** self.power
@@ -88,7 +88,7 @@ class DomainLattice:
         return bool(self.contains_each(point[None])[0])
 
     def contains_each(self, points: Int[np.ndarray, "points dimension"]) -> np.ndarray:
-        """Which k lie in Θ."""
+        """Marks the k that lie in Θ."""
         found = np.all((self.low <= points) & (points <= self.high), axis=1)
         if self.radius is not None:
             found[found] = [self._size(np.abs(point)) <= self.radius for point in points[found]]
@@ -106,7 +106,7 @@ class DomainLattice:
         return found if self.contains(found) else np.zeros_like(found)
 
     def misses(self, low: Int[np.ndarray, "boxes dimension"], high: Int[np.ndarray, "boxes dimension"]) -> np.ndarray:
-        """Which boxes low ≤ k ≤ high have certainly no point in Θ. Some without are not found.
+        """Marks boxes low ≤ k ≤ high that certainly have no point in Θ. Not all such boxes are found.
 
         In float64: |k| < 2^53 is exact there, and so are products with powers of 2; a square and a sum of d terms are
         off by less than (d + 1)·2^-53 of themselves, far less than 10^-12.
