@@ -13,7 +13,7 @@ from kngjax.mechanisms.base import AbstractMechanism
 from kngjax.mechanisms.gradient_noise import GradientNoise, MomentNoise, NormalNoise
 
 DRAWS = 4000
-# Of what the noise may have been: with fewer plausible ones the sums are drowned in it.
+# The least share of plausible draws among those of the noise: with fewer the sums are drowned in it.
 FEWEST = 0.07
 # For post-processing of what is public any numbers serve, and the same ones make the same interval.
 _SEED = 0

@@ -16,11 +16,11 @@ from kngjax.core.randomness import research_key
 # Nodes lie evenly in normal scores t, |t| ≤ 5.5: beyond are 4e-8 of the mass. For analytic functions the trapezoidal
 # rule converges exponentially, and with kinks as the square of the step.
 _STEP, _STEP_AT_KINKS, _FARTHEST = 0.25, 0.125, 5.5
-# Of Student's t in e = sinh(t), for its tails.
+# How far nodes reach for Student's t, in e = sinh(t), for its tails.
 _FARTHEST_OF_T = 7.0
 _GOLDEN = 0.5 * (math.sqrt(5.0) - 1.0)
 MOST_COUNTS = 2000
-# Of laws without a quantile function.
+# How many values are drawn from laws without a quantile function.
 _DRAWN = 40_000
 
 

@@ -51,7 +51,7 @@ def _tables(setting: Setting) -> Any:
     rows, values = setting.rows[:, int(bounds.intercept) :], setting.responses.quantiles
     by_row = setting.responses.by_row
     truth = np.zeros(setting.dimension) if setting.theta is None else setting.theta.copy()
-    # Of what is estimated of residuals about 0.
+    # The intercept that is estimated for residuals about 0.
     best = setting.law.best if setting.theta is None else truth[0]
     shift = 0.0
     if loss.usual_responses(bounds, 2) is not None:

@@ -86,7 +86,7 @@ def float_search(
     ridge, start = float(objective.ridge), np.zeros(objective.dimension) if start is None else start
     theta = start
     if len(x) >= _MANY:
-        # Of one row in eight, at an eighth of the cost, it is nearly the same.
+        # With one row in eight the minimum is nearly the same, at an eighth of the cost.
         theta, is_there = _settled(objective, tilt, float_search(objective.one_in(_EIGHTH), tilt / _EIGHTH, start))
         if is_there:
             return theta

@@ -141,7 +141,7 @@ class PrivateQuantile(AbstractDirectMechanism):
             return self.epsilon / self.dimension * (1.0 - 2.0**-50)
         whole = float(self.epsilon)
         part = inward(exactly(whole) / self.dimension)
-        # As the decimal number that it prints as, and as the binary one that it is.
+        # All parts stay within ε, as the decimal number that it prints as and as the binary one that it is.
         return part if self.dimension * Fraction(part) <= Fraction(whole) else math.nextafter(part, 0.0)
 
     @property

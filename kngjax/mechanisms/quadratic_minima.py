@@ -23,7 +23,7 @@ from kngjax.mechanisms.minimisers import quadratic_minimiser
 from kngjax.samplers.grid.uniforms import GUARD_DIGITS
 
 Place = arb | Fraction
-# Of Newton's method, some five of which are needed; what is not found by then is with more digits.
+# Steps of Newton's method: some five are needed, and a root that is not found by then is found with more digits.
 _MOST_STEPS = 100
 # A coefficient or a slope that is smaller, in units of the largest one, is guessed to be 0.
 _NEXT_TO_ZERO = 1e-9
@@ -150,7 +150,7 @@ def _on_sphere(matrix: arb_mat, vector: Sequence[arb], radius: Fraction) -> list
         at = (at + step).mid()
         if abs(step) <= at * arb(2) ** -_known_digits():
             break
-    # Of a small μ fewer digits are known than of v, but all are with enough of those.
+    # Fewer digits are known of a small μ than of v, but enough digits of v give them all.
     for digits in (_known_digits() * share // 8 for share in (8, 7, 6, 4, 2)):
         width = at * arb(2) ** -digits
         longer = _length(_solved(_shifted(matrix, at - width), vector))

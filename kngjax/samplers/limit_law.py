@@ -20,9 +20,9 @@ from kngjax.samplers.target import Target
 
 # Starts are so many times as wide as the law: chains that disagree can then be told from chains that agree.
 INFLATION = 2.0
-# Of the points among which a start is chosen: so many of each of both laws.
+# A start is chosen among so many points of each of two laws.
 _CANDIDATES = 32
-# Of how many candidates a chain computes densities together: at most so many, of so many records in all.
+# A chain computes the densities of so many candidates together at most, over so many records in all.
 _TOGETHER, _RECORDS_TOGETHER = 16, 2**13
 
 
@@ -124,7 +124,7 @@ def starts(target: Target, centre: Vector, key: PRNGKeyArray, num_points: int) -
     anywhere = target.domain.draw(base_key, (_CANDIDATES,), target.dimension)
     hessian = sound_hessian(target, centre)
     near, own = scattered(target, centre, hessian, near_key, anywhere, INFLATION)
-    # Those from the base measure first, so that one is taken where no density is a number.
+    # Points from the base measure come first, so that one of them is taken where no density is a number.
     points, candidates = jnp.concatenate([anywhere, near]), jnp.concatenate([jnp.ones(_CANDIDATES, bool), own])
     law = LimitLaw(jnp.asarray(centre), jnp.linalg.cholesky(hessian))
     of_near = target if target.norm is None else dataclasses.replace(target, norm=target.norm_at(centre))

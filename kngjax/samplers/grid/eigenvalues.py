@@ -14,7 +14,7 @@ from flint import fmpq
 from kngjax.core.balls import ball_of, precision
 from kngjax.data.exact_sums import Exact, nearest
 
-# Of balls, one after the other; then fractions, which are slow and leave nothing open.
+# Digits of balls, tried one after the other; then come fractions, which are slow and leave nothing open.
 _DIGITS = (128, 512, 2048)
 
 

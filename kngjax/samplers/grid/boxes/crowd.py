@@ -48,14 +48,14 @@ def _sheared(widths: np.ndarray) -> np.ndarray:
         axis = max((k for k in range(size) if k not in order), key=lambda k: rest[k, k])
         own = np.sqrt(max(rest[axis, axis], 0.0))
         if order:
-            # Of u, before this axis.
+            # The covariances of u along the axes before this one.
             inverse = np.linalg.inv(matrix[np.ix_(order, order)])
             shears = np.linalg.lstsq(
                 inverse @ widths[np.ix_(order, order)] @ inverse.T, inverse @ widths[order, axis], rcond=None
             )[0]
             matrix[axis, order] = np.where(np.abs(shears) < _SHEAR * own, 0.0, shears)
         matrix[axis, axis] = max(own, _LEAST)
-        # What is left of the others' widths, given this axis.
+        # The covariances of the others, given this axis.
         if own > 0.0:
             rest = rest - np.outer(rest[:, axis], rest[axis]) / rest[axis, axis]
         order.append(axis)
