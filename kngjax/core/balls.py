@@ -40,7 +40,7 @@ def ball_of(number: Fraction | int) -> arb:
 
 
 def largest(numbers: Sequence[arb]) -> arb:
-    """The largest of several balls' numbers."""
+    """The maximum of several balls."""
     found = numbers[0]
     for other in numbers[1:]:
         found = found.max(other)

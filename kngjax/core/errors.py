@@ -1,4 +1,4 @@
-"""A release that fails speaks of types, shapes and public settings, or says one constant text.
+"""A failed release tells of types, shapes and public settings alone, or says one constant text.
 
     settings, before the data are read              refused in words, nothing is spent
     types and shapes of X and y                     refused in words: no value was looked at

@@ -50,7 +50,7 @@ class Records:
         self._of, self._made = None, None
 
     def of(self, analysis: Any, debit: kng.Reservation | None = None) -> Any:
-        """Makes the records of an analysis, unless it was asked for last; raises `ReleaseFailed` for whatever fails.
+        """Makes the records of an analysis, or finds those that were asked for last; whatever fails is `ReleaseFailed`.
 
         **Arguments:** `debit`: used up if the records cannot be made: that tells something of the data.
         """

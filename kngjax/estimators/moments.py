@@ -95,7 +95,7 @@ def total(response: Response, epsilon: Any, adjacency: str) -> Analysis:
 
 
 def variance(response: Response, epsilon: Any, adjacency: str) -> Analysis:
-    """Releases the sums that a variance is made of together, with the number of records where that is private.
+    """Plans one release of the sums that a variance is made of, with the number of records where that is private.
 
     The noise is uniform in boxes of the changes that one record can make, of a random size (the K-norm mechanism with
     the box as ball): under replace of [-2h, 2h] x [-h², h²]. The hull of all changes fills 5/6 of that box, so that a

@@ -59,7 +59,7 @@ def quantile_regression(
     domain: Any = None,
     scale: float | None = None,
 ) -> Analysis:
-    """Regresses the quantile of each level τ: up to four coefficients by KNG, more by objective perturbation.
+    """Plans a quantile regression of each level τ: by KNG up to four coefficients, then by objective perturbation.
 
     Objective perturbation takes a smoothed quantile loss.
 
@@ -109,7 +109,7 @@ def linear_regression(
     domain: Any = None,
     scale: float | None = None,
 ) -> Analysis:
-    """Regresses the mean: by the pseudo-Huber loss, "robust", by least squares, "squared", or by AdaSSP, "adassp".
+    """Plans a linear regression by the pseudo-Huber loss, "robust", least squares, "squared", or AdaSSP, "adassp".
 
     **Arguments:** as `quantile_regression`; `scale` is for the threshold of "robust". "adassp", from noisy sums, needs
     `delta`.
@@ -148,7 +148,7 @@ def linear_regression(
 def logistic_regression(
     formula: Formula, response: Response, epsilon: Any, adjacency: str, count: int | None, domain: Any = None
 ) -> Analysis:
-    """Regresses the log odds of the second of two levels of the response.
+    """Plans a logistic regression of the log odds of the second of two levels of the response.
 
     **Arguments:** as `quantile_regression`; `count` may be None.
     """
@@ -165,7 +165,7 @@ def logistic_regression(
 def poisson_regression(
     formula: Formula, response: Response, epsilon: Any, adjacency: str, domain: Any = None
 ) -> Analysis:
-    """Regresses the logarithm of the mean of counts, or of rates, whose exposures are the weights of the records."""
+    """Plans a Poisson regression of counts, or of rates, whose exposures are the weights of the records."""
     refuse_levels(response, "Poisson regression")
     if response.ends is None:
         raise ValueError(_needs_bounds(response))

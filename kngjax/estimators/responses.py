@@ -109,7 +109,7 @@ class Exposure:
         object.__setattr__(self, "most_rate", None if self.most_rate is None else float(self.most_rate))
 
     def ends(self, counts: tuple[float, float]) -> tuple[float, float]:
-        """The least and the largest rate of counts within these bounds; raises ValueError where both are the same.
+        """The least and the largest rate of counts within these bounds; raises ValueError unless they differ.
 
         It raises ValueError too for an R by which even one count in the largest exposure would be clipped: rates would
         come out far too small. No rate is more than the largest count over the least exposure.

@@ -24,7 +24,7 @@ def count(
     has_weights: bool = False,
     of_dates: Collection[str] = (),
 ) -> Analysis:
-    """Counts the records, or those that meet a condition.
+    """Plans a count of the records, or of those that meet a condition.
 
     **Arguments:** `levels`, `missing`: of all columns. `has_weights`: whether records count as their weights, so that
     under replace the sum of all is not public as their number is. `of_dates`: the columns whose bounds are dates.
@@ -42,7 +42,7 @@ def count(
 
 
 def table(axes: Sequence[Axis], epsilon: Any, adjacency: str, title: str) -> Analysis:
-    """Counts the records in each cell of a table: each record is in one cell."""
+    """Plans counts of the records in each cell of a table: each record is in one cell."""
     response = Classification(tuple(axes))
     cells = math.prod(response.shape)
     bounds = kng.Bounds(y=(0.0, cells - 1.0), missing_y=response.substitute)

@@ -1,4 +1,4 @@
-"""A budget holds as exact numbers what a ledger may spend, and decides which releases stay within it. Imports no JAX.
+"""A budget states in exact numbers what a ledger may spend, and decides which releases stay within it. Imports no JAX.
 
 Every rule is a filter that holds though later releases, their numbers included, depend on earlier outcomes:
 

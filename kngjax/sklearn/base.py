@@ -142,7 +142,7 @@ class AbstractPrivateEstimator(BaseEstimator, abc.ABC):
         return analysis, table
 
     def _planned(self, table: Columns, by_name: bool) -> Analysis:
-        """Plans the analysis by which a fit releases a table with these columns and this number of rows."""
+        """Plans the release of a fit to a table with these columns and this number of rows."""
         name = "y"
         while name in table.columns:
             name += "_"

@@ -77,7 +77,7 @@ def _bounds_of(given: Any, keys: list[Any], by_name: bool, choices: Mapping[Any,
 
 
 def _mapping(argument: str, given: Any, keys: list[Any], by_name: bool) -> dict[Any, Any]:
-    """Keeps of a mapping the columns of X; names that X does not have may be another step's columns."""
+    """Selects the entries of a mapping that are for columns of X; other names may be another step's columns."""
     if given is None:
         return {}
     if not isinstance(given, Mapping):

@@ -1,4 +1,4 @@
-"""Chooses the records that are held out from training without a look at them, and proves what that costs.
+"""Chooses the held-out records without a look at any record, and proves what the choice costs.
 
 Let A be released from the training records at guarantee G, and then, given what A released, B from the held-out ones
 at guarantee H. Which record is in which part is drawn first, with a law in which each record's part does not depend on

@@ -1,4 +1,4 @@
-"""Makes the tables that the steps of a pipeline are given, whose types follow from public types alone.
+"""Makes tables for the steps of a pipeline, with types that follow from public types alone.
 
 NumPy and other libraries choose the type of a column by all of its cells: one missing cell makes floats of integers,
 of which functions may be others (1/2 is 0 of integers). So columns of numbers become float64 cell by cell, and all

@@ -1,4 +1,4 @@
-"""A pipeline releases nothing but what its last step does: all steps before it are public."""
+"""A public pipeline releases nothing but what its last step releases: all steps before that one are public."""
 
 import warnings
 from typing import Any
