@@ -21,7 +21,6 @@ ROOMS = {
     "ten_tasks": ("--repeats", "1"),
     "peers": ("--records", "2000", "--dimension", "3", "--draws", "100"),
     "quantile_regression": ("--sizes", "2:2000", "--walk-sweeps", "100"),
-    "joint_curves": ("--cells", "1", "--draws", "2", "--releases", "1", "--epsilon", "4"),
     "quantile_process": ("--records", "2000", "--releases", "1", "--epsilon", "20"),
     "membership": ("--tables", "4"),
     "real_tables": ("--tables", "HousePrices", "--repeats", "1"),

@@ -77,7 +77,6 @@ _ANALYSES = {
     "tau": (None, 2, [], [0.5, 0.5], "a"),
     "method": ("x", "adassp"),
     "delta": (2, 1e-6, "a"),
-    "order": ("x", "joint", "location_scale"),
     "budget": ("x",),
     "level": (2,),
     "spread": (-1,),

@@ -1,4 +1,4 @@
-"""What quantile processes are worth: m regression curves for one ε, released in five ways, beside the fit.
+"""Measures what quantile processes are worth: m regression curves for one ε, released in three ways, beside the fit.
 
 On CPS1988 (log wage on education and a polynomial of experience, d = 4, n = 28,155) and on made-up tables of 3·10³ to
 3·10⁵ records with 4 and 12 coefficients; levels are j/(m + 1), one record replaced:
@@ -6,8 +6,7 @@ On CPS1988 (log wage on education and a polynomial of experience, d = 4, n = 28,
 - `independent`: m releases of `KNG` at ε/m each; crossing is counted before curves are sorted.
 - `stepwise`: the level in the middle at ε/2, then outwards, each at ε/(2(m - 1)), where it does not cross the one
   before.
-- `halving`, `location_scale`, `joint`: the orders of `kngjax.QuantileProcess`, the last one with bins smoothed by the
-  public bandwidth of the median.
+- `halving`: `kngjax.QuantileProcess`.
 - `sampling`: no release, but the fit to rows that are drawn anew from the table: the fit's own sampling error.
 
 `law` says how draws follow the mechanism's law:
@@ -16,18 +15,15 @@ On CPS1988 (log wage on education and a polynomial of experience, d = 4, n = 28,
 - `weighted`: of candidates from about the limit law one by its weight, with the gradients of all records, which follows
   the law of releases approximately (`experiments.quantile_process.nodes`) in a fraction of their time, which `seconds`
   then does not show.
-- `chain`: the library's Markov chain, whose compilation is part of `seconds`. Its draws are not independent.
 - `bootstrap`: of `sampling`.
 - Without draws: `refused` by the public rule of `QuantileProcess.refusal`, of each way's own noise, as too few records
-  lie beyond the outer levels; `not served`, as exact draws take four coefficients; `stuck` where the chain accepts less
-  than one in ten of its proposals, as most have curves that cross; `few` where fewer than thirty
+  lie beyond the outer levels; `not served`, as exact draws take four coefficients; `few` where fewer than thirty
   candidates count, of the largest number that is tried; `outside` where they left the domain.
 
 `error`, `crossing` and `crps` are means over the draws of `experiments.quantile_process.measures`: `error`, and its
-standard error `error_se` where draws are independent, in the units of y, log wages or about a standard deviation of
-made-up errors; `crossing` a share of pairs; `crps` a relative excess, .1 for a tenth more check loss than the fit has.
-`effective`: the share of candidates that count, of the level where it is least, or of proposals that are accepted.
-`seconds`: of the processor, a draw.
+standard error `error_se`, in the units of y, log wages or about a standard deviation of made-up errors; `crossing` a
+share of pairs; `crps` a relative excess, .1 for a tenth more check loss than the fit has. `effective`: the share of
+candidates that count, of the level where it is least. `seconds`: of the processor, a draw.
 The data are public, so that the fit may be shown next to draws.
 """
 
@@ -54,7 +50,6 @@ SETTINGS = (
 )
 MEASURES = ("error", "error_se", "crossing", "crps", "effective", "seconds")
 HEADER = ("table", "n", "d", "m", "epsilon", "way", "law", "draws", *MEASURES)
-RELEASED = ("halving", "location_scale")
 _SMOKE = {"levels": [5], "epsilon": [3.0], "sizes": [3000], "dimensions": [12], "levels_made_up": [5]}
 
 
@@ -80,7 +75,7 @@ def tasks(settings: dict[str, Any]) -> Iterator[Task]:
             yield Task(table, m, None, "sampling")
             yield from (Task(table, m, epsilon, way) for epsilon in epsilons for way in WAYS)
             if place == 0 and m == settings["released"][0] and settings["releases"]:
-                yield from (Task(table, m, settings["released"][1], way, True) for way in RELEASED)
+                yield Task(table, m, settings["released"][1], "halving", True)
 
 
 def truth_of(table: Table, m: int, rows: int, seed: int) -> Truth:
@@ -102,9 +97,9 @@ def resampled(table: Table, levels: np.ndarray, count: int, random: np.random.Ge
     return Drawn(np.array(found), 1.0)
 
 
-def released(cell: Cell, order: str, count: int) -> Drawn:
+def released(cell: Cell, count: int) -> Drawn:
     """Whole releases."""
-    process = cell.process(order)
+    process = cell.process()
     values = [kng.release(process, cell.table.columns, cell.table.y).value for _ in range(count)]
     return Drawn(np.array(values), 1.0)
 
@@ -114,15 +109,13 @@ def within(seconds: float, most: int, draw: Callable[[int], Drawn]) -> tuple[np.
 
     **Arguments:** `draw`: so many draws. Batches double, and the time of the next one is guessed from the last.
     """
-    start, size, least, parts = time.process_time(), 2, 1, []
+    start, size, parts = time.process_time(), 2, []
     while (made := sum(len(part.curves) for part in parts)) < most:
         before, asked = time.process_time(), min(size, most - made)
         parts.append(draw(asked))
         now, last = time.process_time(), len(parts[-1].curves)
         affordable = int((seconds - (now - start)) * last / max(now - before, 1e-9)) if seconds < np.inf else most
-        # A chain has its own length, whatever was asked for.
-        least = last if last > asked else least
-        if affordable < least:
+        if affordable < 1:
             break
         size = min(2 * size, affordable)
     curves = np.concatenate([part.curves for part in parts])
@@ -143,9 +136,9 @@ def compare(task: Task, truth: Truth, loss: float, settings: dict[str, Any]) -> 
             return ["not served", *nothing]
         if not way.is_clear(cell):
             return ["refused", *nothing]
-        law, draw = way.law, lambda count: way.draw(cell, count, random)
+        law, draw = "weighted", lambda count: way.draw(cell, count, random)
         if task.is_whole:
-            law, draw = "release", lambda count: released(cell, task.way, count)
+            law, draw = "release", lambda count: released(cell, count)
             most, seconds = settings["releases"], np.inf
     try:
         curves, effective, seconds = within(seconds, most, draw)
@@ -153,9 +146,7 @@ def compare(task: Task, truth: Truth, loss: float, settings: dict[str, Any]) -> 
         return [reason.law, 0, *[""] * 4, f"{reason.share:.3g}", ""]
     found = np.array([measure(truth, one, loss) for one in curves])
     error, crossing, crps = found.mean(axis=0)
-    # Draws of a chain depend on one another.
-    has_error = law != "chain" and len(found) > 1
-    deviation = found[:, 0].std(ddof=1) / np.sqrt(len(found)) if has_error else np.nan
+    deviation = found[:, 0].std(ddof=1) / np.sqrt(len(found)) if len(found) > 1 else np.nan
     figures = error, deviation, crossing, crps, effective, seconds
     return [law, len(found), *("" if np.isnan(one) else f"{one:.5g}" for one in figures)]
 

@@ -28,7 +28,7 @@ _ROWS = 4096
 
 
 class NotDrawn(Exception):
-    """**Arguments:** `law`: a word for the row. `share`: of candidates that count, or proposals that are accepted."""
+    """**Arguments:** `law`: a word for the row. `share`: of candidates that count."""
 
     def __init__(self, law: str, share: float):
         super().__init__(f"{law}: {share:.3g} of the proposals count")
@@ -187,12 +187,11 @@ def weighted(
     part: Part | None,
     counts: Sequence[int],
     random: np.random.Generator,
-    reach: float = DOMAIN[1],
 ) -> tuple[np.ndarray, float]:
     """One θ for each of D draws, shape (D, d), and the effective share of its candidates, on average over draws.
 
     **Arguments:** `records`: x with the intercept, and y, of each draw. `counts`: of candidates, a coefficient; the
-    next one is tried where too few count. `reach`: of |θ_j| in Θ. Raises NotDrawn where none lies in Θ, or too few of
+    next one is tried where too few count. Raises NotDrawn where none lies in Θ, or too few of
     the last number count: where a part of the law lies far from the fit, more do not help.
     """
     k, share = _power(len(node.widths)), 0.0
@@ -202,7 +201,7 @@ def weighted(
         for draw, (x, y) in enumerate(records):
             logs = k * np.log1p(node.rate * sizes[draw] / k)
             logs -= node.rate * node.size(gradient(x, y, node.tau, thetas[draw]))
-            logs[np.max(np.abs(thetas[draw]), axis=1) > reach] = -np.inf
+            logs[np.max(np.abs(thetas[draw]), axis=1) > DOMAIN[1]] = -np.inf
             if not np.isfinite(logs.max()):
                 raise NotDrawn("outside", 0.0)
             weights[draw] = np.exp(logs - logs.max())

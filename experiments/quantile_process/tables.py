@@ -12,8 +12,8 @@ LEAST_WAGE, MOST_WAGE = 20.0, 20_000.0
 
 
 class Table(NamedTuple):
-    """**Arguments:** `x`: with the intercept. `y`: within its bounds. `vertices`: of the polytope of x. `scale`: a
-    public guess of how far responses scatter about the curves, for the bandwidth of smoothed bins.
+    """**Arguments:** `x`: with the intercept. `y`: within its bounds. `vertices`: of the polytope of x. `scale`: about
+    how far responses scatter about the curves.
     """
 
     name: str

@@ -17,6 +17,7 @@ _OFFSET = (
     "name the column of what it is the logarithm of, exposure='years', with bounds above 0; of logarithms alone make "
     "that column before the call, each record by itself"
 )
+_ORDER = "curves are drawn by halving alone, so leave it out"
 Regressed = TypeVar("Regressed")
 Estimated = TypeVar("Estimated")
 Curved = TypeVar("Curved")
@@ -80,14 +81,13 @@ class AbstractAnalyses(AbstractTabulations[Tabled, Summed], Generic[Regressed, E
         )
         return self._carry_out(with_intervals(made, intervals, facts).forced(force), RegressionResults.of)
 
-    @_not_called(tau="it is called 'levels' there")
+    @_not_called(tau="it is called 'levels' there", order=_ORDER)
     def quantile_process(
         self,
         formula: str,
         *,
         levels: Sequence[float],
         epsilon: Any,
-        order: str = "halving",
         domain: Any = None,
         force: bool = False,
     ) -> Curved:
@@ -96,12 +96,12 @@ class AbstractAnalyses(AbstractTabulations[Tabled, Summed], Generic[Regressed, E
         By `kngjax.QuantileProcess`, of up to four coefficients; the more levels, the less noise than that of
         `quantile_regression`, of which each level has its part of ε alone.
 
-        **Arguments:** `levels`: τ, in increasing order. `order`: "halving". The others as of `quantile_regression`.
+        **Arguments:** `levels`: τ, in increasing order. The others as of `quantile_regression`.
         """
         facts = self.facts
         read, response = facts.read(formula)
         made = quantile_processes.quantile_process(
-            read, response, levels, epsilon, facts.adjacency.value, facts.count, order, domain, force
+            read, response, levels, epsilon, facts.adjacency.value, facts.count, domain, force
         )
         return self._carry_out(made.forced(force), QuantileProcessResults.of)
 

@@ -1,4 +1,4 @@
-"""Which quantile process serves curves of several levels by a formula, by public facts alone."""
+"""Chooses the quantile process for curves of several levels by a formula, by public facts alone."""
 
 from typing import Any
 
@@ -21,7 +21,6 @@ def quantile_process(
     epsilon: Any,
     adjacency: str,
     count: int | None,
-    order: str = "halving",
     domain: Any = None,
     force: bool = False,
 ) -> Analysis:
@@ -32,21 +31,9 @@ def quantile_process(
 
     **Arguments:** all public; as of `kngjax.QuantileProcess`, Θ made of the bounds of the response if it is left out.
     `count`: n, or a guess of it under add_remove, where a release of more than 2^20 records, or of more than twice this
-    guess if that is more, fails. `order`: "halving". Raises ValueError for "joint", whose sampler has to be named,
-    for "location_scale", of which there are no previews, and for more than four coefficients.
+    guess if that is more, fails. Raises ValueError for more than four coefficients.
     """
     refuse_levels(response, "a quantile process")
-    if order == "joint":
-        raise ValueError(
-            "studies have quantile processes of order='halving' alone, which is drawn exactly whatever the records "
-            "are. Leave the order out, or name a sampler, "
-            "kngjax.release(kngjax.QuantileProcess(..., order='joint'), X, y, sampler=kngjax.Exact())"
-        )
-    if order == "location_scale":
-        raise ValueError(
-            "studies have quantile processes of order='halving' alone, of which they have previews: leave the order "
-            "out, or call kngjax.release(kngjax.QuantileProcess(..., order='location_scale'), X, y)"
-        )
     design = formula.design
     if (dimension := len(design.names)) > MOST_BOXED:
         raise ValueError(
@@ -57,7 +44,7 @@ def quantile_process(
         raise ValueError("a quantile process has at least two levels: of one ask for quantile_regression")
     most = 2 * (count or 0)
     limit = most if adjacency == kng.Adjacency.ADD_REMOVE.value and most > MOST_RECORDS else None
-    process = process_of(design, response, levels, epsilon, adjacency, limit, domain, force, order)
+    process = process_of(design, response, levels, epsilon, adjacency, limit, domain, force)
     label = f"tau = {', '.join(map(repr, process.levels))}"
     part = Part(label, process.making().mechanism, plan=process)
     return Analysis("quantile process", response, design, (part,), formula.text)
@@ -72,10 +59,9 @@ def process_of(
     max_records: int | None = None,
     domain: Any = None,
     force: bool = False,
-    order: str = "halving",
     allow_large_epsilon: bool = False,
 ) -> kng.QuantileProcess:
-    """The process of these terms; of none, without a design, of the quantiles of the response alone.
+    """Makes the quantile process of these terms; without a design, that of the quantiles of the response alone.
 
     **Arguments:** all public; as of `kngjax.QuantileProcess`.
     """
@@ -92,10 +78,10 @@ def process_of(
         theta = domain_of(response, design)
     bounds = bounds_of(design, response, of_response, hull)
     made = theta if domain is None else domain
-    given = levels, bounds, made, epsilon, adjacency, order, max_records
+    given = levels, bounds, made, epsilon, adjacency, max_records
     return kng.QuantileProcess(*given, force=force, allow_large_epsilon=allow_large_epsilon)
 
 
 def labels_of(levels: Any) -> tuple[str, ...]:
-    """What curves of these levels are called."""
+    """Names the curves of these levels."""
     return tuple(of_level(float(level)) for level in levels)

@@ -19,11 +19,6 @@ class AbstractReleasePlan(abc.ABC):
         for name in {"release", "certify"} & vars(cls).keys():
             setattr(cls, name, holding_no_records(vars(cls)[name]))
 
-    @property
-    def takes_sampler(self) -> bool:
-        """Whether `release` has an argument `sampler`, which the caller names."""
-        return False
-
     @abc.abstractmethod
     def release(self, X: Any, y: Any, *, ledger: Ledger | Reservation | None, progress: bool | None) -> Any:
         """What the plan makes of the records, by one debit. Raises as `kngjax.release`."""

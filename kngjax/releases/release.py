@@ -207,9 +207,8 @@ def release(
             "key=kngjax.research_key(seed))"
         )
     if isinstance(mechanism, AbstractReleasePlan):
-        named = {"sampler": sampler} if mechanism.takes_sampler else {}
-        _check_nothing_else(weights, None if named else sampler, progress)
-        return mechanism.release(X, y, ledger=ledger, progress=progress, **named)
+        _check_nothing_else(weights, sampler, progress)
+        return mechanism.release(X, y, ledger=ledger, progress=progress)
     _check_arguments(mechanism, X, y, weights, sampler, ledger, progress)
     X = with_weights(X, weights)
     side_doors.refuse()

@@ -80,12 +80,7 @@ class Rounding:
             centre, units = mechanism.typical_values(dimension)
             noise = mechanism.least_noise(dimension, public)
         centre = np.broadcast_to(np.asarray(centre, np.float64), (dimension,))
-        return cls.of_sizes(centre, units, noise, mechanism.guarantee_for(dimension).epsilon)
-
-    @classmethod
-    def of_sizes(cls, centre: Any, units: Any, noise: Any, epsilon: float) -> "Rounding":
-        """The grid for numbers of these public centres, sizes and least noise, of an ε-DP draw; shapes (d,)."""
-        factor = 1.0 + math.exp(min(epsilon, 700.0))
+        factor = 1.0 + math.exp(min(mechanism.guarantee_for(dimension).epsilon, 700.0))
         cells = [
             _cell(abs(float(middle)), float(unit), float(scale), factor * len(centre))
             for middle, unit, scale in zip(centre, units, noise, strict=True)

@@ -27,7 +27,6 @@ from kngjax.losses.verified_scores import HuberScore
 from kngjax.mechanisms.verified_minima import Objective
 from kngjax.owner.per_instance.everyone import ForAll
 from kngjax.owner.per_instance.laws import PosteriorPair
-from kngjax.releases.curves.joint import CurveDraws
 from kngjax.samplers.grid.quadratic.bodies import body_of
 from kngjax.samplers.grid.quadratic.law import QuadraticLaw
 from kngjax.samplers.grid.shells.certificate import Certificate
@@ -44,7 +43,6 @@ TABLE = np.full((3, 3), SECRET)
 CERTIFICATE = Certificate(VALUES, TABLE, SECRET, SECRET, SECRET, SECRET, SECRET, SECRET, (), SECRET, SECRET)
 OBJECTS = {
     "draws": kng.Draws(np.full((1, 2, 3), SECRET), "Exact"),
-    "draws of curves": CurveDraws(np.full((1, 2, 3), SECRET), np.full((1, 3), SECRET), VALUES[:1], SECRET),
     "coupling bound": kng.CouplingBound(VALUES),
     "report": kng.PerInstanceReport(0.1, VALUES, VALUES, VALUES, PAIR, FOR_ALL, SECRET, "OPS", "removed"),
     "summary": kng.PerInstanceSummary(SECRET, SECRET, SECRET, {0.5: SECRET}, {1.0: SECRET}, FOR_ALL, SECRET, 0.1, ""),

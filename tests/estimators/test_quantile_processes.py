@@ -156,9 +156,6 @@ REFUSED = {
     "levels": ({"formula": "parttime ~ education"}, "a quantile process needs a response of numbers"),
     "order of levels": ({"levels": [0.5, 0.25]}, r"levels must increase, each given once: levels=\[0.25, 0.5\]"),
     "one level": ({"levels": [0.5]}, "a quantile process has at least two levels"),
-    "order": ({"order": "joint"}, "of order='halving' alone, .* or name a sampler"),
-    "unknown order": ({"order": "sorted"}, "order must be one of 'halving', 'location_scale', 'joint', got"),
-    "no previews": ({"order": "location_scale"}, r"studies have .*kngjax.release\(kngjax.QuantileProcess"),
     "few records": (
         {"levels": [0.001, 0.5, 0.999], "epsilon": 1},
         r"of 1000 records too few lie beyond .*Nothing was spent; force=True releases it all the same",
@@ -193,6 +190,8 @@ def test_names_of_other_methods_are_told_apart():
     for asked in (study(), study().plan(), study().by("region")):
         with pytest.raises(TypeError, match="quantile_process has no argument 'tau': it is called 'levels' there"):
             asked.quantile_process(FORMULA, tau=TAU, epsilon=4)
+        with pytest.raises(TypeError, match="'order': curves are drawn by halving alone, so leave it out"):
+            asked.quantile_process(FORMULA, levels=TAU, epsilon=4, order="joint")
     with pytest.raises(TypeError, match="quantile_regression has no argument 'levels': it is called 'tau' there"):
         study().quantile_regression(FORMULA, levels=TAU, epsilon=4)
 

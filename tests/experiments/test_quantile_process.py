@@ -12,7 +12,7 @@ import kngjax as kng
 from experiments.quantile_process import Task, measures, nodes, resampled, tables, tasks, truth_of, ways, within
 from kngjax import nonprivate
 from kngjax.data import prepare
-from kngjax.releases.curves import location_scale, quantile_process
+from kngjax.releases.curves import quantile_process
 from tests.experiments.test_experiments import smoke
 
 CONFIG = pathlib.Path(__file__).parents[2] / "configs" / "quantile_process.toml"
@@ -39,19 +39,17 @@ def test_it_runs_and_processes_are_nearer_than_single_releases(tmp_path):
     wages = {(row["way"], row["law"]): row for row in rows if row["table"] == "wages"}
     assert set(wages) == {
         ("sampling", "bootstrap"),
-        *((way, "weighted") for way in ("independent", "stepwise", "halving", "location_scale")),
-        ("joint", "chain"),
-        *((way, "release") for way in ("halving", "location_scale")),
+        *((way, "weighted") for way in ("independent", "stepwise", "halving")),
+        ("halving", "release"),
     }
     error = {key: float(row["error"]) for key, row in wages.items()}
     # Four draws each: halving and independent ones are within their errors of one another at so large an ε.
     assert error["halving", "weighted"] < error["stepwise", "weighted"]
-    assert error["joint", "chain"] < error["independent", "weighted"]
     assert float(wages["independent", "weighted"]["crossing"]) > 0.0
     for way, law in wages.keys() - {("independent", "weighted"), ("sampling", "bootstrap")}:
         assert float(wages[way, law]["crossing"]) == 0.0
     law = {row["way"]: row["law"] for row in rows if row["d"] == "12"}
-    assert [law[way] for way in ways.WAYS] == ["few", *["not served"] * 3, "stuck"]
+    assert [law[way] for way in ways.WAYS] == ["few", "not served", "not served"]
 
 
 def test_a_node_has_the_norm_and_rate_of_the_librarys_density(table):
@@ -142,7 +140,7 @@ def test_a_walk_has_the_law_of_what_is_left_of_draws_without_a_part(table, sides
 
 
 @pytest.mark.default_cases("halving")
-@pytest.mark.parametrize("name", ["stepwise", "halving", "location_scale"])
+@pytest.mark.parametrize("name", ["stepwise", "halving"])
 def test_curves_that_are_held_apart_never_cross(table, truth, name):
     drawn = ways.WAYS[name].draw(cell_of(table, truth), 3, np.random.default_rng(0))
     assert drawn.curves.shape == (3, 5, 2)
@@ -162,9 +160,9 @@ def test_stepwise_and_independent_regressions_spend_epsilon_once(table, truth):
 def test_the_rule_is_that_of_the_library(table, truth):
     """The first node of a process by halving has the noise that its refusal speaks of."""
     cell = cell_of(table, truth)
-    certificate = cell.process("halving").certify(table.columns, table.y)
+    certificate = cell.process().certify(table.columns, table.y)
     first = next(part for part in certificate.sampler["parts"] if part["depth"] == 0)
-    made: Any = cell.process("halving").making(len(table.y)).made
+    made: Any = cell.process().making(len(table.y)).made
     node = cell.node(first["relative_level"], first["epsilon"])
     assert node.noise == pytest.approx(made.noise(made.depths[0][0]), rel=1e-9)
     assert cell.is_clear([node])
@@ -173,9 +171,6 @@ def test_the_rule_is_that_of_the_library(table, truth):
 
 def test_limits_are_those_of_the_library():
     assert ways._CLEAR == quantile_process._CLEAR
-    assert location_scale.MOST_SCALES == ways._MOST_SCALES
-    width = nodes.DOMAIN[1] - nodes.DOMAIN[0]
-    assert width * 2.0**-location_scale._LEAST_SCALE == ways._LEAST_SCALE
 
 
 def test_measures_are_those_of_direct_formulas(truth):
@@ -229,18 +224,17 @@ def test_draws_stop_at_the_time_or_at_the_number():
 
 
 def test_draws_fill_the_time_that_there_is(monkeypatch):
-    """Of a second each: 2 and 4, and then 3 of 9.5 seconds; of chains of 4 draws as many as are done in it."""
+    """Of a second each: 2 and 4, and then 3 of 9.5 seconds."""
     clock, sizes = [0.0], []
     monkeypatch.setattr("time.process_time", lambda: clock[0])
 
-    def draw(count, least=1):
+    def draw(count):
         sizes.append(count)
-        clock[0] += max(count, least)
-        return ways.Drawn(np.zeros((max(count, least), 5, 2)), 0.5)
+        clock[0] += count
+        return ways.Drawn(np.zeros((count, 5, 2)), 0.5)
 
     curves, _, seconds = within(9.5, 60, draw)
     assert (sizes, len(curves), seconds) == ([2, 4, 3], 9, 1.0)
-    assert len(within(9.5, 60, lambda count: draw(count, 4))[0]) == 8
 
 
 def test_there_is_a_row_for_every_cell(monkeypatch, table):
@@ -248,9 +242,7 @@ def test_there_is_a_row_for_every_cell(monkeypatch, table):
     settings = {"records": 0, "levels": [5, 9], "epsilon": [1.0, 3.0], "sizes": [50], "dimensions": [2], "seed": 0}
     settings |= {"levels_made_up": [5], "epsilon_made_up": [1.0], "released": [9, 1.0], "releases": 1}
     found = list(tasks(settings))
-    assert len(found) == 2 * (1 + 2 * 5) + 2 + 1 + 5
-    assert [task[1:] for task in found if task.is_whole] == [
-        (9, 1.0, way, True) for way in ("halving", "location_scale")
-    ]
+    assert len(found) == 2 * (1 + 2 * 3) + 1 + 1 + 3
+    assert [task[1:] for task in found if task.is_whole] == [(9, 1.0, "halving", True)]
     assert isinstance(found[0], Task)
     assert found[0].epsilon is None

@@ -147,16 +147,7 @@ def halving(epsilon, adjacency, size):
     ]
 
 
-def location_scale(epsilon, adjacency, size):
-    plan = kng.QuantileProcess(levels(size), BOUNDS, kng.Box(-2.0, 2.0), epsilon, adjacency, order="location_scale")
-    made = plan.making(100).made
-    nodes = [made.quantiles.mechanisms[nodes[0].index] for nodes in made.quantiles.depths]
-    each = [1 if place == 0 or adjacency == "add_remove" else 2 for place in range(len(nodes))]
-    drawn = [made.location, made.scale, *(one for one, twice in zip(nodes, each, strict=True) for _ in range(twice))]
-    return made.guarantee, [(one.guarantee, one.epsilon) for one in drawn]
-
-
-PARTS = {"quantiles": quantiles, "halving": halving, "location and scale": location_scale}
+PARTS = {"quantiles": quantiles, "halving": halving}
 
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)

@@ -156,14 +156,6 @@ class Halving:
         """The nodes, in increasing order of their levels."""
         return sorted((node for nodes in self.depths for node in nodes), key=lambda node: node.index)
 
-    @property
-    def reason(self) -> str:
-        """Why they are drawn so, in words."""
-        return (
-            "Every curve is an exact draw on a lattice, of the records between the curves that were drawn before, on "
-            "the part of the domain where it lies between them. No draw is given up."
-        )
-
     def sampler(self, levels: Any) -> dict[str, Any]:
         """What a certificate says of the draw, JSON-ready."""
         return {**describe(self.settings), "parts": self.parts(levels)}

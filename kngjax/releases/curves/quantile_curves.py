@@ -38,13 +38,6 @@ class QuantileCurves:
         return self.release.value.reshape(len(self.levels), -1)
 
     @property
-    def totals(self) -> Float[np.ndarray, " dimension"]:
-        """T, the sums of the columns with noise, the intercept's first: of curves that were drawn jointly."""
-        if "totals" not in self.release.published:
-            raise AttributeError("totals are released with curves of QuantileProcess(order='joint') alone")
-        return self.release.published["totals"]
-
-    @property
     def certificate(self) -> Certificate:
         """What was proved of all curves together, and what each of them cost."""
         return self.release.certificate
@@ -107,19 +100,12 @@ class QuantileCurves:
         return found if bounds["y_lower"] is None else np.clip(found, bounds["y_lower"], bounds["y_upper"])
 
     def explain(self) -> str:
-        """The certificate as text, and a line for each part that was drawn exactly: how, and what it cost."""
-        sampler = self.certificate.sampler
+        """The certificate as text, and a line for each curve: how it was drawn, and what it cost."""
         lines = [
-            f"{name.capitalize()}: {part['mechanism']} at the level {part['relative_level']:g} of all {of} for "
-            f"{part['adjacency']} at epsilon = {part['epsilon']:.6g}, {part['assurance']}."
-            for name, of in (("location", "records"), ("scale", "sizes of residuals"))
-            if (part := sampler.get(name)) is not None
-        ]
-        lines += [
             f"Level {part['level']:g}: depth {part['depth']}, of the records {_between(part['between'])}, at their "
             f"level {part['relative_level']:g}; {part['mechanism']} for {part['adjacency']} at epsilon = "
             f"{part['epsilon']:.6g}, {part['assurance']}."
-            for part in sampler.get("parts", [])
+            for part in self.certificate.sampler.get("parts", [])
         ]
         return "\n".join([self.certificate.explain(), *lines])
 

@@ -3,38 +3,29 @@
 import dataclasses
 import functools
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
-from jaxtyping import PRNGKeyArray
 
 from kngjax.accounting.guarantees import Adjacency
 from kngjax.core.arrays import parameter
 from kngjax.core.errors import run_telling_refusals
-from kngjax.core.randomness import require_typed_key
 from kngjax.core.representation import ShownAsTyped
 from kngjax.data.admission import Facts
 from kngjax.data.bounds import Bounds
-from kngjax.data.records import Records
-from kngjax.geometry.abstract_norms import AbstractNorm
 from kngjax.geometry.domains import AbstractDomain
 from kngjax.ledger.ledgers import Ledger, Reservation
-from kngjax.mechanisms.parameters import check_count, check_epsilon, order_domain, require_part, require_positive
+from kngjax.mechanisms.parameters import check_count, check_epsilon, order_domain, require_part
 from kngjax.releases.certificate import Certificate, describe
 from kngjax.releases.curves.drawing import DrawingOfCurves
 from kngjax.releases.curves.halving import Halving
-from kngjax.releases.curves.joint import CurveDraws, Joint, require_sampler_of_curves
-from kngjax.releases.curves.location_scale import LocationScale
 from kngjax.releases.curves.quantile_curves import QuantileCurves
 from kngjax.releases.debits import in_json
 from kngjax.releases.lattice.lattice import LARGEST_DIMENSION
 from kngjax.releases.one_debit import release_of_records
 from kngjax.releases.plans import AbstractReleasePlan
 from kngjax.releases.release import Release
-from kngjax.samplers.chains.gradient_space import GradientSpace
-from kngjax.samplers.exact.exact import Exact
 
-ORDERS = ("halving", "location_scale", "joint")
 # Under add_remove, where nothing else is said.
 MOST_RECORDS = 2**20
 # By halving a curve takes about half a second, of 20,000 records and two coefficients on one core: all percentiles
@@ -42,22 +33,16 @@ MOST_RECORDS = 2**20
 MOST_LEVELS = 99
 # An outer level has so many times the noise of a node, in records, beyond it.
 _CLEAR = 4.0
-_WIDTH = "the width that smooths bins, a public number in the units of y"
-_NO_BANDWIDTH = (
-    "bandwidth is missing: order='joint' is drawn of smooth bins alone, of a public width in the units of y, like "
-    "kngjax.SmoothedQuantileLoss.public_bandwidth(0.5, num_records, dimension, scale) of public facts, with scale a "
-    "public guess of how far responses scatter about the curves; or take order='halving', which needs none"
-)
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class QuantileProcess(ShownAsTyped, AbstractReleasePlan):
     """A plan for `kngjax.release`: quantile regression at m levels τ_1 < ... < τ_m, all for one ε.
 
-    **By halving**, the default, whose every rounding is proved, levels are drawn in the order of a balanced tree of
-    depth L = ⌈log₂(m + 1)⌉ (Kaplan, Schnapp and Stemmer 2022, of numbers): first one in the middle, then one on either
-    side of it, and so on. A level between the nearest drawn ones a < τ < b, with curves θ_a and θ_b, is a draw of `KNG`
-    with the check loss at the relative level t = (τ - a)/(b - a) of the records between these curves,
+    Levels are drawn by halving, in the order of a balanced tree of depth L = ⌈log₂(m + 1)⌉ (Kaplan, Schnapp and Stemmer
+    2022, of numbers): first one in the middle, then one on either side of it, and so on. A level between the nearest
+    drawn ones a < τ < b, with curves θ_a and θ_b, is a draw of `KNG` with the check loss at the relative level
+    t = (τ - a)/(b - a) of the records between these curves,
 
         f(θ) ∝ exp(-ε'/2·max_j |G_j(θ)|/w_j),    G(θ) = Σ_i (1{y_i ≤ x_i'θ} - t)·x_i,  i with x_i'θ_a < y_i ≤ x_i'θ_b
 
@@ -89,50 +74,16 @@ class QuantileProcess(ShownAsTyped, AbstractReleasePlan):
 
     A tree's relative levels have four decimals, and of all trees of least depth it is one that is most balanced.
 
-    **As location and scale**, `order="location_scale"` (He 1997): one curve μ of medians, one curve γ of the medians of
-    |y - x'μ|, positive where records may be, and quantiles q_j of (y - x'μ)/(x'γ), held to ±16, in
-
-        θ_j = μ + q_j·γ
-
-    So all levels share the shape of their dependence on x, whose price does not grow with m; curves never cross. With
-    four coefficients it was nearer to the truth than halving, with two farther from it (`docs/quantile-processes.md`).
-    Where that shape is wrong the curves are, however many records there are. The parts are drawn one after the other,
-    at 2/5, 3/10 and 3/10 of ε, of all records, and every rounding is in the proof
-    (`kngjax.releases.curves.location_scale`). Θ is that of μ; curves of other levels may leave it.
-
-    **Jointly**, `order="joint"`: one draw of all curves and of T in R^d from
-
-        f(θ, T) ∝ exp(-ε/(2Δ)·Σ_k ‖H_k(θ) - (τ_{k+1} - τ_k)·T‖_K),    k = 0, ..., m,  τ_0 = 0, τ_{m+1} = 1
-
-    on Θ^m × R^d where x'θ_j ≤ x'θ_{j+1} for all x that the bounds allow. H_k is the sum of x_i over the records with k
-    curves below y_i, or of their shares where `bandwidth` smooths the bins. Noise grows with √m, but from a smaller
-    number than by halving: some two to three times less for m up to 20.
-
-    **Proof.** Shares of a record are not negative and add up to 1 at every θ: the values x_i'θ_j are sorted before they
-    are subtracted, which changes nothing in the cone, and keeps the proof where rounding makes curves touch. So one
-    record changes the score by at most Δ = max ‖x‖_K, an exchanged one by twice that (`kngjax.sensitivity.bins`), at
-    every (θ, T) of a set that is public. It is integrable, since Σ_k ‖H_k - π_kT‖ ≥ ‖Σ_i x_i - T‖ and Θ is bounded.
-    So f is ε-bounded-range: ε-DP and (ε²/8)-zCDP. ∎ That is of f. A release names what draws from it:
-    `kngjax.release(process, X, y, sampler=kngjax.Exact())` draws from exactly f in real arithmetic
-    (`kngjax.samplers.exact.curves.envelope` has the proof), and is quick where records are many for the levels and bins
-    are wide; of the chain `kngjax.GradientSpace()` nothing is proved, which its certificate says.
-
     **Arguments:** all public.
 
     - `levels`: τ in (0, 1), from two to 99 of them, in increasing order: `QuantileCurves.quantiles` has those between
         them. Chosen from the data they void the guarantee.
     - `bounds`: of one record; `Bounds(..., hull=)` where columns are functions of one another. Without weights.
-    - `domain`: Θ of every curve: `Box`, `L1Ball` or `L2Ball`. Up to four coefficients, jointly any number.
+    - `domain`: Θ of every curve: `Box`, `L1Ball` or `L2Ball`. Up to four coefficients.
     - `epsilon`: ε in nats, of all curves together; at most 100 unless `allow_large_epsilon`.
     - `adjacency`: "replace" or "add_remove".
-    - `order`: "halving", "location_scale" or "joint".
-    - `max_records`: but for joint draws, under add_remove a number that n does not exceed, 2^20 if it is left out; a
-        release of more fails.
+    - `max_records`: under add_remove a number that n does not exceed, 2^20 if it is left out; a release of more fails.
     - `force`: release also levels that `refusal` speaks of.
-    - `bandwidth`: h of joint bins, in the units of y: F is the logistic distribution function of (x'θ - y)/h. Jointly
-        it must be given, as no sampler draws of bins without smoothing: `SmoothedQuantileLoss.public_bandwidth` has
-        one. Computed from the data it voids the guarantee.
-    - `norm`: ‖·‖_K of joint bins; None for max_j |v_j|/w_j with w_j the largest |x_j|, where Δ is 1 or 2.
 
     Raises ValueError for levels that are no such list (of one level, take `KNG`), and for parts without a proof. A
     release, or `certify`, raises it for levels of which public facts say that they are little but noise, by `refusal`,
@@ -144,12 +95,9 @@ class QuantileProcess(ShownAsTyped, AbstractReleasePlan):
     domain: AbstractDomain
     epsilon: Any
     adjacency: Any
-    order: str = "halving"
     max_records: int | None = None
     force: bool = False
     allow_large_epsilon: bool = False
-    bandwidth: float | None = None
-    norm: AbstractNorm | None = None
 
     def __init__(
         self,
@@ -158,13 +106,10 @@ class QuantileProcess(ShownAsTyped, AbstractReleasePlan):
         domain: AbstractDomain | None = None,
         epsilon: Any = None,
         adjacency: str | Adjacency | None = None,
-        order: str = "halving",
         max_records: Any = None,
         *,
         force: bool = False,
         allow_large_epsilon: bool = False,
-        bandwidth: Any = None,
-        norm: AbstractNorm | None = None,
     ):
         def keep(name: str, value: Any) -> None:
             object.__setattr__(self, name, value)
@@ -174,58 +119,39 @@ class QuantileProcess(ShownAsTyped, AbstractReleasePlan):
         keep("domain", order_domain(require_part("domain", domain), self.bounds))
         keep("epsilon", float(check_epsilon(require_part("epsilon", epsilon), allow_large_epsilon)))
         keep("adjacency", Adjacency.parse(adjacency))
-        keep("order", order)
         meaning = "a number that n does not exceed"
         keep("max_records", None if max_records is None else int(check_count("max_records", max_records, meaning)))
         keep("force", bool(force))
         keep("allow_large_epsilon", allow_large_epsilon)
-        if order not in ORDERS:
-            raise ValueError(f"order must be one of {', '.join(map(repr, ORDERS))}, got {order!r}")
-        keep("bandwidth", None if bandwidth is None else float(require_positive("bandwidth", bandwidth, _WIDTH)))
-        keep("norm", norm)
-        if order != "joint" and (bandwidth is not None or norm is not None):
-            raise ValueError("bandwidth and norm are of order='joint': leave them out")
-        if order == "joint" and bandwidth is None:
-            raise ValueError(_NO_BANDWIDTH)
-        if order == "joint" and max_records is not None:
-            raise ValueError("max_records is of the orders that are drawn exactly: leave it out")
         if self.max_records is not None and self.adjacency is Adjacency.REPLACE:
             raise ValueError("under 'replace' the number of records is public: leave max_records out")
         if self.bounds.weight is not None:
             raise ValueError("QuantileProcess takes no weights of records: leave Bounds(..., weight=...) out")
         if self.bounds.dimension is not None:
             # What no lattice serves is refused here, and again where n is known.
-            self._made(Facts(self.bounds.dimension))
+            self._halving(Facts(self.bounds.dimension))
 
     @property
     def dimension(self) -> int | None:
         """d, the number of coefficients of a curve; None while scalar bounds leave it open."""
         return self.bounds.dimension
 
-    @property
-    def takes_sampler(self) -> bool:
-        return self.order == "joint"
-
-    def _made(self, facts: Facts) -> Halving | Joint | LocationScale:
-        given = self.levels, self.bounds, self.domain, self.epsilon, self.adjacency
-        if self.order == "joint":
-            return Joint.of(*given, facts.dimension, self.norm, self.bandwidth)
+    def _halving(self, facts: Facts) -> Halving:
         if facts.dimension > LARGEST_DIMENSION:
             raise ValueError(
-                f"a quantile process by {self.order} takes up to {LARGEST_DIMENSION} coefficients with the intercept, "
-                f"not {facts.dimension}: leave columns out, or release a regression of each level by "
-                "SmoothedQuantileLoss"
+                f"a quantile process takes up to {LARGEST_DIMENSION} coefficients with the intercept, not "
+                f"{facts.dimension}: leave columns out, or release a regression of each level by SmoothedQuantileLoss"
             )
-        kind = Halving if self.order == "halving" else LocationScale
-        return kind.of(*given, facts.dimension, facts.num_records or self.max_records or MOST_RECORDS)
+        given = self.levels, self.bounds, self.domain, self.epsilon, self.adjacency, facts.dimension
+        return Halving.of(*given, facts.num_records or self.max_records or MOST_RECORDS)
 
-    def certify(self, X: Any = None, y: Any = None, sampler: Any = None) -> Certificate:
+    def certify(self, X: Any = None, y: Any = None) -> Certificate:
         """The certificate of all curves together, before a value is looked at."""
         facts, refusal = run_telling_refusals(functools.partial(self._admitting.admit, X, y))
         del X, y
         if refusal is not None:
             raise refusal
-        return self.drawing(facts, sampler).certify(facts)[0]
+        return self.drawing(facts).certify(facts)[0]
 
     @functools.cached_property
     def _admitting(self) -> Any:
@@ -234,24 +160,20 @@ class QuantileProcess(ShownAsTyped, AbstractReleasePlan):
 
     def making(self, num_records: int | None = None) -> DrawingOfCurves:
         """What is drawn, with every setting, whatever facts refuse. **Arguments:** `num_records`: n, where public."""
-        return self._drawing(Facts(self.dimension or 1 + self.bounds.intercept, num_records), None)
+        return self._drawing(Facts(self.dimension or 1 + self.bounds.intercept, num_records))
 
-    def drawing(self, facts: Facts, sampler: Any = None) -> DrawingOfCurves:
+    def drawing(self, facts: Facts) -> DrawingOfCurves:
         """What is drawn of records of these public facts; raises ValueError for what they refuse."""
         if not facts.are_in_memory:
             raise ValueError("a quantile process needs all records in memory: give X and y as they are")
-        if self.order == "joint":
-            require_sampler_of_curves(sampler)
-        elif sampler is not None:
-            raise TypeError(f"curves by {self.order} are drawn exactly: leave the sampler out")
-        drawing = self._drawing(facts, sampler)
+        drawing = self._drawing(facts)
         count = self.max_records if facts.num_records is None else facts.num_records
         if count is not None and not self.force and (why := self._unclear(drawing, count)) is not None:
             raise ValueError(why)
         return drawing
 
-    def _drawing(self, facts: Facts, sampler: Any) -> DrawingOfCurves:
-        return DrawingOfCurves(tuple(self.levels), self.settings(), self._made(facts), sampler)
+    def _drawing(self, facts: Facts) -> DrawingOfCurves:
+        return DrawingOfCurves(tuple(self.levels), self.settings(), self._halving(facts))
 
     def refusal(self, num_records: int) -> str | None:
         """Why levels would be little but noise, in words: min(τ, 1 - τ)·n is below four times their own noise.
@@ -280,37 +202,6 @@ class QuantileProcess(ShownAsTyped, AbstractReleasePlan):
         [only] = parts
         return QuantileCurves(only)
 
-    def _joint(self, data: Records | None = None) -> Joint:
-        if self.order != "joint":
-            raise ValueError("research draws and densities are of QuantileProcess(order='joint')")
-        dimension = self.dimension if data is None else data.dimension
-        return cast(Joint, self._made(Facts(dimension or 1 + self.bounds.intercept)))
-
-    def prepare(self, X: Any = None, y: Any = None) -> Records:
-        """Records, validated and clipped, for `log_density` and `sample`. Private."""
-        return self._joint().prepare(X, y)
-
-    def log_density(self, curves: Any, totals: Any, data: Records) -> float:
-        """log f(θ, T) of the joint density, unnormalised; -inf where curves cross or leave Θ. Private.
-
-        **Arguments:** `curves`: shape (m, d). `totals`: T, shape (d,). `data`: from `prepare`.
-        """
-        return self._joint(data).log_density(curves, totals, data)
-
-    def sample(
-        self, data: Records, *, key: PRNGKeyArray, sampler: GradientSpace | Exact | None = None, num_draws: int = 100
-    ) -> CurveDraws:
-        """Draws of all curves and T, by one chain or exact, for research and the owner's eyes: none of them is private.
-
-        **Arguments:** `data`: from `prepare`. `key`: `kngjax.research_key(seed)`. `sampler`: None for
-        `GradientSpace()`. `num_draws`: kept ones, after its warm-up.
-        """
-        require_typed_key(key)
-        if num_draws < 1:
-            raise ValueError(f"num_draws must be at least 1, got {num_draws}")
-        named = require_sampler_of_curves(GradientSpace() if sampler is None else sampler)
-        return self._joint(data).draws(data, named, key, num_draws)
-
     def settings(self) -> dict[str, Any]:
         """JSON-ready."""
         return in_json(
@@ -321,25 +212,17 @@ class QuantileProcess(ShownAsTyped, AbstractReleasePlan):
                 "domain": describe(self.domain),
                 "epsilon": self.epsilon,
                 "adjacency": str(self.adjacency),
-                "order": self.order,
+                "order": "halving",
                 "max_records": self.max_records,
-                **({"bandwidth": self.bandwidth, "norm": describe(self.norm)} if self.order == "joint" else {}),
             }
         )
 
     def release(
-        self,
-        X: Any = None,
-        y: Any = None,
-        *,
-        ledger: Ledger | Reservation | None = None,
-        progress: bool | None = False,
-        sampler: Any = None,
+        self, X: Any = None, y: Any = None, *, ledger: Ledger | Reservation | None = None, progress: bool | None = False
     ) -> QuantileCurves:
-        """As `kngjax.release` of this plan, which calls it. **Arguments:** `progress`: of exact joint draws."""
-        given = X, y, ledger, self.settings(), progress
-        _, (released,) = release_of_records(self._admitting.admit, lambda facts: self.drawing(facts, sampler), *given)
-        return QuantileCurves(released)
+        """As `kngjax.release` of this plan, which calls it."""
+        _, parts = release_of_records(self._admitting.admit, self.drawing, X, y, ledger, self.settings(), progress)
+        return self.of_parts(parts)
 
 
 def _levels(levels: Any) -> tuple[float, ...]:

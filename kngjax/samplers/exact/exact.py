@@ -60,9 +60,6 @@ class Exact(AbstractIndependentSampler):
       draw where n records at ε have nε ≥ 60d², columns are neither rare nor nearly collinear and the estimate lies
       well inside Θ; else ever more. Where it needs many, and coefficients are few, boxes serve.
 
-    Of the joint density of `kngjax.QuantileProcess`, where it is named, it draws by the same bounds of each level
-    (`curves`): with a proposal or two where records are many for the levels, and bins are wide.
-
     Draws of smooth losses under jit, vmap and `simulate` are one program without moments of fourth order, boxes and
     `max_proposals`: it takes some hundreds of proposals a draw, and then gives up. Releases search on.
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import pathlib
 import pickle
 
 import jax
@@ -14,6 +15,7 @@ import scipy.stats
 import kngjax as kng
 from tests.made_once import MadeOnce
 
+OLDER = pathlib.Path(__file__).parent / "older"
 LEVELS = [0.25, 0.5, 0.75]
 BOUNDS = kng.Bounds(x={"schooling": (-1.0, 1.0)}, y=(-3.0, 3.0))
 GIVEN = {"levels": LEVELS, "bounds": BOUNDS, "domain": kng.Box(-4.0, 4.0), "epsilon": 1.0, "adjacency": "replace"}
@@ -99,6 +101,22 @@ def test_it_is_read_from_its_json_and_cannot_be_written_to(released, adjacency):
     assert "level 0.25" in made._repr_html_()
 
 
+@pytest.mark.parametrize("order", ["location_scale", "joint_by_chain", "joint_exact"])
+def test_releases_of_orders_that_are_no_longer_drawn_are_read(order):
+    text = (OLDER / f"{order}.json").read_text(encoding="utf-8")
+    again = kng.QuantileCurves.from_json(text)
+    assert again.to_json() == text
+    assert again.release == kng.Release.from_json(text)
+    certificate, levels = again.certificate, again.levels
+    assert order.startswith(certificate.mechanism["order"])
+    assert again.value.shape == (len(levels), 1 + (order == "location_scale"))
+    assert (certificate.cost is None) == (order == "joint_by_chain")
+    assert set(again.release.published) == (set() if order == "location_scale" else {"totals"})
+    assert "QuantileProcess on Box" in again.explain()
+    x = np.zeros((1, again.value.shape[1] - 1))
+    np.testing.assert_allclose(again.quantiles(x, levels)[0], again.value[:, 0])
+
+
 def test_another_release_is_no_quantile_process():
     other = kng.release(kng.PrivateQuantile(LEVELS, kng.Bounds(y=(0.0, 1.0)), 1.0, "replace"), None, np.ones(9))
     with pytest.raises(TypeError, match="QuantileProcess"):
@@ -170,9 +188,9 @@ REFUSED = {
     "five coefficients": (
         {"bounds": kng.Bounds(x=(-np.ones(4), np.ones(4)))},
         ValueError,
-        "by halving takes up to 4 coefficients with the intercept, not 5: leave columns out",
+        "takes up to 4 coefficients with the intercept, not 5: leave columns out",
     ),
-    "another order": ({"order": "outwards"}, ValueError, "halving"),
+    "another order": ({"order": "joint"}, TypeError, "order"),
     "records promised where they are public": ({"max_records": 9}, ValueError, "leave max_records out"),
     "no number of records": ({"max_records": 0.5, "adjacency": "add_remove"}, ValueError, "max_records"),
     "weights": ({"bounds": kng.Bounds(x=([0.0], [1.0]), weight=2.0)}, ValueError, "no weights"),

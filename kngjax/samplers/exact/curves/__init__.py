@@ -1,1 +1,0 @@
-"""Independent draws from the joint density of curves of several levels."""
