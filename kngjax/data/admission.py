@@ -1,4 +1,4 @@
-"""What the types, names and shapes of data decide, before a value is looked at and before anything is spent.
+"""Checks the types, names and shapes of data, before a value is looked at and before anything is spent.
 
 Everything that raises here raises in words, and says kinds of things: never a value, the length of a text, or a type
 that somebody's reader inferred from the values. That the pandas indices of X and y differ is told too, and no label.
@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import jax
 import narwhals as nw
 import numpy as np
 import scipy
@@ -40,15 +41,13 @@ class Facts:
 
     **Arguments:** `dimension`: d, the number of coefficients. `num_records`: n, where it is public (under replace) and
     known beforehand; else None. `names`: the coefficients' names, the intercept first; None where nothing names them.
-    `are_in_memory`: whether the records themselves are, and not a stream or shards of them. `are_on_one_host`:
-    whether no other process brings any of them.
+    `are_in_memory`: whether the records themselves are, and not a stream or shards of them.
     """
 
     dimension: int
     num_records: int | None = None
     names: tuple[str, ...] | None = None
     are_in_memory: bool = True
-    are_on_one_host: bool = True
 
 
 @dataclasses.dataclass(frozen=True)
@@ -240,6 +239,11 @@ def _readable(name: str, values: Any) -> Any:
         raise UnfitType(f"{name} is a masked array: fill or drop the masked entries before the call")
     if is_traced(values):
         raise UnfitType(f"{name} is traced by JAX: prepare and release outside of jit, vmap and grad")
+    if isinstance(values, jax.Array) and not values.is_fully_addressable:
+        raise UnfitType(
+            f"{name} is spread over several processes, and this one holds only a part: keep all rows on one host, or "
+            "read them there as a kngjax.stream"
+        )
     if isinstance(values, OwnerOnly):
         raise UnfitType(f"{name} must hold real numbers, and a {type(values).__name__} does not stand for them here")
     if scipy.sparse.issparse(values):
@@ -308,7 +312,7 @@ def _axes(name: str, values: Any, reads_text: bool) -> tuple[int, ...] | None:
 
 
 def _advice(name: str, column: Any) -> str:
-    """What to do with a column that is not of numbers by its type."""
+    """Advises how to convert a column whose type is not one of numbers."""
     if not cells.is_readable(column):
         return "convert it to numbers by a public rule before the call, like the days since a public date"
     policy = {"y": "missing_y", "weights": "missing_weight"}.get(name, "missing")

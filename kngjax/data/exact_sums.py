@@ -12,7 +12,6 @@ is at least 2^-12 of the largest of its column; rows with others are cut further
 """
 
 import itertools
-import json
 from collections.abc import Iterable
 from fractions import Fraction
 from typing import Any
@@ -73,27 +72,9 @@ class ExactSums(OwnerOnly):
         sums = nearest(self.gram), nearest(self.moment), parameter(_float(self.squares))
         return QuadraticSummary(parameter(float(self.count)), *sums, in_public_units)
 
-    def to_text(self) -> str:
-        """The sums as text for the other processes of one release; `from_text` reads it. Private."""
-        numbers = [self.squares, *self.moment, *self.gram.ravel()]
-        return json.dumps([self.count, *(f"{number.numerator}/{number.denominator}" for number in numbers)])
-
-    @classmethod
-    def from_text(cls, text: str) -> "ExactSums":
-        count, *numbers = json.loads(text)
-        squares, *rest = (_whole(Fraction(number)) for number in numbers)
-        # There are d + d² numbers.
-        dimension = round(((1 + 4 * len(rest)) ** 0.5 - 1) / 2)
-        table = np.array([*rest, None], object)[:-1]
-        return cls(count, table[dimension:].reshape(dimension, dimension), table[:dimension], squares)
-
 
 def _parts(sums: ExactSums) -> tuple[Any, ...]:
     return sums.count, sums.gram, sums.moment, sums.squares
-
-
-def _whole(number: Fraction) -> Any:
-    return number.numerator if number.denominator == 1 else number
 
 
 def nearest(numbers: Exact) -> Float[np.ndarray, "..."]:

@@ -104,7 +104,7 @@ class DesignMoments(AbstractDirectMechanism):
 
     @property
     def _kept(self) -> Bool[np.ndarray, " columns"]:
-        """What a record changes, and once: beside an intercept its square is n."""
+        """Marks the columns that one record can change, without the intercept's square, whose sum is n again."""
         least, most = self._ranges
         kept = changed_columns(least, most, self.adjacency)
         kept[1] &= not self.bounds.intercept
@@ -145,7 +145,7 @@ class DesignMoments(AbstractDirectMechanism):
 
     def exact_sums(self, X: Any = None, y: Any = None) -> ExactSums:
         """The sums of products, exactly, as the moment. Private."""
-        return self.sums_by(self._sums, X, y, self)
+        return self.sums_by(self._sums, X, y)
 
     def summarise(self, records: Records | WeightedRecords) -> QuadraticSummary:
         self.require_declared_weights(records)

@@ -166,7 +166,7 @@ class GaussianMoments(AbstractDirectMechanism):
 
     def exact_sums(self, X: Any = None, y: Any = None) -> ExactSums:
         """Σ x_b x_b' of all records, the upper triangles as the moment. Private."""
-        return self.sums_by(self._triangles, X, y, self)
+        return self.sums_by(self._triangles, X, y)
 
     def summarise(self, records: Records | WeightedRecords) -> QuadraticSummary:
         self.require_declared_weights(records)

@@ -1,4 +1,4 @@
-"""What a mechanism takes of records: what is public of them, and how they are validated, clipped and summarised."""
+"""Prepares records for a mechanism: states what is public of them, then validates, clips and summarises them."""
 
 import abc
 import contextlib
@@ -33,7 +33,7 @@ TOO_MANY_RECORDS = "there are more records than max_records, the public promise 
 
 
 class AbstractPreparation(ShownAsTyped, AbstractModule):
-    """The half of a mechanism that meets the records: all that is done to them is done here.
+    """Validates, clips and summarises records for a mechanism; all that is done to records is done here.
 
     `takes_shards`: whether rows of zeros among the records change nothing of the mechanism's law. `takes_weights`:
     whether it is proved for records with weights; what does not say so refuses bounds that declare them.
@@ -56,7 +56,7 @@ class AbstractPreparation(ShownAsTyped, AbstractModule):
         return self.loss.is_quadratic
 
     def admit(self, X: Any = None, y: Any = None) -> Facts:
-        """What is public of these data and known before a value is looked at: d, the names, and under replace n.
+        """Returns what is public of these data before a value is looked at: d, the names, and under replace n.
 
         Arguments as of `prepare`. Raises TypeError and ValueError for all that types, names, shapes, engines and counts
         of columns show to be no data for this mechanism: a release calls this before anything is spent.
@@ -67,8 +67,7 @@ class AbstractPreparation(ShownAsTyped, AbstractModule):
             weights.refuse(self.bounds.weight, f"a {type(table).__name__.lower()}")
         if isinstance(X, Shards):
             self._check_shards(X)
-            elsewhere = {"num_records": None, "are_in_memory": False, "are_on_one_host": not X.spans_processes}
-            return X.together(lambda: dataclasses.replace(self.admit(X.X, X.y), **elsewhere), self)
+            return dataclasses.replace(self.admit(X.X, X.y), num_records=None, are_in_memory=False)
         if isinstance(X, Stream):
             if not self.is_of_sums:
                 raise UnfitType(RECORDS_NEEDED)
@@ -125,12 +124,12 @@ class AbstractPreparation(ShownAsTyped, AbstractModule):
         return self.summarise(self.rows(X, y, dither_key=dither_key))
 
     def _prepare_shards(self, shards: Shards) -> Data:
-        """What `prepare` gives of the rows of all processes, resting on the devices where records are needed."""
+        """Prepares the rows of shards, which rest on the devices where the loss needs the records themselves."""
         if self.is_of_sums:
             return self.summary_of(self.exact_sums(shards))
         self._check_shards(shards)
-        records = shards.together(lambda: self.records(shards.X, shards.y), self)
-        self.check_count(shards.count(records))
+        records = self.records(shards.X, shards.y)
+        self.check_count(records.num_records)
         return shards.spread_rows(records)
 
     def exact_sums(self, X: Any = None, y: Any = None) -> ExactSums:
@@ -138,29 +137,24 @@ class AbstractPreparation(ShownAsTyped, AbstractModule):
 
         Arguments and errors as of `prepare`.
         """
-        return self.sums_by(self.loss.sums, X, y, self)
+        return self.sums_by(self.loss.sums, X, y)
 
-    def sums_by(self, summarise: Callable[[Any], ExactSums], X: Any, y: Any, settings: Any) -> ExactSums:
-        """What `summarise` makes of records, added up over all chunks and all processes. Private.
+    def sums_by(self, summarise: Callable[[Any], ExactSums], X: Any, y: Any) -> ExactSums:
+        """Adds up over all chunks the sums that `summarise` makes of the records in each. Private.
 
-        A chunk, and what a process brings, may be empty: which ones are may depend on a single record, where they are
-        groups of records.
-
-        **Arguments:** `settings`: the pytree of public settings that are to be the same for all processes.
+        A chunk may be empty: which ones are may depend on a single record, where they are groups of records.
         """
         require_own_responses(X, y)
         if isinstance(X, Shards):
             self._check_shards(X)
-            sums = X.total(X.together(lambda: self._own_sums(summarise, X.X, X.y), settings))
-        else:
-            sums = self._own_sums(summarise, X, y)
+            X, y = X.X, X.y
+        sums = self._sums_of_chunks(summarise, X, y)
         self.check_count(sums.count)
         if sums.count == 0 and self.adjacency is Adjacency.REPLACE:
             raise UnfitShape(records.EMPTY)
         return sums
 
-    def _own_sums(self, summarise: Callable[[Any], ExactSums], X: Any, y: Any) -> ExactSums:
-        """Those of this process's records, of which there may be none."""
+    def _sums_of_chunks(self, summarise: Callable[[Any], ExactSums], X: Any, y: Any) -> ExactSums:
         if not isinstance(X, Stream):
             return summarise(self.rows(X, y, may_be_empty=True))
         if not self.is_of_sums:
@@ -188,16 +182,11 @@ class AbstractPreparation(ShownAsTyped, AbstractModule):
                 "rows are spread over devices for KNG and the exponential mechanism in regression, and for every "
                 "mechanism of a loss with a sufficient statistic: give X and y as they are"
             )
-        if shards.spans_processes and self.loss.score_is_piecewise_constant:
-            raise UnfitType(
-                f"chains for {type(self.loss).__name__} start from a linear programme, which needs all rows on one "
-                "host: take a smoothed loss, or one process"
-            )
 
     def records(
         self, X: Any = None, y: Any = None, *, dither_key: Any = None, may_be_empty: bool | None = None
     ) -> Records:
-        """As `rows`, for what draws from records without weights: UnfitType for those that keep theirs. Private."""
+        """Returns the validated and clipped rows without weights; UnfitType where records keep theirs. Private."""
         made = self.rows(X, y, dither_key=dither_key, may_be_empty=may_be_empty)
         if isinstance(made, Records):
             return made
@@ -242,7 +231,7 @@ class AbstractPreparation(ShownAsTyped, AbstractModule):
         return self.bounds.weight is not None and not (self.makes_products or self.is_of_sums)
 
     def responses(self, column: Any) -> Float[np.ndarray, " records"]:
-        """What is modelled, of each cell of the response by itself; NaN where a cell has no meaning."""
+        """Converts each cell of the response by itself to the number that is modelled; NaN if it has no meaning."""
         return self.loss.responses(column)
 
     def rows_of_zeros(self, number: int, dimension: int) -> Records | WeightedRecords:
@@ -267,7 +256,7 @@ class AbstractPreparation(ShownAsTyped, AbstractModule):
             raise TypeError("records have weights where the bounds declare them, and nowhere else: take prepare(X, y)")
 
     def summary_of(self, sums: ExactSums) -> Data:
-        """What the mechanism needs of exact sums over all records. Private."""
+        """Converts exact sums over all records to what the mechanism needs of them. Private."""
         return sums.summary()
 
     def public_count(self, data: Any) -> int | None:

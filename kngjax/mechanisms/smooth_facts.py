@@ -1,4 +1,4 @@
-"""What draws of KNG with losses of x'θ on a grid need of public facts, whatever envelope they take."""
+"""Collects the public facts that draws of KNG with losses of x'θ on a grid need, whatever their envelope."""
 
 from collections.abc import Iterable
 from fractions import Fraction
@@ -34,7 +34,7 @@ class SmoothFacts(NamedTuple):
         loss, dimension = mechanism.loss, facts.dimension
         if not isinstance(loss, AbstractPredictorLoss) or loss.is_quadratic or mechanism.scored_by != "gradient":
             return None
-        if not (facts.are_in_memory and facts.are_on_one_host) or mechanism.is_pointwise:
+        if not facts.are_in_memory or mechanism.is_pointwise:
             return None
         shape = mechanism.domain.exact_shape(dimension)
         if shape is None:

@@ -8,7 +8,6 @@ import numpy as np
 from jaxtyping import Float
 
 from kngjax.core.arrays import float64
-from kngjax.core.compiling import Compiled
 from kngjax.core.owner_only import OwnerOnly, owner_only
 from kngjax.data.records import Data, QuadraticSummary, Records, WeightedRecords
 from kngjax.losses.base import AbstractLoss
@@ -38,16 +37,12 @@ def minimiser(loss: AbstractLoss, data: Data) -> Float[np.ndarray, " dimension"]
         return np.linalg.lstsq(np.asarray(data.gram), np.asarray(data.moment), rcond=None)[0]
     assert isinstance(data, Records | WeightedRecords)
     with float64():
-        # Compiled, since rows may rest on the devices of other processes.
-        has_features = bool(_any(data.rows.x))
+        has_features = bool(data.rows.x.any())
     return loss.minimise(data) if has_features else np.zeros(data.dimension)
 
 
-_any = Compiled(jnp.any)
-
-
 def centre(loss: AbstractLoss, data: Data, reach: tuple[Any, Any]) -> Float[np.ndarray, " dimension"]:
-    """Where a chain starts: the minimiser for responses clipped to three times the public reach of x'θ. Owner-only.
+    """Finds a chain's start: the minimiser for responses clipped to three times the public reach of x'θ. Owner-only.
 
     Losses with a bounded score need no bound on y, and one response of astronomical size would swamp a float64 sum.
 

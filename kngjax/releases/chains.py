@@ -15,7 +15,6 @@ from tqdm import tqdm
 from kngjax.core.arrays import Vector, is_traced
 from kngjax.core.compiling import Compiled
 from kngjax.core.errors import raise_from_outside
-from kngjax.data.processes import are_on_one_host
 from kngjax.data.records import Data
 from kngjax.mechanisms.base import AbstractMechanism
 from kngjax.mechanisms.declared import require_declared
@@ -23,7 +22,6 @@ from kngjax.mechanisms.density import AbstractDensityMechanism
 from kngjax.mechanisms.direct import AbstractDirectMechanism
 from kngjax.owner import nonprivate
 from kngjax.releases.lattice.lattice import Lattice
-from kngjax.releases.sampler_choice import require_no_host
 from kngjax.samplers.advice import Density, chain
 from kngjax.samplers.base import AbstractChainSampler, AbstractIndependentSampler, AbstractSampler, Info
 from kngjax.samplers.newton import descend
@@ -63,8 +61,6 @@ def draw(
     assert isinstance(sampler, AbstractSampler)
     target = mechanism.target(data)
     sampler.admit(target)
-    if not are_on_one_host(data):
-        require_no_host(sampler, target)
     sampler = sampler.for_release()
     if isinstance(sampler, AbstractIndependentSampler):
         if not sampler.may_be_traced(target) and is_traced(*jax.tree.leaves((target, key))):

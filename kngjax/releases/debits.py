@@ -5,7 +5,6 @@ import json
 from typing import Any
 
 from kngjax.accounting.guarantees import Guarantee
-from kngjax.data.processes import ALONE, Processes
 from kngjax.ledger.book import LedgerError
 from kngjax.ledger.ledgers import BudgetExceeded, Ledger, Reservation
 from kngjax.mechanisms.base import AbstractMechanism
@@ -21,18 +20,16 @@ def owed(certificate: Certificate) -> tuple[Guarantee, bool]:
     return (certificate.guarantee, False) if certificate.cost is None else (certificate.cost, True)
 
 
-def is_allowed(ledger: Any, certificate: Certificate, processes: Processes = ALONE) -> bool:
+def is_allowed(ledger: Any, certificate: Certificate) -> bool:
     """Says whether a ledger has room for the release of this certificate now; of what is no ledger, that it has."""
-
-    def is_so() -> bool:
-        guarantee, proved = owed(certificate)
-        try:
-            ledger.require([guarantee], proved=proved)
-        except BudgetExceeded:
-            return False
+    if not isinstance(ledger, Ledger):
         return True
-
-    return processes.on_first(is_so) if isinstance(ledger, Ledger) else True
+    guarantee, proved = owed(certificate)
+    try:
+        ledger.require([guarantee], proved=proved)
+    except BudgetExceeded:
+        return False
+    return True
 
 
 def settings(mechanism: AbstractMechanism) -> Any:
@@ -45,17 +42,15 @@ def in_json(described: Any) -> Any:
     return json.loads(json.dumps(described), parse_constant=str)
 
 
-def reserve(
-    ledger: Ledger | Reservation | None, certificate: Certificate, processes: Processes = ALONE
-) -> Reservation | None:
+def reserve(ledger: Ledger | Reservation | None, certificate: Certificate) -> Reservation | None:
     """What the release of this certificate costs, spent; None without a ledger.
 
     **Arguments:** `ledger`: or a reservation made beforehand, for this very `certificate.cost` or its `to_replace()`,
-    and not drawn from before, since a draw that fails tells something too. `processes`: the first one's counts.
+    and not drawn from before, since a draw that fails tells something too.
 
     Raises as `Ledger.reserve`; TypeError for what is no ledger, ValueError for a reservation of another guarantee.
     """
-    return processes.on_first(lambda: reserve_cost(ledger, *owed(certificate), in_json(certificate.mechanism)))
+    return reserve_cost(ledger, *owed(certificate), in_json(certificate.mechanism))
 
 
 def reserve_cost(
@@ -86,35 +81,25 @@ def _covers(reservation: Reservation, guarantee: Guarantee, proved: bool) -> boo
     return reservation.covers(guarantee) and (proved or not reservation.proved)
 
 
-def spoil(reservation: Reservation | None, processes: Processes = ALONE) -> None:
+def spoil(reservation: Reservation | None) -> None:
     """Say that a reservation was drawn from and led to nothing, so that nothing else is drawn from it.
 
     That a release failed tells something of the data. Where it cannot be said any more, nobody can draw from it either.
     """
-
-    def spoil_here() -> None:
-        if reservation is not None:
-            with contextlib.suppress(LedgerError):
-                reservation.take()
-
-    processes.on_first(spoil_here)
+    if reservation is not None:
+        with contextlib.suppress(LedgerError):
+            reservation.take()
 
 
-def commit(
-    reservation: Reservation | None, certificate: Certificate, released: str, processes: Processes = ALONE
-) -> None:
+def commit(reservation: Reservation | None, certificate: Certificate, released: str) -> None:
     """Say that a reservation led to this release, on the disk before anybody sees it.
 
     **Arguments:** `certificate`: its own. `released`: its canonical JSON, which the ledger keeps.
 
     Raises LedgerError where that cannot be said, and the release must not be returned.
     """
-
-    def commit_here() -> None:
-        if reservation is None:
-            return
-        if not _covers(reservation, *owed(certificate)):
-            raise LedgerError("the release costs another guarantee than was reserved: nothing is released")
-        reservation.commit(released, exact=certificate.exact)
-
-    processes.on_first(commit_here)
+    if reservation is None:
+        return
+    if not _covers(reservation, *owed(certificate)):
+        raise LedgerError("the release costs another guarantee than was reserved: nothing is released")
+    reservation.commit(released, exact=certificate.exact)

@@ -20,8 +20,6 @@ from kngjax.core import arithmetic, side_doors
 from kngjax.core.compiling import programs_run_once
 from kngjax.core.errors import bare, holding_no_records, run_hiding_errors, run_telling_refusals
 from kngjax.core.html import html_table
-from kngjax.data.processes import ALONE, Processes
-from kngjax.data.shards import Shards
 from kngjax.data.weights import with_weights
 from kngjax.ledger.ledgers import BudgetExceeded, Ledger, Reservation
 from kngjax.mechanisms.base import AbstractMechanism
@@ -179,8 +177,7 @@ def release(
     - `weights`: private, one a record, where the bounds declare their maximum, `Bounds(..., weight=...)`.
     - `sampler`: None takes the best for this mechanism; mechanisms that draw directly from their law take none.
     - `ledger`: a budget, `kngjax.Ledger(path)`, which this release is debited from before a value is looked at and
-      anything is drawn; what fails afterwards stays spent. Or a reservation made there beforehand. Of processes that
-      share rows, the first one's counts.
+      anything is drawn; what fails afterwards stays spent. Or a reservation made there beforehand.
     - `progress`: True shows a progress bar, None shows it on a terminal. By default there is none: that of an exact
         search counts proposals, and how many there are depends on the data, so it is for the data owner's eyes alone.
 
@@ -213,7 +210,6 @@ def release(
     X = with_weights(X, weights)
     side_doors.refuse()
     arithmetic.require_right()
-    processes = X.processes if isinstance(X, Shards) else ALONE
     # What types, shapes and settings refuse is refused before anything is spent.
     facts, refusal = run_telling_refusals(functools.partial(mechanism.admit, X, y))
     reservation = None
@@ -222,11 +218,11 @@ def release(
             with programs_run_once():
                 route = route_for(mechanism, sampler, facts)
                 certificate = route.certify()
-            reservation = debits.reserve(ledger, certificate, processes)
+            reservation = debits.reserve(ledger, certificate)
         except BudgetExceeded as error:
             instead = ""
             if certificate.rounding is not None:
-                is_allowed = functools.partial(debits.is_allowed, ledger, processes=processes)
+                is_allowed = functools.partial(debits.is_allowed, ledger)
                 instead = instead_of_rounding(mechanism, sampler, facts, is_allowed)
             refusal = BudgetExceeded(f"{error}. {instead[:1].upper()}{instead[1:]}" if instead else str(error))
         except Exception as error:
@@ -234,17 +230,16 @@ def release(
             refusal = bare(error)
         else:
             with programs_run_once():
-                numbers, refusal = run_hiding_errors(functools.partial(_draw_numbers, route, X, y, processes, progress))
+                numbers, refusal = run_hiding_errors(functools.partial(_draw_numbers, route, X, y, progress))
     if refusal is not None:
         # A reservation that was given is drawn from already.
-        debits.spoil(reservation if isinstance(ledger, Ledger) else None, processes)
+        debits.spoil(reservation if isinstance(ledger, Ledger) else None)
         raise refusal
     value, published = _parted(numbers, facts.dimension, route.published)
     if certificate.rounding is not None:
-        # Every process draws its own offsets; the first one's count.
-        value = processes.first(certificate.rounding(value))
+        value = certificate.rounding(value)
     released = Release._of(value, certificate, facts.names, published)
-    debits.commit(reservation, certificate, released.to_json() if reservation else "", processes)
+    debits.commit(reservation, certificate, released.to_json() if reservation else "")
     return released
 
 
@@ -303,15 +298,12 @@ def _check_arguments(mechanism: Any, X: Any, y: Any, weights: Any, sampler: Any,
         raise TypeError(f"progress must be True, False or None, not a {type(progress).__name__}")
 
 
-def _draw_numbers(
-    route: AbstractRoute, X: Any, y: Any, processes: Processes, progress: bool | None
-) -> Float[np.ndarray, " numbers"]:
-    """The value before it is rounded and what else is published, the same on all processes. Private."""
-    numbers = route.draw(route.prepare(X, y), processes, progress)
+def _draw_numbers(route: AbstractRoute, X: Any, y: Any, progress: bool | None) -> Float[np.ndarray, " numbers"]:
+    """Draws the value before it is rounded, followed by what else is published. Private."""
+    numbers = route.draw(route.prepare(X, y), progress)
     # A library may have changed the arithmetic since it was tried: then nobody knows what was drawn.
-    if processes.is_so_on_any(bool(arithmetic.broken())):
+    if arithmetic.broken():
         raise RuntimeError("the arithmetic that proofs rest on was changed during the draw")
-    numbers = processes.first(numbers)
     if not np.all(np.isfinite(numbers)):
         raise RuntimeError("the draw is not a number and is not released: give public bounds of y, Bounds(..., y=...)")
     return numbers

@@ -8,7 +8,6 @@ from jaxtyping import PRNGKeyArray
 
 from kngjax.core.arrays import float64
 from kngjax.core.randomness import require_typed_key
-from kngjax.data.processes import are_on_one_host
 from kngjax.data.records import Data
 from kngjax.mechanisms.base import AbstractMechanism
 from kngjax.mechanisms.declared import require_declared
@@ -24,7 +23,7 @@ from kngjax.releases.chains import (
     run_chains,
 )
 from kngjax.releases.lattice.lattice import Lattice
-from kngjax.releases.sampler_choice import default_sampler, require_no_host
+from kngjax.releases.sampler_choice import default_sampler
 from kngjax.samplers.base import AbstractChainSampler, AbstractIndependentSampler, AbstractSampler
 
 
@@ -63,7 +62,7 @@ def sample(
         if count < 1:
             raise ValueError(f"{name} must be at least 1, got {count}")
     if sampler is None and isinstance(mechanism, AbstractDensityMechanism):
-        sampler, _ = default_sampler(mechanism, data.dimension, data.num_records, are_on_one_host(data))
+        sampler, _ = default_sampler(mechanism, data.dimension, data.num_records)
     require_sampler(mechanism, sampler)
     require_declared(mechanism, data.dimension, sampler)
     if isinstance(mechanism, AbstractDirectMechanism):
@@ -76,9 +75,7 @@ def sample(
     assert isinstance(sampler, AbstractSampler)
     with float64():
         # Types and shapes decide, so nothing is computed.
-        sampler.admit(target := jax.eval_shape(mechanism.target, data))
-        if not are_on_one_host(data):
-            require_no_host(sampler, target)
+        sampler.admit(jax.eval_shape(mechanism.target, data))
         if isinstance(sampler, AbstractIndependentSampler):
             draws, succeeded = independent_draws(mechanism, data, sampler, key, num_draws * num_chains, progress)
             require_success(bool(succeeded))

@@ -22,7 +22,6 @@ from kngjax.samplers.chains.ensemble_walk import EnsembleWalk
 from kngjax.samplers.chains.line_gibbs import LineGibbs
 from kngjax.samplers.chains.slice_gibbs import SliceGibbs
 from kngjax.samplers.exact.exact import Exact
-from kngjax.samplers.target import Target
 
 # Beyond it rejection for the squared loss takes millions of proposals where Θ and noise are of one size and features
 # are correlated.
@@ -31,34 +30,26 @@ LARGEST_EXACT_DIMENSION = 20
 # compiled quickly: measured on two cores.
 SECONDS_A_RELEASE, SECONDS_A_PRODUCT = 0.1, 2.5e-7
 WEIGHTED = "Chosen because it asks the loss for every sum, and so knows the records' weights."
-SPREAD = (
-    "exact draws of this loss are searched for by one process, and these rows are spread over several: give one "
-    "process all of them; or ask for a Markov chain, of which nothing is proved, sampler=kngjax.EnsembleWalk()"
-)
 
 
 def default_sampler(
-    mechanism: AbstractDensityMechanism,
-    dimension: int,
-    num_records: int | None = None,
-    are_on_one_host: bool = True,
+    mechanism: AbstractDensityMechanism, dimension: int, num_records: int | None = None
 ) -> tuple[AbstractSampler, str]:
     """The sampler that serves this mechanism best, and why: a function of public facts alone.
 
-    **Arguments:** `num_records`: n where it is public, which decides for smooth losses. `are_on_one_host`: whether no
-    other process brings any of the records.
+    **Arguments:** `num_records`: n where it is public, which decides for smooth losses.
     """
-    return _best(mechanism, density_of(mechanism, dimension), num_records, are_on_one_host)
+    return _best(mechanism, density_of(mechanism, dimension), num_records)
 
 
 def _best(
-    mechanism: AbstractDensityMechanism, density: Density, num_records: int | None, are_on_one_host: bool
+    mechanism: AbstractDensityMechanism, density: Density, num_records: int | None
 ) -> tuple[AbstractSampler, str]:
     loss, _, uniform, pointwise, dimension = density
     if mechanism.keeps_weights:
         return EnsembleWalk(), WEIGHTED
-    smooth = are_on_one_host and has_gradients(density)
-    if smooth and exact_serves_smooth(density, *_information(mechanism, dimension, num_records)):
+    information = _information(mechanism, dimension, num_records)
+    if has_gradients(density) and exact_serves_smooth(density, *information):
         return Exact(max_proposals=None), _reason_of_gradients(dimension, mechanism, num_records)
     many = loss.is_quadratic and uniform and not pointwise and dimension > LARGEST_EXACT_DIMENSION
     if many and SliceGibbs.serves(density.norm):
@@ -97,14 +88,11 @@ def density_of(mechanism: AbstractDensityMechanism, dimension: int) -> Density:
 
 
 def exact_sampler(
-    mechanism: AbstractDensityMechanism,
-    dimension: int,
-    num_records: int | None = None,
-    are_on_one_host: bool = True,
+    mechanism: AbstractDensityMechanism, dimension: int, num_records: int | None = None
 ) -> tuple[AbstractSampler, str]:
     """`default_sampler` if its draws are exact in real arithmetic; else ValueError, naming what to ask for."""
     density = density_of(mechanism, dimension)
-    sampler, reason = _best(mechanism, density, num_records, are_on_one_host)
+    sampler, reason = _best(mechanism, density, num_records)
     if mechanism.keeps_weights:
         loss, several = mechanism.loss, f"{dimension} coefficients" if dimension > 1 else "one coefficient"
         proved = loss.proved_instead(dimension, density.is_uniform)
@@ -118,19 +106,11 @@ def exact_sampler(
         )
     if not isinstance(sampler, AbstractIndependentSampler):
         instead = f"{_of_these_records(mechanism, density, num_records)}{advice(density)}"
-        if not are_on_one_host and isinstance(_best(mechanism, density, num_records, True)[0], Exact):
-            instead = SPREAD
         raise ValueError(
             "no exact sampler is sure to serve this density, and what a Markov chain releases is not proved to be "
             f"private: {instead}"
         )
     return sampler, reason
-
-
-def require_no_host(sampler: AbstractSampler, target: Target) -> None:
-    """ValueError for a search that is driven from one host: the records are spread over several processes."""
-    if isinstance(sampler, AbstractIndependentSampler) and sampler.runs_on_host(target):
-        raise ValueError(f"{type(sampler).__name__} cannot draw from this density here: {SPREAD}")
 
 
 def require_enough(mechanism: AbstractDensityMechanism, dimension: int, num_records: int) -> None:

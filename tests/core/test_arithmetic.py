@@ -149,8 +149,8 @@ def test_nothing_is_released_where_arithmetic_changes_during_the_draw(tmp_path, 
     ledger = kng.Ledger.create(tmp_path / "it", kng.Budget.pure(1), adjacency="replace", dataset="invented")
     drawn = []
 
-    def draw(self, data, processes, progress, right=GridRoute.draw):
-        drawn.append(right(self, data, processes, progress))
+    def draw(self, data, progress, right=GridRoute.draw):
+        drawn.append(right(self, data, progress))
         monkeypatch.setitem(arithmetic._OPERATIONS, "division", lambda x, y: np.nextafter(x / y, 0.0))
         return drawn[-1]
 

@@ -1,6 +1,5 @@
 """Sums over records: those of fractions, in any order, and what one record changes in them is its own."""
 
-import json
 from fractions import Fraction
 
 import jax
@@ -57,16 +56,14 @@ def test_sums_of_any_floats_are_exact(x):
     assert exact_sums.column_sums(x)[1] == sum(row[1] for row in rows)
 
 
-def test_the_parts_of_a_sum_add_up_and_travel_as_text():
+def test_the_parts_of_a_sum_add_up():
     x = np.column_stack([COLUMNS["normal"], COLUMNS["tenths"][:1301]])
     records = [Records(part, part[:, 0]) for part in (x, x[:400], x[400:401], x[401:])]
     loss = kng.SquaredLoss()
     whole, *parts = (loss.sums(part) for part in records)
     for added in (parts[0] + parts[1] + parts[2], parts[2] + (parts[0] + parts[1])):
-        assert added.to_text() == whole.to_text()
-    read = exact_sums.ExactSums.from_text(json.loads(json.dumps(whole.to_text())))
-    assert (read.count, read.squares) == (1301, whole.squares)
-    assert (read.gram.tolist(), read.moment.tolist()) == (whole.gram.tolist(), whole.moment.tolist())
+        assert (added.count, added.squares) == (1301, whole.squares)
+        assert (added.gram.tolist(), added.moment.tolist()) == (whole.gram.tolist(), whole.moment.tolist())
     summary = whole.summary()
     assert float(summary.moment[3]) == float(sum(Fraction(float(a)) * Fraction(0.1) for a in x[:, 0]))
     with pytest.raises(UnfitShape):

@@ -1,14 +1,10 @@
 """Which sampler a release takes: a function of public facts alone, settled before the data are touched."""
 
-import dataclasses
-
 import numpy as np
 import numpyro.distributions as dist
 import pytest
 
 import kngjax as kng
-from kngjax.data.admission import Facts
-from kngjax.releases.routes.sampled import SampledRoute
 from kngjax.releases.sampler_choice import default_sampler
 from kngjax.samplers.advice import GRADIENTS_UNASKED, LITTLE_RANGE
 from tests.made_once import MadeOnce
@@ -159,22 +155,3 @@ def test_a_release_of_five_coefficients_is_exact_unasked():
     release = kng.release(logistic, x, random.uniform(size=ENOUGH) < 1.0 / (1.0 + np.exp(x[:, 1] - x[:, 0])))
     assert release.certificate.sampler["type"] == "ShellDraw"
     np.testing.assert_allclose(release.value, [0.0, 1.0, -1.0, 0.0, 0.0], atol=0.3)
-
-
-def test_rows_of_several_processes_are_refused_where_one_process_searches():
-    spread = Facts(5, ENOUGH, None, are_in_memory=False, are_on_one_host=False)
-    assert SampledRoute.admits(robust(), None, dataclasses.replace(spread, are_on_one_host=True))
-    with pytest.raises(ValueError, match=r"no exact sampler is sure .* spread over several: give one process all"):
-        SampledRoute.admits(robust(), None, spread)
-    with pytest.raises(ValueError, match=r"Exact cannot draw from this density here: .* spread over several"):
-        SampledRoute.admits(robust(), kng.Exact(), spread)
-    assert SampledRoute.admits(robust(), kng.EnsembleWalk(), spread)
-    assert SampledRoute.admits(MECHANISMS["squared"], kng.Exact(), spread)
-    # One process would be refused too.
-    with pytest.raises(ValueError, match="ObjectivePerturbation"):
-        SampledRoute.admits(robust(), None, dataclasses.replace(spread, num_records=ENOUGH - 1))
-
-
-def test_what_is_not_searched_for_serves_rows_of_several_processes():
-    assert type(default_sampler(MECHANISMS["squared"], 2, 100, are_on_one_host=False)[0]) is kng.Exact
-    assert type(default_sampler(MECHANISMS["pseudo-Huber"], 2, 100, are_on_one_host=False)[0]) is kng.EnsembleWalk

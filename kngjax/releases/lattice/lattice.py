@@ -141,7 +141,7 @@ class Lattice(ShownAsTyped, AbstractModule):
             with float64():
                 return sums_of(records, plan(records.dimension), mechanism.loss.has_response)
 
-        return mechanism.sums_by(summarise, X, y, (mechanism, self))
+        return mechanism.sums_by(summarise, X, y)
 
     def draw(
         self, mechanism: AbstractMechanism, records: Records | ExactSums, bits: Bits = secrets.randbits

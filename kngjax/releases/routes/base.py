@@ -7,7 +7,6 @@ import numpy as np
 from jaxtyping import Float
 
 from kngjax.data.admission import Facts
-from kngjax.data.processes import Processes
 from kngjax.mechanisms.base import AbstractMechanism
 from kngjax.releases.certificate import Certificate
 
@@ -46,9 +45,8 @@ class AbstractRoute(abc.ABC):
         """What `draw` needs of the records, validated and clipped. Private."""
 
     @abc.abstractmethod
-    def draw(self, data: Any, processes: Processes, progress: bool | None) -> Float[np.ndarray, " numbers"]:
+    def draw(self, data: Any, progress: bool | None) -> Float[np.ndarray, " numbers"]:
         """One draw with randomness of the operating system, before it is rounded: θ, then `published`. Private.
 
-        **Arguments:** `data`: from `prepare`. `processes`: the first one's value counts. `progress`: whether to show a
-        bar; None shows it on a terminal.
+        **Arguments:** `data`: from `prepare`. `progress`: whether to show a bar; None shows it on a terminal.
         """

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from kngjax.core import randomness
 from kngjax.core.arrays import float64
 from kngjax.data.admission import Facts
-from kngjax.data.processes import Processes
 from kngjax.data.records import Data
 from kngjax.mechanisms.base import AbstractMechanism
 from kngjax.mechanisms.direct import AbstractDirectMechanism
@@ -44,8 +44,8 @@ class DirectRoute(AbstractRoute):
     def prepare(self, X: Any, y: Any) -> Data:
         return self.mechanism.prepare(X, y)
 
-    def draw(self, data: Data, processes: Processes, progress: bool | None) -> Float[np.ndarray, " dimension"]:
+    def draw(self, data: Data, progress: bool | None) -> Float[np.ndarray, " dimension"]:
         with float64():
-            draws, succeeded = direct_draws(self.mechanism, data, processes.secure_key(), 1)
+            draws, succeeded = direct_draws(self.mechanism, data, randomness.secure_key(), 1)
             require_success(bool(succeeded), self.mechanism.advice)
             return np.array(draws[0])

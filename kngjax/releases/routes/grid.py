@@ -8,7 +8,6 @@ import numpy as np
 from jaxtyping import Float
 
 from kngjax.data.admission import Facts
-from kngjax.data.processes import Processes
 from kngjax.mechanisms.base import AbstractMechanism
 from kngjax.mechanisms.grid_draws import AbstractGridDraw
 from kngjax.releases.certificate import EXACT_ARITHMETIC, Certificate
@@ -47,6 +46,5 @@ class GridRoute(AbstractRoute):
     def prepare(self, X: Any, y: Any) -> Any:
         return self.way.prepare(X, y)
 
-    def draw(self, data: Any, processes: Processes, progress: bool | None) -> Float[np.ndarray, " numbers"]:
-        numbers = processes.on_first(lambda: self.way.draw_all_alone(data, secrets.randbits))
-        return np.zeros(self.facts.dimension + self.way.published_numbers) if numbers is None else numbers
+    def draw(self, data: Any, progress: bool | None) -> Float[np.ndarray, " numbers"]:
+        return self.way.draw_all_alone(data, secrets.randbits)

@@ -8,7 +8,6 @@ from jaxtyping import Float
 
 from kngjax.data.admission import Facts
 from kngjax.data.exact_sums import ExactSums
-from kngjax.data.processes import Processes
 from kngjax.data.records import Records
 from kngjax.mechanisms.base import AbstractMechanism
 from kngjax.releases.certificate import EXACT_ARITHMETIC, TOO_MANY, Certificate, describe
@@ -82,11 +81,8 @@ class LatticeRoute(AbstractRoute):
     def prepare(self, X: Any, y: Any) -> Records | ExactSums:
         return self.settings.prepare(self.mechanism, X, y)
 
-    def draw(
-        self, data: Records | ExactSums, processes: Processes, progress: bool | None
-    ) -> Float[np.ndarray, " dimension"]:
-        value = processes.on_first(lambda: self.settings.draw(self.mechanism, data))
-        return np.zeros(self.facts.dimension) if value is None else value
+    def draw(self, data: Records | ExactSums, progress: bool | None) -> Float[np.ndarray, " dimension"]:
+        return self.settings.draw(self.mechanism, data)
 
 
 def _has_records(mechanism: AbstractMechanism, facts: Facts) -> bool:

@@ -9,9 +9,9 @@ import numpy as np
 from jaxtyping import Float
 
 from kngjax.accounting.guarantees import Adjacency
+from kngjax.core import randomness
 from kngjax.core.arrays import float64
 from kngjax.data.admission import Facts
-from kngjax.data.processes import Processes
 from kngjax.data.records import Data, Records, WeightedRecords
 from kngjax.losses.base import AbstractPredictorLoss
 from kngjax.mechanisms.base import AbstractMechanism
@@ -19,7 +19,7 @@ from kngjax.mechanisms.density import AbstractDensityMechanism
 from kngjax.releases.certificate import IN_FLOAT64, UNPROVED_OF_CHAINS, UNPROVED_OF_CONVERGENCE, Certificate, describe
 from kngjax.releases.chains import blocks, estimate, independent_draws, require_success, run_chains
 from kngjax.releases.routes.base import ON_REQUEST, AbstractRoute
-from kngjax.releases.sampler_choice import exact_sampler, require_enough, require_no_host
+from kngjax.releases.sampler_choice import exact_sampler, require_enough
 from kngjax.samplers.base import AbstractChainSampler, AbstractIndependentSampler, AbstractSampler
 
 
@@ -44,7 +44,7 @@ class SampledRoute(AbstractRoute):
             return None
         dimension, reason = facts.dimension, ON_REQUEST
         if sampler is None:
-            sampler, reason = exact_sampler(mechanism, dimension, facts.num_records, facts.are_on_one_host)
+            sampler, reason = exact_sampler(mechanism, dimension, facts.num_records)
         elif isinstance(sampler, AbstractIndependentSampler) and sampler.stated_records is not None:
             stated, known = sampler.stated_records, facts.num_records
             require_enough(mechanism, dimension, stated if known is None else min(stated, known))
@@ -52,9 +52,7 @@ class SampledRoute(AbstractRoute):
             sampler = sampler.for_release()
             # Types and shapes of the target decide, which are the same for all records: here for one that nobody has.
             nobody = mechanism.summarise(mechanism.rows_of_zeros(1, dimension))
-            sampler.admit(target := jax.eval_shape(mechanism.target, nobody))
-            if not facts.are_on_one_host:
-                require_no_host(sampler, target)
+            sampler.admit(jax.eval_shape(mechanism.target, nobody))
         if isinstance(sampler, AbstractChainSampler):
             num_blocks, block = blocks(sampler, dimension)
             sampler = dataclasses.replace(sampler, num_sweeps=num_blocks * block)
@@ -80,9 +78,9 @@ class SampledRoute(AbstractRoute):
     def prepare(self, X: Any, y: Any) -> Data:
         return with_a_row(self.mechanism, self.mechanism.prepare(X, y))
 
-    def draw(self, data: Data, processes: Processes, progress: bool | None) -> Float[np.ndarray, " dimension"]:
+    def draw(self, data: Data, progress: bool | None) -> Float[np.ndarray, " dimension"]:
         with float64():
-            key = processes.secure_key()
+            key = randomness.secure_key()
             if isinstance(self.sampler, AbstractIndependentSampler):
                 draws, succeeded = independent_draws(self.mechanism, data, self.sampler, key, 1, progress)
                 require_success(bool(succeeded))

@@ -5,7 +5,8 @@ from tests.mutants.syntax import assigned, called, reference
 
 SLIPS = (
     Slip("half of a key repeats the other half", "secure_key", called("urandom", "os.urandom(16) * 2")),
-    Slip("the key of a release is seeded", "Processes.secure_key", called("secure_key", "randomness.research_key(0)")),
+    Slip("the key of a direct draw is seeded", "DirectRoute.draw", called("secure_key", "randomness.research_key(0)")),
+    Slip("the key of a chain is seeded", "SampledRoute.draw", called("secure_key", "randomness.research_key(0)")),
     Slip(
         "draws on a lattice are seeded",
         "Lattice.draw",

@@ -73,7 +73,6 @@ def test_sums_are_those_of_fractions_however_the_records_are_divided(kind):
             moment,
             squares,
         )
-        assert found.to_text() == ExactSums.from_text(found.to_text()).to_text()
 
 
 @pytest.mark.slow
