@@ -28,7 +28,9 @@ class State(NamedTuple):
 
 
 class Tuning(NamedTuple):
-    """**Arguments:** `conditional`, `marginal`: Cholesky's factors of the scatter of φ given the records and alone.
+    """Holds the tuning of a chain's moves.
+
+    **Arguments:** `conditional`, `marginal`: Cholesky's factors of the scatter of φ given the records and alone.
     `step`: of leapfrogs in units of the first. `jump`: of walks in units of the second.
     """
 
@@ -68,12 +70,12 @@ class AugmentedChains:
         return State(position, records, self.density(value, records))
 
     def first_tuning(self) -> Tuning:
-        """Before anything is known."""
+        """Returns the tuning before anything is known."""
         identity = jnp.eye(self.dimension)
         return Tuning(identity, identity, jnp.asarray(0.1), jnp.asarray(1.0 / math.sqrt(self.dimension)))
 
     def tuned(self, tuning: Tuning, states: State, drawn: Array, statistics: dict[str, Array]) -> Tuning:
-        """After a stage: scatters from its draws and from scores of records, steps from how many were taken.
+        """Tunes after a stage: scatters from its draws and from scores of records, steps by how many were accepted.
 
         **Arguments:** `states`: at its end, of each chain. `drawn`: φ, shape (chains, draws, p).
         """

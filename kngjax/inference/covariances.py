@@ -62,7 +62,7 @@ class AbstractSums(abc.ABC):
     @property
     @abc.abstractmethod
     def method(self) -> str:
-        """How the covariance is known, in words."""
+        """Says how the covariance is known, in words."""
 
     @abc.abstractmethod
     def _blocks(self, dimension: int, lower: Floats, upper: Floats) -> list[Block]:
@@ -77,7 +77,7 @@ class AbstractSums(abc.ABC):
         """H and J in units of the largest curvature and squared score; NaN where they are none."""
 
     def settings(self) -> dict[str, Any]:
-        """JSON-ready."""
+        """Returns the settings, JSON-ready."""
         return {"type": type(self).__name__, **vars(self)}
 
     def check(self, mechanism: Any) -> None:
@@ -115,7 +115,7 @@ class AbstractSums(abc.ABC):
     def columns(
         self, records: Records, theta: Floats, curvature: RecordCurvature, adjacency: Adjacency
     ) -> Float[np.ndarray, "records columns"]:
-        """A row a record, of which the mechanism releases the sum. Private."""
+        """Makes a row for each record, of which the mechanism releases the sum. Private."""
         return self.columns_of(
             np.asarray(records.x, np.float64), *curvature.of(records, theta), curvature.bounds, adjacency
         )

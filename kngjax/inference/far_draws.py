@@ -1,4 +1,4 @@
-"""How likely a draw of KNG lies far from the estimate, where its density is low and there is very much of Θ.
+"""Estimates how likely a draw of KNG lies far from the estimate, where its density is low and Θ is very large.
 
 Near the estimate KNG has its limit law. Far off, scores have reached their ends and the gradient grows no more, so that
 the density falls no further: where n·ε is small next to the logarithm of how much larger Θ is than the limit law,

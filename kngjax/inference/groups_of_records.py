@@ -46,7 +46,7 @@ class Groups:
             raise ValueError(f"number must be a whole number of at least {FEWEST} groups, got {self.number!r}")
 
     def settings(self) -> dict[str, Any]:
-        """JSON-ready."""
+        """Returns the settings, JSON-ready."""
         return {"type": "Groups", "number": self.number}
 
 
@@ -139,7 +139,7 @@ def _taken(table: Any, rows: np.ndarray) -> Any:
 
 
 def interval_of_groups(values: Float[np.ndarray, "groups dimension"], level: float) -> Interval:
-    """Their mean and Student's quantile of m - 1 degrees times their deviation over √m."""
+    """Returns the groups' mean with Student's quantile of m - 1 degrees times their deviation over √m."""
     number = len(values)
     half = scipy.stats.t.ppf(0.5 + level / 2.0, number - 1) * values.std(axis=0, ddof=1) / np.sqrt(number)
     middle = values.mean(axis=0)

@@ -1,4 +1,4 @@
-"""How wide the intervals of a plan will be, beside those of other ways to make them, from public facts alone."""
+"""Previews the widths of a plan's intervals, beside those of other ways to make them, from public facts alone."""
 
 import dataclasses
 import functools

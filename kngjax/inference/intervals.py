@@ -52,7 +52,7 @@ class Interval:
         return _intervals_of(release.certificate, release.value, level)
 
     def to_frame(self) -> "pd.DataFrame":
-        """A row for each number, with columns lower and upper."""
+        """Makes a frame of a row for each number, with columns lower and upper."""
         import pandas as pd
 
         index = None if self.names is None else pd.Index(self.names, name="estimate")

@@ -1,4 +1,4 @@
-"""How an estimate and what its intervals rest on are released: with sums of its covariance, or from groups of records.
+"""Releases an estimate with what its intervals rest on: with sums of its covariance, or from groups of records.
 
 WithIntervals(mechanism, covariance)  ->  a making: every setting  ->  releases  ->  intervals
 """
@@ -55,7 +55,7 @@ class AbstractMaking(AbstractDrawing):
 
     @abc.abstractmethod
     def settings(self) -> dict[str, Any]:
-        """JSON-ready."""
+        """Returns the settings, JSON-ready."""
 
     @property
     @abc.abstractmethod

@@ -81,7 +81,7 @@ def preview(
 
 
 def _of(given: AbstractMechanism, num_records: int, assumed: tuple[Any, ...]) -> Preview:
-    """**Arguments:** `assumed`: design, residual, target and coefficients."""
+    """Previews a mechanism. **Arguments:** `assumed`: design, residual, target and coefficients."""
     given.check_count(num_records)
     mechanism = given.for_count(num_records)
     setting = Setting.of(mechanism, *assumed)

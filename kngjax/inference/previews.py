@@ -97,7 +97,7 @@ class Preview:
 
     @property
     def bias(self) -> "pd.Series | None":
-        """How far what is estimated lies from its target in each coefficient, whatever n and ε are; None without one.
+        """Returns how far each estimated coefficient lies from its target, whatever n and ε are; None without a target.
 
         It is argmin_θ E ρ(e - x'θ) less the coefficients of the mean, or of the quantile, of the residual e given x: 0
         for symmetric laws of pseudo-Huber's loss about the mean, and falling with the bandwidth of a smoothed quantile
@@ -231,7 +231,7 @@ class Preview:
         return "\n".join(lines)
 
     def to_frame(self) -> "pd.DataFrame":
-        """A row a coefficient: noise, standard error, their ratio; and the bias, where there is one."""
+        """Makes a frame of a row for each coefficient: noise, standard error, their ratio, and the bias if any."""
         import pandas as pd
 
         columns = {"noise": self.noise, "standard_error": self.standard_error, "ratio": self.ratio}
@@ -332,7 +332,10 @@ class Preview:
 
 
 def _why_hopeless(setting: Setting, expected: Expected, own_units: np.ndarray | None = None) -> str | None:
-    """In units of the mechanism's coefficients, or of a sum. **Arguments:** `own_units`: as of `Preview`."""
+    """Says why a release would be little but noise, in the mechanism's units or those of a sum; None if it would not.
+
+    **Arguments:** `own_units`: as of `Preview`.
+    """
     noise = np.sqrt(np.diag(expected.noise.covariance))
     if not np.all(noise < MOST_NOISE * setting.room):
         worst = int(np.argmax(noise / setting.room))
@@ -364,6 +367,6 @@ def _why_hopeless(setting: Setting, expected: Expected, own_units: np.ndarray | 
 
 
 def rounded_up(number: float) -> str:
-    """To two digits, not less."""
+    """Rounds a number up to two digits, as text."""
     step = 10.0 ** (math.floor(math.log10(number)) - 1)
     return f"{math.ceil(number / step) * step:,.6g}"

@@ -1,4 +1,4 @@
-"""How wide intervals will be, by each way to make them, from public facts alone."""
+"""Previews how wide intervals will be, by each way to make them, from public facts alone."""
 
 from typing import Any
 
@@ -123,7 +123,7 @@ def _is_far(setting: Setting, num_records: int) -> bool:
 
 
 def _usual_setting(mechanism: Any, num_records: int | None) -> Setting | None:
-    """None where how many records there are, or how far responses scatter, is not public."""
+    """Makes the usual assumptions; None where n, or how far responses scatter, is not public."""
     is_known = num_records is not None and scatter_is_known(mechanism)
     return Setting.of(mechanism, None, None) if is_known else None
 

@@ -154,7 +154,7 @@ class WithIntervals(AbstractReleasePlan):
         return _of_parts(self.making(parts[0].certificate.num_records), parts)
 
     def settings(self) -> dict[str, Any]:
-        """JSON-ready."""
+        """Returns the settings, JSON-ready."""
         covariance = None if self.covariance is None else self.covariance.settings()
         return {"type": "WithIntervals", "mechanism": settings(self.mechanism), "covariance": covariance}
 

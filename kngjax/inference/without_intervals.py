@@ -58,7 +58,7 @@ def reason(mechanism: str, loss: str = "") -> str:
 
 
 def refusal_of(asked: Any) -> TypeError:
-    """For what is no release."""
+    """Returns the error for intervals of anything that is no release."""
     name = type(asked).__name__
     why = _OF_OTHERS.get(name, "give what kngjax.release returns")
     return TypeError(f"intervals are of a release, and a {name} is none: {why}")

@@ -176,7 +176,7 @@ class AdaOPS(AbstractDirectMechanism):
         return AdaOPSPlan(order, budget, change / eigenvalue_shift, bound_shift, tail, least_curvature)
 
     def on_grid(self, facts: Facts) -> AbstractGridDraw | None:
-        """None where balls do not confirm the budget."""
+        """Plans the three stages with every rounding in the proof; None where balls do not confirm the budget."""
         return NoisyAdaOPS.of(self, facts.dimension, Fraction(_LEAST_RIDGE))
 
     def sensitivity_for(self, dimension: int) -> Sensitivity:

@@ -41,7 +41,7 @@ class AbstractMechanism(AbstractPreparation):
         """The guarantee of one draw from exactly the mechanism's law, from the mechanism's own fields."""
 
     def on_grid(self, facts: Facts) -> AbstractGridDraw | None:
-        """How a release draws with every rounding in its proof; None where nobody has built that.
+        """Returns the draw that has every rounding in its proof; None where nobody has built one.
 
         **Arguments:** `facts`: of the records, all of them public.
         """
@@ -71,7 +71,7 @@ class AbstractMechanism(AbstractPreparation):
         """
 
     def least_noise(self, dimension: int, num_records: int | None) -> Any:
-        """How large each coefficient's noise is at least, from public settings; 0 where that is private.
+        """Bounds each coefficient's noise from below by public settings; 0 where they say nothing.
 
         **Arguments:** `num_records`: n where it is public, else None.
         """
@@ -85,7 +85,7 @@ class AbstractMechanism(AbstractPreparation):
         return None
 
     def expected_noise(self, hessian: np.ndarray, num_records: int) -> ExpectedNoise | None:
-        """How far θ̃ will lie from the estimate without privacy, to first order; None where that is not known.
+        """Foresees how far θ̃ will lie from the estimate without privacy, to first order; None where nobody knows.
 
         **Arguments:** `hessian`: what ∇²ℓ_n at the estimate will be, shape (d, d), a public guess. `num_records`: n, or
         a guess of it.

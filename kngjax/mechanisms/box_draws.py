@@ -59,7 +59,7 @@ class BoxDraw(AbstractGridDraw):
 
     @classmethod
     def of(cls, mechanism: AbstractDensityMechanism, facts: Facts) -> "BoxDraw | None":
-        """For KNG with one sensitivity; None where Θ, the bounds, the norm or the loss are not verified."""
+        """Plans the draw for KNG with one sensitivity; None where Θ, bounds, norm or loss are not verified."""
         known = SmoothFacts.of(mechanism, facts) if facts.dimension <= _MOST_COEFFICIENTS else None
         if known is None or not known.are_moderate(_MODERATE):
             return None

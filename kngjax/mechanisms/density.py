@@ -56,7 +56,7 @@ class AbstractDensityMechanism(AbstractMechanism):
 
     @abc.abstractmethod
     def record_range(self, dimension: int) -> Float[Array, ""]:
-        """By how much one record's share of the score can vary over Θ and the bounds, in units of the score."""
+        """Bounds how much one record's share of the score can vary over Θ and the bounds, in units of the score."""
 
     def log_range(self, dimension: int, num_records: int) -> float:
         """R = ε/(2Δ)·n·(range of one record's share): how far log f varies over Θ at most, for any n records.

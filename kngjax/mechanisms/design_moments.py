@@ -71,7 +71,7 @@ class DesignMoments(AbstractDirectMechanism):
 
     @property
     def loss(self) -> SquaredDistanceLoss:
-        """For what it says of data: records are rows without a response."""
+        """Returns a loss that describes the data: each record is a row without a response."""
         return SquaredDistanceLoss()
 
     @property
@@ -91,7 +91,7 @@ class DesignMoments(AbstractDirectMechanism):
 
     @property
     def dimension(self) -> int:
-        """How many numbers are released."""
+        """Counts the numbers that are released."""
         return int(np.sum(self._kept))
 
     @property

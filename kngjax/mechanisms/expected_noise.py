@@ -1,4 +1,4 @@
-"""How far a released value will lie from the estimate without privacy, to first order and from public facts."""
+"""Foresees how far a released value will lie from the estimate without privacy, to first order, by public facts."""
 
 import math
 from collections.abc import Callable

@@ -75,7 +75,7 @@ class GaussianMoments(AbstractDirectMechanism):
 
     @property
     def loss(self) -> SquaredDistanceLoss:
-        """For what it says of data: records are rows without a response."""
+        """Returns a loss that describes the data: each record is a row without a response."""
         return SquaredDistanceLoss()
 
     @property
@@ -91,7 +91,7 @@ class GaussianMoments(AbstractDirectMechanism):
 
     @property
     def dimension(self) -> int:
-        """How many numbers are released, B·k(k + 1)/2."""
+        """Counts the numbers that are released, B·k(k + 1)/2."""
         return self.blocks * self.size * (self.size + 1) // 2
 
     @property

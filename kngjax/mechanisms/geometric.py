@@ -119,7 +119,7 @@ class GeometricMechanism(AbstractDirectMechanism):
 
     @property
     def cells(self) -> int:
-        """How many cells there are."""
+        """Counts the cells."""
         return self.ends[1] - self.ends[0] + 1
 
     @property
@@ -164,7 +164,7 @@ class GeometricMechanism(AbstractDirectMechanism):
         return 1
 
     def summarise(self, records: Records | WeightedRecords) -> Counts:
-        """How many records lie in each counted cell, or the sum of their weights, exactly. O(n + K)."""
+        """Counts the records in each counted cell, or sums their weights, exactly. O(n + K)."""
         self.require_declared_weights(records)
         y, (first, _) = records.rows.y, self.ends
         if is_traced(y):

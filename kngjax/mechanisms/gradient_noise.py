@@ -84,7 +84,7 @@ class MomentNoise(NamedTuple):
     assumptions: tuple[str, ...] = ()
 
     def pull(self, theta: Any) -> Any:
-        """None: that θ̃ has a ridge is in z."""
+        """Adds no pull, as z holds the ridge of θ̃."""
         return np.zeros_like(theta)
 
     def draws(self, hessian: Float[np.ndarray, "draws dimension dimension"], seed: int) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""How mechanisms draw with every rounding in their proof."""
+"""Defines the base class of draws that have every rounding in their proof."""
 
 import abc
 import math
@@ -33,7 +33,7 @@ class AbstractGridDraw(abc.ABC):
 
     @property
     def published_numbers(self) -> int:
-        """How many numbers that is."""
+        """Counts the numbers that a release publishes besides θ."""
         return sum(math.prod(shape) for shape in self.published.values())
 
     @property
@@ -44,7 +44,7 @@ class AbstractGridDraw(abc.ABC):
     @property
     @abc.abstractmethod
     def method(self) -> str:
-        """How it is drawn, in a sentence or two for the certificate."""
+        """Says how θ is drawn, in a sentence or two for the certificate."""
 
     @property
     def assumptions(self) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""How an interval of a quantile is drawn: two points of a public grid jointly, with every rounding in the proof."""
+"""Draws an interval of a quantile: two points of a public grid jointly, with every rounding in the proof."""
 
 import dataclasses
 import math
@@ -80,7 +80,7 @@ class ExactInterval(AbstractGridDraw):
         return (f"{most}: a release of more fails, and that it failed is not covered",)
 
     def prepare(self, X: Any, y: Any) -> RankPairs:
-        """From which an interval is drawn, of the values in increasing order, in whole units of the grid. Private."""
+        """Prepares the law of the two points, from the sorted values in whole units of the grid. Private."""
         values = np.asarray(self.mechanism.records(X, y).y, np.float64)
         if len(values) > MOST_RECORDS:
             raise ValueError(TOO_MANY_RECORDS)

@@ -39,7 +39,10 @@ _SPENT_UP = "epsilon = {:g} and this delta leave no budget for {} parts: give a 
 
 
 class Noise(NamedTuple):
-    """Public. **Arguments:** `moment`, `matrix`: deviation of Gaussian noise, or scale of Laplace or Wishart noise."""
+    """Holds the sizes of the noise. Public.
+
+    **Arguments:** `moment`, `matrix`: deviation of Gaussian noise, or scale of Laplace or Wishart noise.
+    """
 
     moment: Array
     matrix: Array
@@ -260,7 +263,7 @@ class PrivateIRLS(AbstractDirectMechanism):
         return self._largest_weight * moment, self._largest_weight * matrix
 
     def noise(self, dimension: int) -> Noise:
-        """How much noise each moment gets in each iteration, from public settings; runs under jit."""
+        """Computes the noise that each moment gets in each iteration, from public settings; runs under jit."""
         spending, changes = self._spending(), self.changes(dimension)
         moment, matrix = (self._amount(index, spending, change, dimension) for index, change in enumerate(changes))
         return Noise(moment, matrix)

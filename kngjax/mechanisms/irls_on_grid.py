@@ -116,10 +116,10 @@ def repaired_solution(space: Any, matrix: Any, moment: Any, least: Any, repair: 
 def plan_iterates(
     mechanism: Any, parts: Sequence[Guarantee], scale: float, least: float, dimension: int
 ) -> IteratesOnGrid | None:
-    """How it draws on a grid; None where the proof lacks something.
+    """Plans private IRLS on public grids; None where the proof lacks something.
 
-    It lacks calibrations that no ball certifies, and the corners of some hulls; and float64 has no numbers for some
-    extreme settings.
+    The proof lacks calibrations that no ball certifies, and the corners of some hulls; and float64 has no numbers for
+    some extreme settings.
 
     **Arguments:** `mechanism`: `PrivateIRLS`. `parts`: what the noise on one vector and on one matrix hides. `scale`:
     of Wishart noise. `least`: as for `IteratesOnGrid`. `dimension`: d.

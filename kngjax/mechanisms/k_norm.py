@@ -115,7 +115,7 @@ class KNormMechanism(AbstractDirectMechanism):
 
     @property
     def method(self) -> str:
-        """How it draws, in words."""
+        """Says how a value is drawn, in words."""
         return f"The {self.statistic} plus exact K-norm noise."
 
     @property

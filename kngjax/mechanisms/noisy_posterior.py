@@ -33,7 +33,7 @@ class NoisyPosterior(AbstractGridDraw):
     def of(
         cls, mechanism: Any, settings: RidgeSettings, power: Literal[1, 2], dimension: int
     ) -> "NoisyPosterior | None":
-        """For d coefficients; None where float64 may not have such numbers.
+        """Plans the draw for d coefficients; None where float64 may not have such numbers.
 
         The grid is much finer than the least noise: no eigenvalue of H is larger than λ + NX², with N = `max_records`.
         Nothing else rests on that. The largest noise has λ in its place, and |θ̂|² ≤ NY²/(4λ).

@@ -66,7 +66,10 @@ class ObjectiveLaw(NamedTuple):
         norm: AbstractNorm | None,
         dimension: int,
     ) -> "ObjectiveLaw | None":
-        """None where Δ or λ is not known in fractions. **Arguments:** `budget`: ε and q."""
+        """Computes the law from public facts; None where Δ or λ is not known in fractions.
+
+        **Arguments:** `budget`: ε and q.
+        """
         facts = RecordFacts.of(loss, bounds, domain, dimension)
         if facts is None:
             return None
@@ -96,7 +99,10 @@ class TiltedMinimum(AbstractGridDraw):
 
     @classmethod
     def of(cls, mechanism: Any, law: ObjectiveLaw, num_records: int | None) -> "TiltedMinimum | None":
-        """None where float64 does not hold the grid. **Arguments:** `num_records`: n where it is public."""
+        """Plans the draw on a grid; None where float64 does not hold it.
+
+        **Arguments:** `num_records`: n where it is public.
+        """
         quadratic = mechanism.loss.is_quadratic
         more = _UNKNOWN if num_records is None else num_records.bit_length()
         grid = law.grid(None if quadratic else _DIGITS + more)
@@ -150,7 +156,7 @@ class Search(Protocol):
 
 @dataclasses.dataclass(frozen=True)
 class QuadraticMinimum(TiltedMinimum):
-    """For losses that are quadratic: the minimiser over Θ from exact sums."""
+    """Draws the minimiser of a quadratic loss over Θ, from exact sums."""
 
     takes_weights: ClassVar[bool] = True
 
@@ -167,7 +173,7 @@ class QuadraticMinimum(TiltedMinimum):
 
 
 class QuadraticSearch:
-    """From X'X and X'y. Private."""
+    """Finds the minimiser from X'X and X'y. Private."""
 
     def __init__(self, domain: AbstractDomain, sums: ExactSums, ridge: Fraction):
         self._domain, self._moment = domain, [Fraction(number) for number in sums.moment]
@@ -183,7 +189,7 @@ class QuadraticSearch:
 
 @dataclasses.dataclass(frozen=True)
 class SmoothMinimum(TiltedMinimum):
-    """For other losses: the minimiser over R^d, by a search that is proved, and projected onto Θ."""
+    """Draws the minimiser of another loss over R^d by a search that is proved, and projects it onto Θ."""
 
     takes_weights: ClassVar[bool] = True
 

@@ -186,7 +186,7 @@ class ObjectivePerturbation(AbstractDirectMechanism):
 
     @property
     def method(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """How a value is drawn, in words."""
+        """Says how a value is drawn, in words."""
         if self._is_exact:
             return "Exact K-norm noise in the objective, and its minimiser over the domain to machine precision."
         return (

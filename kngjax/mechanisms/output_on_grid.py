@@ -45,7 +45,7 @@ class NoisyMinimum(AbstractGridDraw):
 
     @classmethod
     def of(cls, mechanism: Any, tolerance: float, dimension: int) -> "NoisyMinimum | None":
-        """None where Δ is not known in fractions, or it is not certain that noise hides s.
+        """Calibrates the noise; None where Δ is not known in fractions, or it is not certain that noise hides s.
 
         **Arguments:** `tolerance`: τ in units of the largest change of the gradient.
         """

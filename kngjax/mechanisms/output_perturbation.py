@@ -148,7 +148,7 @@ class OutputPerturbation(AbstractGaussianMechanism):
 
     @property
     def method(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """How a value is drawn, in words."""
+        """Says how a value is drawn, in words."""
         how = "in closed form" if self.loss.is_half_square else "by Newton's method to a public tolerance"
         return f"The regularised minimiser, found {how}, plus exact Gaussian noise."
 

@@ -179,7 +179,7 @@ class PosteriorSample(AbstractGaussianMechanism):
         return Guarantee.approximate(epsilon, float(self.delta), self.adjacency)
 
     def on_grid(self, facts: Facts) -> AbstractGridDraw | None:
-        """None where balls do not confirm the guarantee that float64 has found."""
+        """Plans the draw on a grid; None where balls do not confirm the guarantee that float64 has found."""
         parts, dimension = (self.regularization, self.gamma, self.max_records), facts.dimension
         settings = ridge_settings(self.bounds, *parts, dimension)
         if settings is None or not is_private(settings, self.guarantee_for(dimension)):
@@ -225,7 +225,7 @@ class PosteriorSample(AbstractGaussianMechanism):
         return jnp.max(jnp.sqrt(leverages) * residuals / (1.0 + leverages))
 
     def sensitivity_for(self, dimension: int) -> Sensitivity:
-        """How far θ̂ may move, with the leverages and residuals behind it in words."""
+        """Bounds how far θ̂ may move, with the leverages and residuals behind it in words."""
         with float64(), programs_run_once():
             value, x, y, residual = (float(fact) for fact in _facts(self, dimension))
         n, most = int(self.max_records), x**2 / float(self.regularization)
@@ -312,7 +312,7 @@ def _proved_at(mechanism: PosteriorSample, epsilon: float) -> PosteriorSample:
 
 
 class _Facts(NamedTuple):
-    """**Arguments:** `sensitivity`, `feature`, `response`: Δ, X, Y. `residual`: the largest |r|. Public."""
+    """Holds public numbers of the worst record. `sensitivity`, `feature`, `response`: Δ, X, Y. `residual`: most |r|."""
 
     sensitivity: Array
     feature: Array

@@ -115,7 +115,7 @@ class PrivateQuantile(AbstractDirectMechanism):
 
     @property
     def method(self) -> str:
-        """How it draws, in words."""
+        """Says how values are drawn, in words."""
         if self._is_joint:
             return (
                 "The gaps between order statistics of all quantiles together, by exact forward sums and a backward "

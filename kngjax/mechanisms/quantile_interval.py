@@ -256,6 +256,6 @@ def _level(name: str, value: Any) -> Any:
 
 
 def _rounded_up(number: float) -> float:
-    """To two digits, not less."""
+    """Rounds a number up to two digits."""
     step = 10.0 ** (math.floor(math.log10(number)) - 1)
     return math.ceil(number / step) * step

@@ -16,7 +16,7 @@ from kngjax.sensitivity.record_facts import RecordFacts, gradient_noise
 
 
 class SmoothFacts(NamedTuple):
-    """Public.
+    """Holds the public facts of KNG with a loss of x'θ that proved draws rest on.
 
     **Arguments:** `loss`: ρ. `known`: what is proved of one record. `noise`: with density ∝ exp(-(ε/2Δ)·‖z‖), where ε
     is the decimal number that it prints as, and Δ is a fraction. `body`, `shape`: Θ.
@@ -30,7 +30,7 @@ class SmoothFacts(NamedTuple):
 
     @classmethod
     def of(cls, mechanism: AbstractDensityMechanism, facts: Facts) -> "SmoothFacts | None":
-        """For KNG with one sensitivity; None where Θ, the bounds, the norm or the loss are not verified."""
+        """Collects the facts for KNG with one sensitivity; None where Θ, bounds, norm or loss are not verified."""
         loss, dimension = mechanism.loss, facts.dimension
         if not isinstance(loss, AbstractPredictorLoss) or loss.is_quadratic or mechanism.scored_by != "gradient":
             return None

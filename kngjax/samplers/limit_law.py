@@ -37,7 +37,7 @@ def sound_hessian(target: Target, centre: Vector) -> Float[Array, "dimension dim
 
 
 class LimitLaw(NamedTuple):
-    """**Arguments:** `centre`: θ̂, shape (d,); `factor`: L with LL' = H, the Hessian at θ̂."""
+    """Holds the limit law. **Arguments:** `centre`: θ̂, shape (d,); `factor`: L with LL' = H, the Hessian at θ̂."""
 
     centre: Float[Array, " dimension"]
     factor: Float[Array, "dimension dimension"]

@@ -91,7 +91,7 @@ def gradient(target: Target, theta: Vector) -> Float[Array, " dimension"]:
 
 
 def records_a_block(num_products: int) -> int:
-    """So many that the table of products has about a million entries."""
+    """Returns how many records make a table of products with about a million entries."""
     return int(np.clip(2**20 // num_products, 2**8, 2**14))
 
 

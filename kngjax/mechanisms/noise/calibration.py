@@ -1,4 +1,4 @@
-"""How much noise a budget (ε, δ) asks for where a draw has several stages: Rényi divergences of one public order.
+"""Calibrates the noise of a draw with several stages to a budget (ε, δ), by Rényi divergences of one public order.
 
 The functions run under jit and vmap, since some budgets are spent inside of a draw; they want float64.
 """

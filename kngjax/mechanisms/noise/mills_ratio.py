@@ -70,7 +70,7 @@ def log_positive(value: Array) -> Float[Array, "..."]:
 
 
 def slack(at: Array, error: Any) -> Float[Array, "..."]:
-    """By how much log φ(t) may be too small, where t has this error."""
+    """Bounds by how much log φ(t) may be too small, where t has this error."""
     return (jnp.abs(at) + error) * error + UNIT * (1.0 + 0.5 * jnp.square(at))
 
 

@@ -99,7 +99,7 @@ class _Record(NamedTuple):
         return (place - self.mean) / self.deviation
 
     def square(self, level: arb) -> arb:
-        """Below 0 where L is never this level."""
+        """Computes the discriminant of L = level, which is below 0 where L is never this level."""
         return self.slope * self.mean + self.leverage * (self.leverage.log1p() + 2 * level)
 
     def roots(self, level: arb) -> tuple[arb, arb]:

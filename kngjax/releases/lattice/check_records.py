@@ -72,7 +72,7 @@ class CheckRecords:
         return self.columns.T[self.kinds]
 
     def open(self, runs: Runs, places: np.ndarray | None = None) -> Open:
-        """These runs, of all or of these places among others."""
+        """Looks up X and the number of records of these runs, which are all or have these places among others."""
         counts = self.before.take(runs.stops) - self.before.take(runs.starts)
         places = np.arange(len(counts)) if places is None else places
         return Open(runs, places, self.kinds.take(runs.starts), counts)
@@ -113,7 +113,7 @@ class CheckRecords:
         return totals(parts if self._responses_before is None else [*parts, sloped(self._responses_before)], numbers)
 
     def gradients(self, sums, opened: Open):
-        """Below the norm on each box, of the sums of closed records and its open ones."""
+        """Bounds the norm from below on each box, by the sums of closed records and by the open ones."""
         assert self.norm is not None
         runs, _, kinds, counts = opened
         lower, sizes = self.norm.about_least(*self._between(sums, kinds, counts, runs.numbers)), runs.sizes()
@@ -132,7 +132,7 @@ class CheckRecords:
         return lower
 
     def _between(self, closed, kinds, counts, numbers):
-        """Between what G lies, with open records of these X's, so many of each."""
+        """Returns bounds between which G lies, with open records of these X's, so many of each."""
         some = [column.take(kinds) * counts for column in self.columns]
         added = totals(some, numbers)
         if not self.is_signed:
@@ -163,7 +163,9 @@ class CheckRecords:
         return np.min(lower.reshape(len(patterns), -1), axis=0)
 
     def along(self, closed, vectors, opened: Open, turns, errors):
-        """Below R·‖G‖ on each box: ‖G‖ ≥ G'v/‖v‖_* for any v, and an open record adds one of two multiples of X_i'v.
+        """Bounds R·‖G‖ from below on each box, along any v, as ‖G‖ ≥ G'v/‖v‖_*.
+
+        An open record adds one of two multiples of X_i'v.
 
         **Arguments:** `closed`: sums of the other records. `vectors`: v, of each box, halves of whole numbers. `turns`:
         X_i'v of each run; `errors`: how far these may be from it, on each box.
@@ -176,7 +178,7 @@ class CheckRecords:
         return self.ratios(np.sum(parts, axis=1) - rounding, -found[:, 0], np.abs(vectors))
 
     def ratios(self, rises, apart, sizes):
-        """Below R·‖G‖ where G'v ≥ `rises` - `apart`, which is a rounded sum of one number a run, none negative.
+        """Bounds R·‖G‖ from below where G'v ≥ `rises` - `apart`, a rounded sum of one number a run, none negative.
 
         These may be sums of a few dozen roundings: fewer in all than n + 1000.
 

@@ -170,12 +170,12 @@ class QuantileScore(AbstractScore):
         return LatticeBoxes(low, high, lower, about, opened.runs.apart(), sums)
 
     def _errors(self, middle, away):
-        """How far products of the middle of each box, and of half its sides, may be off together: 0 where exact."""
+        """Bounds the joint error of products with each box's middle and with half its sides: 0 where they are exact."""
         size = (np.abs(middle) + away) @ self._largest
         return np.where(size < EXACT / 4, 0.0, size * ROUNDING)
 
     def beyond(self, low, high, within=None):
-        """Below the score at all k with p = k₀ + t(k - k₀) in a box, for a t in (0, 1]; or None where nothing is known.
+        """Bounds the score from below at all k with p = k₀ + t(k - k₀) in a box for a t in (0, 1]; None if unknown.
 
         By convexity ℓ(k) - ℓ(k₀) ≥ (ℓ(p) - ℓ(k₀))/t, and ‖k - k₀‖_* is ‖p - k₀‖_*/t: what bounds the ratio of the two
         at p bounds ‖G(k)‖, as ℓ is convex and G one of its slopes at k, so that ℓ(k₀) ≥ ℓ(k) + G'(k₀ - k).
@@ -206,7 +206,7 @@ class QuantileScore(AbstractScore):
         return found
 
     def _of_rays(self, low, high, slopes, apart):
-        """Below (ℓ(p) - ℓ(k₀))/‖p - k₀‖_* on boxes, of a linear function below the loss, at k₀ by so much."""
+        """Bounds (ℓ(p) - ℓ(k₀))/‖p - k₀‖_* from below on boxes, by a linear function below ℓ, at k₀ by so much."""
         matrix, sides = self._coordinates.matrix, (high - low).astype(np.float64)
         doubled = (low + high - 2 * self._turned) @ matrix.T
         extent = np.abs(doubled) + sides @ np.abs(matrix).T
@@ -215,7 +215,7 @@ class QuantileScore(AbstractScore):
         return self._records.ratios(rise - rounding, 2 * apart, extent)
 
     def _of_losses(self, low, high, sums, middle):
-        """Below the loss on each box: closed records are linear, and an open one is above either of its pieces."""
+        """Bounds the loss from below on each box: closed records are linear, open ones lie above either piece."""
         least, above = self._below(low, high, sums), self._below(low, high, middle)
         factor = RESOLUTION * WEIGHT_UNITS / self._records.weight
         # A piece of an open record is at least 0, and at least what continues its sign in the middle.
@@ -227,7 +227,7 @@ class QuantileScore(AbstractScore):
         return lower, about * factor
 
     def _below(self, low, high, sums):
-        """Below a sum of linear functions of k on boxes."""
+        """Bounds a sum of linear functions of k from below on boxes."""
         slopes, matrix = sums[:, :-1].astype(np.float64), self._coordinates.matrix
         doubled, sides = ((low + high) @ matrix.T).astype(np.float64), (high - low).astype(np.float64)
         middle = np.sum(slopes * doubled, axis=1) / 2 - sums[:, -1]

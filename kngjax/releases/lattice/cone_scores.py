@@ -87,7 +87,7 @@ class ConeScore(AbstractScore):
         return in_passes(self._pass, low, high, runs, sums)
 
     def _ranges(self, low, high, columns, numbers):
-        """Between what X_i'v lies, for so many consecutive runs of each box."""
+        """Returns bounds between which X_i'v lies, for so many consecutive runs of each box."""
         least, most = np.zeros(len(columns[0])), np.zeros(len(columns[0]))
         for column, first, last in zip(columns, *(ends.T for ends in self._cones.directions(low, high)), strict=True):
             one = column * np.repeat(first.astype(float), numbers)

@@ -228,7 +228,7 @@ def _projections(form: Form, columns: list[list[int]]) -> tuple[Form, list[Fract
 
 
 def _inverse(matrix) -> Form:
-    """By elimination in fractions, of what has an inverse."""
+    """Inverts a matrix that has an inverse, by elimination in fractions."""
     dimension = len(matrix)
     rows = [[*map(Fraction, row), *(Fraction(i == j) for j in range(dimension))] for i, row in enumerate(matrix)]
     for at in range(dimension):

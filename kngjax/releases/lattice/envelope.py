@@ -114,9 +114,9 @@ class Envelope:
         return boxes._replace(middle=np.where(is_outside, np.inf, boxes.middle))
 
     def _directions(self, boxes: LatticeBoxes) -> np.ndarray:
-        """By how much scores on these boxes are uncertain along each axis, in units of its steps; 0 where it stays.
+        """Measures how uncertain scores on these boxes are along each axis, over its steps; 0 for an undivided axis.
 
-        Where nothing is, or the box reaches out of Θ, it is halved as the law is wide.
+        Where no axis is uncertain, or the box reaches out of Θ, it is halved as the law is wide.
         """
         divisible = self._coordinates.divisible(boxes.low, boxes.high)
         spread = np.where(divisible, self._score.spread(boxes), 0.0)

@@ -61,7 +61,7 @@ class Density(NamedTuple):
 
 
 def fit_of(records: Records, density: Density, domain: DomainLattice) -> Fit | None:
-    """By a few reweighted least squares, and Newton's steps, in Θ; None where it fails, as it may for any reason.
+    """Fits k by a few reweighted least squares and Newton steps in Θ; None where that fails, as it may for any reason.
 
     The density of records is that of a window of residuals about 0, in which n^⅔ of n records lie, or as many as it
     takes for the law to fall by more than Θ has volume outside of it: fewer do not hold the law within the window, and

@@ -95,7 +95,7 @@ class Lattice(ShownAsTyped, AbstractModule):
                 raise ValueError(f"{name} must be a whole number from 1 to {MOST_DIGITS}, or None, got {digits!r}")
 
     def resolve(self, mechanism: AbstractMechanism, dimension: int, num_records: int | None) -> "Lattice":
-        """The same with the digits and the limit of records that it takes for this mechanism; of public facts alone.
+        """Chooses the digits, and the limit of records, for this mechanism, from public facts alone.
 
         **Arguments:** `num_records`: n where it is public, else None.
 
@@ -103,7 +103,7 @@ class Lattice(ShownAsTyped, AbstractModule):
         """
         parts = _parts(mechanism)
         plans = [self.plan(part, dimension // len(parts), num_records) for part in parts]
-        # Levels of several quantiles may differ in digits: of the coarsest.
+        # Levels of several quantiles may differ in digits: all take those of the coarsest.
         data, theta = (min(digits) for digits in zip(*(plan.digits for plan in plans), strict=True))
         most = self._most_records(parts[0]) if _is_limited(mechanism) else None
         return dataclasses.replace(self, data_digits=data, theta_digits=theta, max_records=most)
@@ -121,7 +121,7 @@ class Lattice(ShownAsTyped, AbstractModule):
         return num_records is None or num_records <= _MOST_RECORDS
 
     def prepare(self, mechanism: AbstractMechanism, X: Any, y: Any = None) -> Records | ExactSums:
-        """What it draws from: records; of a stream or shards, for quadratic losses, their sums on the lattice. Private.
+        """Prepares the records, or of a stream or shards with a quadratic loss their sums on the lattice. Private.
 
         The sums are whole numbers, the same to the bit whatever the chunks, the shards and their order. Arguments and
         errors are those of `mechanism.prepare`.
@@ -146,7 +146,7 @@ class Lattice(ShownAsTyped, AbstractModule):
     def draw(
         self, mechanism: AbstractMechanism, records: Records | ExactSums, bits: Bits = secrets.randbits
     ) -> np.ndarray:
-        """One draw of θ, shape (d,). Quantiles one by one, in increasing order.
+        """Draws θ, shape (d,). Quantiles are drawn one by one, and put in increasing order.
 
         **Arguments:** `records`: from `prepare`. `bits`: fair and independent; those of the operating system for
         whatever is published.
@@ -160,7 +160,7 @@ class Lattice(ShownAsTyped, AbstractModule):
         return problem.domain.values(self.envelope(problem).draw(bits))
 
     def problem(self, mechanism: AbstractDensityMechanism, records: Records | ExactSums) -> "Problem":
-        """What is drawn, for records or sums that were `prepared`. Private.
+        """States the law that is drawn from, for records or sums that were `prepared`. Private.
 
         Raises ValueError for what it does not serve, RuntimeError for more than `max_records` where they count.
         """
@@ -187,7 +187,7 @@ class Lattice(ShownAsTyped, AbstractModule):
         return self.max_records or (2**24 if mechanism.scored_by == "loss" else 2**27)
 
     def envelope(self, problem: "Problem", region: Region | None = None) -> Envelope:
-        """From which k is drawn, in a part of Θ where one is given. Private."""
+        """Builds the envelope that k is drawn from, on a part of Θ where one is given. Private."""
         return Envelope(*problem, self.expected_proposals, self.most_boxes, region)
 
 
@@ -218,7 +218,7 @@ def _is_limited(mechanism: AbstractMechanism) -> bool:
 
 
 def _parts(mechanism: AbstractMechanism) -> tuple[AbstractDensityMechanism, ...]:
-    """What is drawn one by one, each with its share of the coefficients."""
+    """Lists the densities that are drawn one by one, each with its share of the coefficients."""
     return cast(tuple[AbstractDensityMechanism, ...], mechanism.densities())
 
 

@@ -27,7 +27,7 @@ class AbstractCoordinates(abc.ABC):
 
     @abc.abstractmethod
     def sizes(self, low: Corners, high: Corners) -> list[int]:
-        """How many places each box has."""
+        """Counts the places of each box."""
 
     @abc.abstractmethod
     def log_sizes(self, low: Corners, high: Corners) -> Float[np.ndarray, " boxes"]:

@@ -1,4 +1,4 @@
-"""From a mechanism and its records to whole scores on a public lattice."""
+"""Makes whole scores on a public lattice from a mechanism and its records."""
 
 import math
 from fractions import Fraction
@@ -70,7 +70,7 @@ class WholeRecords(NamedTuple):
     y: Int[np.ndarray, " records"]
 
     def at(self, places: np.ndarray) -> "WholeRecords":
-        """Some of them."""
+        """Selects some of the records."""
         return WholeRecords(self.x[places], self.y[places])
 
     def are_above(self, point: Int[np.ndarray, " dimension"]) -> Bool[np.ndarray, " records"]:

@@ -76,7 +76,7 @@ def vertices_of(blocks: Sequence[Any]) -> np.ndarray:
 
 
 def _whole_rows(vertices: np.ndarray, exponents: Sequence[int]) -> list[list[int]]:
-    """For each vertex v whole a with a_j in proportion to v_j·2^(e_j)."""
+    """Computes for each vertex v whole numbers a with a_j in proportion to v_j·2^(e_j)."""
     found = []
     for vertex in vertices.tolist():
         products = [

@@ -30,7 +30,7 @@ class Runs(NamedTuple):
         return np.split(np.stack([self.starts, self.stops]), np.cumsum(self.numbers)[:-1], axis=1)
 
     def sizes(self) -> Int[np.ndarray, " boxes"]:
-        """How many records there are on each box."""
+        """Counts the records of each box."""
         return totals([self.stops - self.starts], self.numbers)[:, 0].astype(np.int64)
 
     def on(self, boxes: Int[np.ndarray, " some"]) -> "Runs":
@@ -45,7 +45,7 @@ class Runs(NamedTuple):
 
 
 def consecutive(starts, numbers):
-    """For each start s with number m the numbers s, s + 1, …, s + m - 1, one after another."""
+    """Lists for each start s with number m the numbers s, s + 1, …, s + m - 1, one after another."""
     before = np.cumsum(numbers) - numbers
     return np.arange(np.sum(numbers)) + np.repeat(starts - before, numbers)
 

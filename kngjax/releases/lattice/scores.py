@@ -45,12 +45,12 @@ class LatticeBoxes(NamedTuple):
     sums: np.ndarray
 
     def at(self, indices: np.ndarray) -> "LatticeBoxes":
-        """Some of them."""
+        """Selects some of the boxes."""
         low, high, lower, middle, sums = (part[indices] for part in (*self[:4], self.sums))
         return LatticeBoxes(low, high, lower, middle, [self.runs[index] for index in indices], sums)
 
     def join(self, *others: "LatticeBoxes") -> "LatticeBoxes":
-        """These and others."""
+        """Joins these boxes and others."""
         all_of_them = (self, *others)
         low, high, lower, middle, sums = (
             np.concatenate(parts) for parts in zip(*((*boxes[:4], boxes.sums) for boxes in all_of_them), strict=True)
@@ -88,7 +88,7 @@ class AbstractScore(abc.ABC):
 
     @abc.abstractmethod
     def beyond(self, low: np.ndarray, high: np.ndarray, within: LatticeBoxes | None = None) -> np.ndarray | None:
-        """Below the score on all rays from `origin` from where they meet each of these boxes; None if nothing is known.
+        """Bounds the score from below on all rays from `origin`, from these boxes on; None if nothing is known.
 
         **Arguments:** `low`, `high`: shape (boxes, d). `within`: one box in which they and `origin` lie, None for any.
         """
@@ -125,7 +125,7 @@ class GradientNorm:
 
     @property
     def factors(self) -> Float[np.ndarray, " dimension"]:
-        """By what |G_j| is multiplied before the largest, or the sum, is taken; in floats."""
+        """Returns the factors of |G_j| before the largest, or the sum, is taken; in floats."""
         unit = RESOLUTION * WEIGHT_UNITS
         if self._scales is None:
             return np.array([unit / int(weight) for weight in self.weights])
@@ -142,11 +142,11 @@ class GradientNorm:
         return np.asarray(np.sum(parts, axis=-1) if self._scales is None else np.max(parts, axis=-1))
 
     def least(self, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-        """The smallest for low ≤ G ≤ high: norms grow with each |G_j|, and so does rounding down."""
+        """Returns the smallest norm for low ≤ G ≤ high: norms grow with each |G_j|, and so does rounding down."""
         return self(np.maximum(np.maximum(low, -high), 0))
 
     def about_least(self, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-        """Below the smallest for low ≤ G ≤ high, of whole numbers below 2^53."""
+        """Bounds the norm from below for low ≤ G ≤ high, of whole numbers below 2^53."""
         return outward(self.about(np.maximum(np.maximum(low, -high), 0.0)))
 
 

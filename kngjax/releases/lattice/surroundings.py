@@ -50,14 +50,14 @@ def first_boxes(score: AbstractScore, domain: DomainLattice, rate: float) -> Lat
 
 
 def _wanted(score, rate, ends) -> float:
-    """By how much all log-densities outside are to be below that of the middle."""
+    """Returns by how much all log-densities outside the core are to be below that of the middle."""
     log_points = np.sum(np.log((ends[1] - ends[0] + 1).astype(float)))
     log_law = -np.sum(np.log(np.maximum(score.importance(), np.finfo(float).tiny)))
     return max(float(log_points - log_law), 0.0) + _NEGLIGIBLE
 
 
 def _reach(score, rate, ends, goal) -> list[int]:
-    """How far along each axis rays say enough, on both sides, or where Θ ends."""
+    """Finds how far along each axis rays say enough, on both sides, or where Θ ends."""
     origin, found = score.origin, []
     for axis, unit in enumerate(score.importance()):
         widest = int(ends[1][axis]) - int(ends[0][axis])
@@ -85,9 +85,9 @@ def _core(origin, reach, ends):
 
 
 def _beyond(score, domain, core: LatticeBoxes, ends, wanted, is_last: bool) -> int:
-    """Below the score on all rays through the core's faces: as good as wanted, or as can be had with a few cells.
+    """Bounds the score from below on all rays through the core's faces, as well as wanted or as a few cells can.
 
-    0 unless it is the last core where what one ray says is less: no cell through which it goes can say more.
+    It is 0, unless this is the last core, where one ray says less than wanted: no cell on its way can say more.
     """
     lowest, tried = np.inf, 0
     most = min(max(_FEWEST_CELLS, _MOST_LOOKS // max(core.runs[0].shape[1], 1)), _MOST_CELLS)

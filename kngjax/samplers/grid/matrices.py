@@ -97,7 +97,7 @@ class NoisyByWishart(AbstractNoisyMatrix):
 
     @classmethod
     def of(cls, dimension: int, degrees: int, scale: Fraction) -> "NoisyByWishart | None":
-        """None where float64 might have no such numbers. **Arguments:** k > d."""
+        """Chooses the grid; None where float64 might have no such numbers. **Arguments:** `degrees`: k > d."""
         number = dimension * (dimension + 1) // 2
         grid = Grid.for_noise(Noise("normal", (_ONE,) * number, 2 * degrees * scale**2))
         return None if grid is None else cls(dimension, degrees, scale, grid)

@@ -128,7 +128,7 @@ class RankPairs:
         return blocks, counts, left
 
     def _count(self, inner: int, outer: int) -> int:
-        """How many pairs have inner < s ≤ outer."""
+        """Counts the pairs with inner < s ≤ outer."""
         return int(sum(self._sizes(self._rectangles(inner, outer))))
 
     def _points(self, block: tuple[int, int]) -> tuple[Rectangles, list[int]]:
@@ -140,7 +140,7 @@ class RankPairs:
         return Rectangles(*(part[kept] for part in rectangles)), reached
 
     def _sizes(self, rectangles: Rectangles) -> list[int]:
-        """How many pairs each holds, in Python's whole numbers."""
+        """Counts the pairs that each rectangle holds, in Python's whole numbers."""
         firsts = self._first[rectangles.first_high + 1] - self._first[rectangles.first_low]
         seconds = self._first[rectangles.second_high + 1] - self._first[rectangles.second_low]
         return [one * other for one, other in zip(firsts.tolist(), seconds.tolist(), strict=True)]

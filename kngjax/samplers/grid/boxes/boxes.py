@@ -21,9 +21,11 @@ UNSEEN, ENDS = -1, -2
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Boxes:
-    """Private. **Arguments:** `lower`, `upper`: their ends. `floors`: at most ‖G‖ on each. `middles`: about it at the
-    middle. `which`: what is known of a box that contains it has this number; `UNSEEN` if only rays tell of it,
-    `ENDS` if the ends of its scores do. `shares`: about how much of each lies in Θ.
+    """Holds boxes of u with floors of ‖G‖. Private.
+
+    **Arguments:** `lower`, `upper`: their ends. `floors`: at most ‖G‖ on each. `middles`: about ‖G‖ at the middle.
+    `which`: the number of the bounds over a box that contains it; `UNSEEN` if only rays tell of it, `ENDS` if the ends
+    of its scores do. `shares`: about how much of each lies in Θ.
     """
 
     lower: Float[np.ndarray, "boxes dimension"]
@@ -50,7 +52,7 @@ class Boxes:
         return Boxes(*(np.concatenate([getattr(part, name) for part in parts]) for name in _NAMES))
 
     def at(self, indices: Any) -> "Boxes":
-        """Some of the boxes, by index or by a mask."""
+        """Selects some of the boxes, by index or by a mask."""
         return Boxes(*(getattr(self, name)[indices] for name in _NAMES))
 
     def without(self, indices: np.ndarray) -> "Boxes":
@@ -128,7 +130,7 @@ def shares_inside(domain: DomainRange, coordinates: Coordinates, boxes: Boxes) -
 
 
 def crossing_axes(domain: DomainRange, coordinates: Coordinates, boxes: Boxes) -> Int[np.ndarray, " boxes"]:
-    """Along which each reaches farthest in the coordinates of θ that cross Θ's border, in parts of how far it does."""
+    """Chooses the axis along which each box reaches farthest in those coordinates of θ that cross Θ's border."""
     moves = np.abs(coordinates.matrix) * boxes.halves[:, None, :]
     lower, upper = coordinates.hull(boxes.centres, boxes.halves)
     low, high = sides_of(domain)

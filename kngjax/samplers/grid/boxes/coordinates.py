@@ -175,7 +175,7 @@ class _Search(NamedTuple):
         return self._from_afar(theta, gradient)
 
     def _from_afar(self, theta: np.ndarray, gradient: np.ndarray) -> np.ndarray:
-        """By steps that mean slopes suggest: as far as Θ is wide at first, where slopes at a point tell nothing."""
+        """Searches by steps from mean slopes, at first over the width of Θ, where slopes at a point tell nothing."""
         reach = self.scales / self.ridge
         for _ in range(_MOST_WIDTHS):
             hessian = self.mean_hessian(theta, np.diag(reach))

@@ -96,7 +96,7 @@ class Cover:
         return dataclasses.replace(boxes, shares=shares_inside(self._domain, self._sums.coordinates, boxes))
 
     def _axes(self, boxes: Boxes) -> np.ndarray:
-        """Along which ‖G‖ varies most, as far as it is known; or what crosses Θ's border, where that costs more."""
+        """Chooses the axis along which ‖G‖ varies most, or the box crosses Θ's border, where that costs more."""
         halves, which = boxes.halves, np.maximum(boxes.which, 0)
         slopes = np.abs(self.known.matrix[which]) + self.known.off[which]
         varied = self._gauge.about(np.moveaxis(slopes * halves[:, None, :], 1, 2))

@@ -1,8 +1,8 @@
-"""How wide a density is on Θ where its border matters: by a crowd of points that walks in float64, without proof.
+"""Estimates how wide a density is on Θ where the border matters, by a crowd of points that walks in float64.
 
 Each point moves along the line through another one of the crowd (Goodman and Weare 2010, "Ensemble samplers with affine
-invariance"): how narrow the density is in some direction does not matter to them. Speed alone depends on what they
-find: they start from fixed random numbers, and no release holds anything of them.
+invariance"): how narrow the density is in some direction does not matter to them. Nothing is proved, and speed alone
+depends on what they find: they start from fixed random numbers, and no release holds anything of them.
 """
 
 import numpy as np
@@ -63,7 +63,7 @@ def _sheared(widths: np.ndarray) -> np.ndarray:
 
 
 class _Crowd:
-    """Private."""
+    """Walks a crowd of points on Θ, by the gradient and the Hessian at a centre. Private."""
 
     def __init__(
         self, centre: np.ndarray, gradient: np.ndarray, hessian: np.ndarray, gauge: Gauge, domain: DomainRange

@@ -37,12 +37,12 @@ class AbstractBody(abc.ABC):
 
     @property
     def middle(self) -> list[Fraction]:
-        """Its middle."""
+        """Returns the middle of Θ."""
         return [(low + high) / 2 for low, high in self.range.sides]
 
     @property
     def half_widths(self) -> list[Fraction]:
-        """Half of its width along each axis."""
+        """Returns half of the width of Θ along each axis."""
         return [(high - low) / 2 for low, high in self.range.sides]
 
     def grid(self) -> Grid:
@@ -96,7 +96,7 @@ class AbstractBody(abc.ABC):
 
     @abc.abstractmethod
     def wide_enough(self, slopes: Sequence[Fraction], pull: Fraction) -> Fraction:
-        """This r, or one that makes a law of these slopes."""
+        """Returns this r if it makes a law of these slopes, else one that does."""
 
     @abc.abstractmethod
     def best_pull(self, number: int) -> float:
@@ -313,7 +313,7 @@ def log_sinh(reach: float) -> float:
 
 
 def _total(numbers: Iterable[float]) -> float:
-    """Their sum, correctly rounded; infinite where float64 has none. What is chosen by it must not fail."""
+    """Sums numbers with correct rounding; infinite where float64 has no sum, as choices by it must not fail."""
     try:
         return fsum(numbers)
     except (OverflowError, ValueError):

@@ -21,7 +21,7 @@ def downward(ball: arb) -> float:
 
 
 def matrix(table: Float[np.ndarray, "rows columns"]) -> arb_mat:
-    """These numbers, exactly."""
+    """Converts a table of float64 numbers exactly."""
     return arb_mat(table.tolist())
 
 

@@ -69,7 +69,7 @@ class ShellRecords(OwnerOnly):
         y: Float[np.ndarray, " records"],
         score: AbstractSmoothScore,
     ):
-        """**Arguments:** as above."""
+        """Fills records up to blocks of rows. **Arguments:** as above."""
         count, dimension = x.shape
         rows = 1 << max(6, math.ceil(math.log2(max(count, 1)) / 2))
         blocks = max(1, -(-count // rows))
