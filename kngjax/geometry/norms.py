@@ -179,8 +179,8 @@ class LInf(AbstractAbsoluteNorm):
     def chord(self, radius: Scalar, point: Vector, direction: Vector) -> Interval:
         return chord_of_box(-radius, radius, point, direction)
 
-    def tilted_law(self, rate: Scalar, tilt: Vector) -> tilts.TiltedMaximum:
-        return tilts.TiltedMaximum(rate, tilt)
+    def tilted_law(self, rate: Scalar, tilt: Vector) -> tilts.TiltedMaximumLaw:
+        return tilts.TiltedMaximumLaw(rate, tilt)
 
     def tilted_log_mass(self, rate: Scalar, tilt: Vector) -> Float[Array, ""]:
         """By quadrature over the level."""

@@ -89,7 +89,7 @@ class TiltedRadial(AbstractTiltedLaw):
         return jnp.sqrt(variances) * normals[:, :dimension] - variances * tilts, jnp.zeros(number)
 
 
-class TiltedMaximum(AbstractTiltedLaw):
+class TiltedMaximumLaw(AbstractTiltedLaw):
     """∝ exp(-c‖y‖_∞ - h'y): a level t ≥ ‖y‖_∞ from tangents above its density (`level_law`), then exponentials."""
 
     rate: Scalar

@@ -18,7 +18,7 @@ from kngjax.samplers.grid.cells import Grid
 from kngjax.samplers.grid.quadratic.bodies import AbstractBody, body_of
 from kngjax.samplers.grid.quadratic.choices import Choice
 from kngjax.samplers.grid.quadratic.draws import draw_quadratic
-from kngjax.samplers.grid.quadratic.envelopes import Envelope
+from kngjax.samplers.grid.quadratic.envelopes import QuadraticEnvelope
 from kngjax.samplers.grid.quadratic.law import QuadraticLaw
 from kngjax.samplers.grid.uniforms import Bits
 from kngjax.sensitivity.change_sets import LARGEST_NUMBER, number_of_points
@@ -46,7 +46,7 @@ class QuadraticDraw(AbstractGridDraw):
 
     @classmethod
     def of(cls, mechanism: AbstractDensityMechanism, facts: Facts) -> "QuadraticDraw | None":
-        """For KNG with one sensitivity; None where Θ, the bounds or the norm are not of fractions."""
+        """Plans the draw for KNG with one sensitivity; None where Θ, the bounds or the norm are not of fractions."""
         noise, shape = noise_of(mechanism, facts.dimension), mechanism.domain.exact_shape(facts.dimension)
         if noise is None or shape is None or not noise.is_everywhere:
             return None
@@ -73,7 +73,7 @@ class QuadraticDraw(AbstractGridDraw):
         gram = [[Fraction(number) for number in row] for row in data.gram.tolist()]
         return QuadraticLaw(gram, [Fraction(number) for number in data.moment.tolist()], self.noise, self.body)
 
-    def envelopes(self, law: QuadraticLaw) -> Iterator[Envelope]:
+    def envelopes(self, law: QuadraticLaw) -> Iterator[QuadraticEnvelope]:
         """Yields envelopes, which proposals are drawn from, one after another and without end. Private."""
         return Choice(law).envelopes()
 

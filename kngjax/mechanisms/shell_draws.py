@@ -24,8 +24,8 @@ from kngjax.samplers.grid.cells import Grid
 from kngjax.samplers.grid.shells.certificate import certify
 from kngjax.samplers.grid.shells.envelope import Envelope, build
 from kngjax.samplers.grid.shells.records import ShellRecords
-from kngjax.samplers.grid.shells.regions import Gauge, Region
-from kngjax.samplers.grid.shells.search import Problem, draw
+from kngjax.samplers.grid.shells.regions import ScaledNormInBalls, ShapeInBalls
+from kngjax.samplers.grid.shells.search import ShellProblem, draw
 from kngjax.samplers.grid.shells.solutions import estimate
 from kngjax.samplers.grid.uniforms import Bits
 
@@ -103,9 +103,9 @@ class ShellDraw(AbstractGridDraw):
         )
 
     @property
-    def sets(self) -> tuple[Gauge, Region]:
+    def sets(self) -> tuple[ScaledNormInBalls, ShapeInBalls]:
         """‖·‖ and Θ."""
-        return Gauge(self.noise), Region(self.shape)
+        return ScaledNormInBalls(self.noise), ShapeInBalls(self.shape)
 
     def prepare(self, X: Any, y: Any) -> ShellRecords:
         with float64():
@@ -124,19 +124,19 @@ class ShellDraw(AbstractGridDraw):
 
     def draw(self, data: ShellRecords, bits: Bits) -> Float[np.ndarray, " dimension"]:
         with np.errstate(all="ignore"):
-            cell = draw(Problem(data, *self.sets), self.envelope(data), self.grid, bits)
+            cell = draw(ShellProblem(data, *self.sets), self.envelope(data), self.grid, bits)
         return self.grid.values(cell)
 
 
 def _spread_of_scores(known: SmoothFacts) -> Fraction:
-    """How many times more noise there is than where GRADIENTS_UNASKED is measured: for counts, of any size."""
+    """Compares the largest score with that at which GRADIENTS_UNASKED is measured: counts may have any."""
     if not isinstance(known.loss, PoissonLoss):
         return Fraction(1)
     return max(Fraction(1), max(map(abs, known.known.score)) / _LARGE_SCORE)
 
 
 def _widths(known: SmoothFacts, score: AbstractSmoothScore) -> Fraction:
-    """How many times wider residuals may scatter than a score bends, by public facts; 0 where there are none."""
+    """Compares how widely residuals may scatter with the width on which a score bends; 0 where there are none."""
     if not isinstance(known.loss, AbstractResidualLoss):
         return Fraction(0)
     interval = known.known.response or known.known.predictor
@@ -150,7 +150,7 @@ def grid_for(known: SmoothFacts, count: int) -> Grid:
     Where a_j is the scale of the noise in the gradient, c bounds every ρ'', and so n·c·max|x_j|² bounds H_jj.
     """
     with precision(_PRECISION):
-        scales = [upper_end(scale) for scale in Gauge(known.noise).scales]
+        scales = [upper_end(scale) for scale in ScaledNormInBalls(known.noise).scales]
     least = [scale / (count * known.known.curvature * size**2) for scale, size in zip(scales, known.sizes, strict=True)]
     coarsest = known.body.grid().exponents
     return Grid(tuple(max(_power(one) - _DIGITS, most) for one, most in zip(least, coarsest, strict=True)))

@@ -8,7 +8,7 @@ from scipy.special import expit
 import kngjax as kng
 from kngjax.mechanisms import shell_draws
 from kngjax.mechanisms.shell_draws import ShellDraw
-from kngjax.samplers.grid.shells.search import Problem
+from kngjax.samplers.grid.shells.search import ShellProblem
 
 LOSSES = {
     "pseudo-Huber": kng.PseudoHuberLoss(0.3),
@@ -42,7 +42,7 @@ def parts(mechanism, x, y):
         way = ShellDraw.of(mechanism, mechanism.admit(x, y))
     assert isinstance(way, ShellDraw)
     records = way.prepare(x, y)
-    return way, records, Problem(records, *way.sets)
+    return way, records, ShellProblem(records, *way.sets)
 
 
 def scores(loss, predictors, y):

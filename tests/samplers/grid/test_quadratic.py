@@ -15,7 +15,7 @@ from kngjax.samplers.grid.cells import Grid
 from kngjax.samplers.grid.quadratic import choices, envelopes
 from kngjax.samplers.grid.quadratic.bodies import body_of
 from kngjax.samplers.grid.quadratic.draws import draw_quadratic
-from kngjax.samplers.grid.quadratic.envelopes import Envelope, Rejected
+from kngjax.samplers.grid.quadratic.envelopes import QuadraticEnvelope, Rejected
 from kngjax.samplers.grid.quadratic.law import QuadraticLaw
 from kngjax.samplers.grid.quadratic.tilted_noises import tilted_noise
 from kngjax.samplers.grid.uniforms import Uniform, decided
@@ -93,7 +93,7 @@ def draws(law, number, bits):
 
 def envelopes_of(data, law):
     """Those of `envelope_arguments`."""
-    return (Envelope(law, *arguments) for arguments in envelope_arguments(data, law))
+    return (QuadraticEnvelope(law, *arguments) for arguments in envelope_arguments(data, law))
 
 
 def envelope_arguments(data, law):
@@ -130,7 +130,7 @@ def test_draws_have_the_same_probabilities_where_digits_leave_most_open(monkeypa
     monkeypatch.setattr(uniforms, "_FIRST_DIGITS", 2)
     monkeypatch.setattr(uniforms, "GUARD_DIGITS", 8)
     law, bits = law_of("singular", "l1", "maximum"), random.Random(12).getrandbits
-    envelope = Envelope(law, [0], [Fraction(1, 8), Fraction(0)], Fraction(2))
+    envelope = QuadraticEnvelope(law, [0], [Fraction(1, 8), Fraction(0)], Fraction(2))
     found, _ = accepted(envelope, law, 300, bits)
     assert_cell_frequencies(table_of(found), chances_of("singular", "l1", "maximum"))
 
@@ -203,7 +203,7 @@ def test_tilts_are_taken_as_proved_for_all_rows_and_for_some(kind, monkeypatch):
         return tilted_noise(noise, tilt, *arguments) if wholes[-1] else None
 
     monkeypatch.setattr(envelopes, "tilted_noise", whole_alone)
-    envelope = Envelope(law, [0], [Fraction(1, 8), Fraction(0)], Fraction(2))
+    envelope = QuadraticEnvelope(law, [0], [Fraction(1, 8), Fraction(0)], Fraction(2))
     assert any(wholes)
     assert (envelope._tilt, envelope._slopes) == ([0], [0])
 
@@ -229,7 +229,7 @@ def test_bounds_of_envelopes_are_the_least_that_hold_on_all_of_the_domain(data, 
     z = theta @ gram - moment
     fall = {"box": np.zeros_like(theta), "l1": np.abs(theta), "l2": theta**2 / 2.0}[domain]
     for rows, given, pull in envelope_arguments("regular", law):
-        envelope = Envelope(law, rows, given, pull)
+        envelope = QuadraticEnvelope(law, rows, given, pull)
         rest = [axis for axis in range(2) if axis not in rows]
         p = np.array(list(map(float, given)))
         if rows and kind != "sum":

@@ -16,7 +16,7 @@ import numpy as np
 from flint import arb
 
 from kngjax.core.balls import ball_of, precision
-from kngjax.samplers.grid.quadratic.envelopes import Envelope
+from kngjax.samplers.grid.quadratic.envelopes import QuadraticEnvelope
 from kngjax.samplers.grid.quadratic.law import QuadraticLaw
 from kngjax.samplers.grid.quadratic.tilted_noises import about_log_mass, dual_in_floats
 
@@ -59,7 +59,7 @@ class Choice:
         self._scales = [float(one.mid()) for one in scales]
         self._slopes: np.ndarray | None = None
 
-    def envelopes(self) -> Iterator[Envelope]:
+    def envelopes(self) -> Iterator[QuadraticEnvelope]:
         """Yields the envelopes that proposals are drawn from, one after another and without end."""
         dimension = len(self._law.moment)
         leading = [self._order[:number] for number in range(len(self._order) + 1)]
@@ -73,13 +73,13 @@ class Choice:
         while True:
             yield from (fitted, fitted, fitted, plain)
 
-    def _untried(self, leading: list[list[int]], masses: list[float]) -> Envelope | None:
+    def _untried(self, leading: list[list[int]], masses: list[float]) -> QuadraticEnvelope | None:
         """Builds the envelope of least mass with a tilt that costs no search; None where no tilt lowers the mass."""
         self._prepare()
         rough = min((self._start(rows, [self._offsets]) for rows in leading), key=lambda start: start.mass)
         return self._envelope(rough.rows, rough.tilt, rough.pull) if rough.mass < min(masses) else None
 
-    def _tilted(self, leading: list[list[int]], masses: list[float]) -> Envelope | None:
+    def _tilted(self, leading: list[list[int]], masses: list[float]) -> QuadraticEnvelope | None:
         """Searches for the tilted envelope of least mass; None where no tilt lowers the mass.
 
         Rows are also taken in the order of how far Aθ - b is from 0 there, and of the tilt without rows, which is about
@@ -185,14 +185,14 @@ class Choice:
             found.append(fit(numbers))
         return min(found, key=lambda fit: fit.mass)
 
-    def _envelope(self, rows: list[int], tilt: np.ndarray | None, pull: float) -> Envelope:
+    def _envelope(self, rows: list[int], tilt: np.ndarray | None, pull: float) -> QuadraticEnvelope:
         dimension = len(self._law.moment)
         given = [Fraction(0)] * dimension
         if tilt is not None and self._slopes is not None:
             given = [Fraction(float(h) / scale) for h, scale in zip(tilt, self._scales, strict=True)]
             reaches = (tilt @ self._slopes)[[axis for axis in range(dimension) if axis not in set(rows)]]
             pull = self._law.body.widened(reaches.tolist(), pull) if len(reaches) else 0.0
-        return Envelope(self._law, rows, given, Fraction(pull) / self._law.body.unit_of_pull)
+        return QuadraticEnvelope(self._law, rows, given, Fraction(pull) / self._law.body.unit_of_pull)
 
 
 def _unless_it_fails(choose: Callable[[], T]) -> T | None:

@@ -8,12 +8,14 @@ from collections.abc import Iterator
 
 from kngjax.samplers.grid.cells import Grid
 from kngjax.samplers.grid.quadratic.choices import Choice
-from kngjax.samplers.grid.quadratic.envelopes import Envelope, Rejected
+from kngjax.samplers.grid.quadratic.envelopes import QuadraticEnvelope, Rejected
 from kngjax.samplers.grid.quadratic.law import QuadraticLaw
 from kngjax.samplers.grid.uniforms import Bits, decided
 
 
-def draw_quadratic(law: QuadraticLaw, grid: Grid, bits: Bits, envelopes: Iterator[Envelope] | None = None) -> list[int]:
+def draw_quadratic(
+    law: QuadraticLaw, grid: Grid, bits: Bits, envelopes: Iterator[QuadraticEnvelope] | None = None
+) -> list[int]:
     """The cell of θ, moved inward where its point would lie outside of Θ.
 
     It ends with probability 1 for all data; how long it takes depends on them. **Arguments:** `envelopes`: without end,

@@ -41,7 +41,7 @@ class _Balls(NamedTuple):
     scales: list[arb]
 
 
-class Envelope:
+class QuadraticEnvelope:
     """Proposes θ from one envelope, and decides whether it is accepted. Private.
 
     **Arguments:** `rows`: S, in any order; A_SS is invertible. `tilt`: p, of all rows. `pull`: r. Tilt and pull may be

@@ -34,7 +34,7 @@ from kngjax.losses.base import NO_WEIGHT, ScoresAndWeights, Tangents
 from kngjax.samplers.grid.shells import matrices
 from kngjax.samplers.grid.shells.matrices import as_floats, congruent, downward, matrix, upward
 from kngjax.samplers.grid.shells.records import UPWARD, ShellRecords
-from kngjax.samplers.grid.shells.regions import Gauge, Region, length
+from kngjax.samplers.grid.shells.regions import ScaledNormInBalls, ShapeInBalls, length
 
 _NUM_RADII = 28
 # The metric must be known so well, and columns may be so nearly collinear.
@@ -99,13 +99,17 @@ class Certificate(OwnerOnly):
         return max(0.0, downward((arb(radius.least) * arb(radius.radius) - arb(self.offset)) / arb(self.spread)))
 
 
-def certify(records: ShellRecords, gauge: Gauge, region: Region, theta: np.ndarray) -> Certificate | None:
+def certify(
+    records: ShellRecords, gauge: ScaledNormInBalls, region: ShapeInBalls, theta: np.ndarray
+) -> Certificate | None:
     """Proves bounds on the Hessian about θ₀; None where none can be proved."""
     with np.errstate(all="ignore"):
         return _certify(records, gauge, region, theta)
 
 
-def _certify(records: ShellRecords, gauge: Gauge, region: Region, theta: np.ndarray) -> Certificate | None:
+def _certify(
+    records: ShellRecords, gauge: ScaledNormInBalls, region: ShapeInBalls, theta: np.ndarray
+) -> Certificate | None:
     dimension, score = records.dimension, records.score
     predictor, off = records.predictors(theta)
     found = records.at(predictor, off)
@@ -271,20 +275,22 @@ def _over_radii(
     return found[:number], found[number:]
 
 
-def _caps(records: ShellRecords, region: Region, theta: np.ndarray) -> np.ndarray:
+def _caps(records: ShellRecords, region: ShapeInBalls, theta: np.ndarray) -> np.ndarray:
     """sup |x_i'(t - θ₀)| over t ∈ Θ: segments from θ₀ stay in Θ, if it lies there."""
     if region.contains([arb(float(one)) for one in theta]) is not True:
         return np.full(records.y.shape, np.inf)
     return region.farthest(records.x, theta)
 
 
-def _radii(gauge: Gauge, region: Region, spread: float, offset: float, factor: np.ndarray) -> np.ndarray:
+def _radii(
+    gauge: ScaledNormInBalls, region: ShapeInBalls, spread: float, offset: float, factor: np.ndarray
+) -> np.ndarray:
     """ρ that are tried, from the length of typical steps to beyond the farthest; and without limit, where Θ is one."""
     reach = spread * farthest_level(gauge, region, factor) + offset
     return np.append(np.geomspace(0.3 * spread * gauge.dimension, 4.0 * reach, _NUM_RADII), np.inf)
 
 
-def farthest_level(gauge: Gauge, region: Region, factor: np.ndarray) -> float:
+def farthest_level(gauge: ScaledNormInBalls, region: ShapeInBalls, factor: np.ndarray) -> float:
     """About the ‖z‖ beyond which all of Θ adds next to nothing to the mass of the shells."""
     dimension = gauge.dimension
     core = (
@@ -293,7 +299,7 @@ def farthest_level(gauge: Gauge, region: Region, factor: np.ndarray) -> float:
     return max(float(region.volume.log()) - core, 0.0) + 3.0 * dimension + 25.0
 
 
-def _spread(gauge: Gauge, factor: np.ndarray) -> float:
+def _spread(gauge: ScaledNormInBalls, factor: np.ndarray) -> float:
     """At least sup {|Rz| : ‖z‖ ≤ 1}; for the largest of many coordinates by d times the largest eigenvalue."""
     kind, dimension = gauge.noise.kind, gauge.dimension
     scaled = np.array([factor[:, j] * float(a.mid()) for j, a in enumerate(gauge.scales)]).T

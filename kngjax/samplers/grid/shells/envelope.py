@@ -16,14 +16,14 @@ from jaxtyping import Float
 
 from kngjax.core.owner_only import OwnerOnly, owner_only
 from kngjax.samplers.grid.shells.certificate import Certificate, farthest_level
-from kngjax.samplers.grid.shells.regions import Gauge, Region, round_volume
+from kngjax.samplers.grid.shells.regions import ScaledNormInBalls, ShapeInBalls, round_volume
 
 _NUM_SHELLS = 1000
 
 
 @owner_only
 class Envelope(OwnerOnly):
-    """Private.
+    """Holds the shells and pieces of an envelope. Private.
 
     **Arguments:** `certificate`: None where nothing is known. `edges`: t_0 = 0, ..., t_K. `heights`: E_1, ..., E_K.
     `radii`: ρ_0 = 0, ..., ρ_G, the inner ends of the pieces, the last of which is the rest of Θ. `floors`: T_g.
@@ -38,7 +38,7 @@ class Envelope(OwnerOnly):
     log_mass: float
     log_excess: float = math.inf
 
-    def masses(self, gauge: Gauge, region: Region) -> list[arb]:
+    def masses(self, gauge: ScaledNormInBalls, region: ShapeInBalls) -> list[arb]:
         """Computes the masses of the shells, then of the pieces, with all digits that are set."""
         rest = region.volume * arb(-float(self.floors[-1])).exp()
         if self.certificate is None:
@@ -59,7 +59,7 @@ class Envelope(OwnerOnly):
         return [*shells, *rings, rest]
 
 
-def build(certificate: Certificate | None, gauge: Gauge, region: Region) -> Envelope:
+def build(certificate: Certificate | None, gauge: ScaledNormInBalls, region: ShapeInBalls) -> Envelope:
     """The envelope of the least mass, as far as float64 tells; uniform on Θ where nothing is known."""
     if certificate is None:
         return _uniform(region)
@@ -100,5 +100,5 @@ def build(certificate: Certificate | None, gauge: Gauge, region: Region) -> Enve
     )
 
 
-def _uniform(region: Region) -> Envelope:
+def _uniform(region: ShapeInBalls) -> Envelope:
     return Envelope(None, np.zeros(1), np.zeros(0), np.zeros(1), np.zeros(1), float(region.volume.log()))

@@ -33,7 +33,7 @@ def between(inner: arb, outer: arb, power: int, uniform: arb) -> arb:
     return (low + uniform * (high - low)).root(power)
 
 
-class Gauge(NamedTuple):
+class ScaledNormInBalls(NamedTuple):
     """‖z‖ = c·‖z‖_K, of which KNG's density is exp(-‖G(θ)‖). **Arguments:** `noise`: with density ∝ exp(-‖z‖)."""
 
     noise: Noise
@@ -117,7 +117,7 @@ class _PointOfBall(AbstractUniformPoint):
         return [factor * one for one in noise]
 
 
-class Region(NamedTuple):
+class ShapeInBalls(NamedTuple):
     """Θ. **Arguments:** `shape`: public."""
 
     shape: ExactShape
@@ -132,7 +132,7 @@ class Region(NamedTuple):
 
     @property
     def volume(self) -> arb:
-        """Its Lebesgue measure."""
+        """Computes the Lebesgue measure of Θ."""
         dimension = self.dimension
         if self.shape.radius is None:
             total = arb(1)
@@ -144,7 +144,7 @@ class Region(NamedTuple):
 
     @property
     def scales(self) -> Float[np.ndarray, "dimension dimension"]:
-        """Half of each side, on a diagonal."""
+        """Returns half of each side of Θ, on a diagonal."""
         return np.diag(self.shape.upper / 2 - self.shape.lower / 2)
 
     def contains(self, theta: Sequence[arb]) -> bool | None:
@@ -209,7 +209,7 @@ class RoundDirection:
         self._normals = NormalNoise(dimension, bits)
 
     def balls(self, digits: int) -> list[arb]:
-        """In balls."""
+        """Returns balls that contain the point's coordinates, from so many digits."""
         normals = self._normals.balls(digits)
         size = length(normals)
         return [one / size for one in normals]

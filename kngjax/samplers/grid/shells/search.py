@@ -16,25 +16,25 @@ from kngjax.samplers.grid.cells import Grid
 from kngjax.samplers.grid.shells.envelope import Envelope
 from kngjax.samplers.grid.shells.matrices import matrix, upward
 from kngjax.samplers.grid.shells.records import ShellRecords
-from kngjax.samplers.grid.shells.regions import Gauge, Region, RoundDirection, between, length
+from kngjax.samplers.grid.shells.regions import RoundDirection, ScaledNormInBalls, ShapeInBalls, between, length
 from kngjax.samplers.grid.shells.solutions import enclose, middles, refine, search
 from kngjax.samplers.grid.uniforms import Bits, Uniform, decided
 
 _DIGITS_OF_FLOATS = 64
 
 
-class Problem(NamedTuple):
+class ShellProblem(NamedTuple):
     """exp(-‖G(θ)‖) on Θ. Private."""
 
     records: ShellRecords
-    gauge: Gauge
-    region: Region
+    gauge: ScaledNormInBalls
+    region: ShapeInBalls
 
     def __repr__(self) -> str:
-        return "<Problem; OWNER ONLY>"
+        return "<ShellProblem; OWNER ONLY>"
 
 
-def draw(problem: Problem, envelope: Envelope, grid: Grid, bits: Bits) -> list[int]:
+def draw(problem: ShellProblem, envelope: Envelope, grid: Grid, bits: Bits) -> list[int]:
     """The cell of one draw."""
     component = _components(problem, envelope, bits)
     shells = len(envelope.heights)
@@ -49,7 +49,7 @@ def draw(problem: Problem, envelope: Envelope, grid: Grid, bits: Bits) -> list[i
             return found
 
 
-def _components(problem: Problem, envelope: Envelope, bits: Bits) -> Callable[[], int]:
+def _components(problem: ShellProblem, envelope: Envelope, bits: Bits) -> Callable[[], int]:
     """Draws of numbers with probabilities in proportion to the masses."""
     known: dict[int, list[arb]] = {}
 
@@ -85,7 +85,7 @@ _REFUSED: list[int] = []
 Attempt = Callable[[int], list[int] | None]
 
 
-def _of_shell(problem: Problem, envelope: Envelope, grid: Grid, number: int, bits: Bits) -> Attempt:
+def _of_shell(problem: ShellProblem, envelope: Envelope, grid: Grid, number: int, bits: Bits) -> Attempt:
     records, gauge, region = problem
     certificate = envelope.certificate
     assert certificate is not None
@@ -126,7 +126,7 @@ def _of_shell(problem: Problem, envelope: Envelope, grid: Grid, number: int, bit
     return attempt
 
 
-def _of_piece(problem: Problem, envelope: Envelope, grid: Grid, number: int, bits: Bits) -> Attempt:
+def _of_piece(problem: ShellProblem, envelope: Envelope, grid: Grid, number: int, bits: Bits) -> Attempt:
     records, gauge, region = problem
     certificate, acceptance, last = envelope.certificate, Uniform(bits), number == len(envelope.radii) - 1
     floor, edge = arb(float(envelope.floors[number])), arb(float(envelope.edges[-1]))

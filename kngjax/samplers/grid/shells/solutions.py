@@ -19,20 +19,20 @@ from kngjax.samplers.grid.shells import matrices
 from kngjax.samplers.grid.shells.certificate import Certificate, inverse_factor
 from kngjax.samplers.grid.shells.matrices import congruent, matrix
 from kngjax.samplers.grid.shells.records import Evaluation, ShellRecords
-from kngjax.samplers.grid.shells.regions import Region, length
+from kngjax.samplers.grid.shells.regions import ShapeInBalls, length
 
 _MOST_STEPS, _SOME_RECORDS = 60, 4096
 _SMALLEST_DAMPING = 1e-6
 
 
-class Solution(NamedTuple):
+class SolutionInBalls(NamedTuple):
     """Balls of θ(z), and of log det R^{-2} - log det H(θ(z)). Private."""
 
     theta: list[arb]
     log_ratio: arb
 
     def __repr__(self) -> str:
-        return "<Solution; OWNER ONLY>"
+        return "<SolutionInBalls; OWNER ONLY>"
 
 
 def middles(balls: Sequence[arb]) -> np.ndarray:
@@ -41,7 +41,7 @@ def middles(balls: Sequence[arb]) -> np.ndarray:
 
 
 def search(
-    records: ShellRecords, region: Region, certificate: Certificate, z: Sequence[arb]
+    records: ShellRecords, region: ShapeInBalls, certificate: Certificate, z: Sequence[arb]
 ) -> tuple[np.ndarray, Evaluation, bool]:
     """A float64 θ near to θ(z), with G and H there, and whether they prove that Θ has no solution."""
 
@@ -112,7 +112,7 @@ def _newton(
     return theta, evaluation, False
 
 
-def is_separated(region: Region, theta: Sequence[arb], evaluation: Evaluation, z: Sequence[arb]) -> bool:
+def is_separated(region: ShapeInBalls, theta: Sequence[arb], evaluation: Evaluation, z: Sequence[arb]) -> bool:
     """Whether Θ certainly has no solution, as G at this θ tells."""
     rest = [g - one for g, one in zip(evaluation.gradient, z, strict=True)]
     return bool(region.least(rest) > _along(rest, theta))
@@ -124,7 +124,7 @@ def enclose(
     theta: Sequence[arb],
     evaluation: Evaluation,
     z: Sequence[arb],
-) -> Solution | None:
+) -> SolutionInBalls | None:
     """Balls about an exact θ̃ near the solution; None if it is too far off to tell.
 
     **Arguments:** `theta`: θ̃. `evaluation`: there.
@@ -148,11 +148,11 @@ def enclose(
     ]
     slack = arb(0, (dimension * rate * radius).abs_upper())
     log_ratio = slack - matrices.log_determinant(whitened)
-    return Solution(balls, log_ratio) if log_ratio.is_finite() else None
+    return SolutionInBalls(balls, log_ratio) if log_ratio.is_finite() else None
 
 
 def refine(
-    records: ShellRecords, region: Region, theta: np.ndarray, z: Sequence[arb], digits: int
+    records: ShellRecords, region: ShapeInBalls, theta: np.ndarray, z: Sequence[arb], digits: int
 ) -> tuple[list[arb], Evaluation, bool]:
     """θ̃, its evaluation in balls of so many digits, and whether some point proves that Θ has no solution.
 

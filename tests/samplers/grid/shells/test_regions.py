@@ -10,7 +10,7 @@ from flint import arb, ctx
 import kngjax as kng
 from kngjax.samplers.grid.shells import matrices
 from kngjax.samplers.grid.shells.certificate import certify
-from kngjax.samplers.grid.shells.regions import Region
+from kngjax.samplers.grid.shells.regions import ShapeInBalls
 from tests.oracles.shell_problems import moderate, parts, problem
 
 ROWS = np.array([[1.0, 1.0], [0.9, -0.3], [-0.2, 0.7], [0.0, 0.1], [-1.0, 0.0]])
@@ -25,7 +25,7 @@ def exact(row, point):
 @pytest.mark.parametrize("theta", PLACES)
 def test_a_row_moves_as_far_as_to_the_farthest_corner_of_a_box(theta):
     lower, upper = [-1.3, -0.7], [1.1, 0.95]
-    found = Region(kng.Box(lower, upper).exact_shape(2)).farthest(ROWS, np.array(theta))
+    found = ShapeInBalls(kng.Box(lower, upper).exact_shape(2)).farthest(ROWS, np.array(theta))
     for row, far in zip(ROWS, found, strict=True):
         corners = itertools.product(*zip(lower, upper, strict=True))
         reached = max(abs(exact(row, corner) - exact(row, theta)) for corner in corners)
@@ -42,7 +42,7 @@ def test_a_row_moves_as_far_as_to_the_farthest_corner_of_a_box(theta):
 @pytest.mark.parametrize("power", [1, 2])
 def test_a_row_moves_as_far_as_to_the_farthest_point_of_a_ball(power, theta):
     domain = kng.L1Ball(0.7) if power == 1 else kng.L2Ball(0.7)
-    found = Region(domain.exact_shape(2)).farthest(ROWS, np.array(theta))
+    found = ShapeInBalls(domain.exact_shape(2)).farthest(ROWS, np.array(theta))
     angles = np.linspace(0.0, 2.0 * np.pi, 4001)
     points = np.stack([np.cos(angles), np.sin(angles)], axis=1)
     points *= 0.7 / np.linalg.norm(points, power, axis=1, keepdims=True)
