@@ -97,7 +97,7 @@ class AugmentedChains:
         )
 
     def sweep(self, value: Array, state: State, tuning: Tuning, key: Any) -> tuple[State, dict[str, Array]]:
-        """Every record in turn, φ given the records, and φ with the records."""
+        """Updates every record in turn, then φ given the records, then φ with the records."""
         first, second, third = jax.random.split(key, 3)
         state, statistics = self._update_records(value, state, first)
         position, leap = self._leap(state.position, state.records, tuning, second)

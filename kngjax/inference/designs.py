@@ -90,5 +90,5 @@ def _in_box(bounds: Bounds, dimension: int | None) -> np.ndarray:
 
 
 def _even(random: np.random.Generator) -> np.ndarray:
-    """Numbers of which each piece of [0, 1] has its share, in random order."""
+    """Spreads numbers evenly over [0, 1], in random order."""
     return random.permutation((np.arange(NUM_ROWS) + 0.5) / NUM_ROWS)

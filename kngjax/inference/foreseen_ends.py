@@ -28,7 +28,7 @@ Previewed = Callable[[Any], IntervalPreview | None]
 
 
 class WithoutEnds(NamedTuple):
-    """Why no intervals are expected, in words. **Arguments:** `briefly`: that alone. `fully`: with what would do."""
+    """Says why no intervals are expected. **Arguments:** `briefly`: that alone. `fully`: with what would do."""
 
     briefly: str
     fully: str

@@ -51,7 +51,7 @@ _BANDWIDTH = 2.1
 
 
 class AbstractMaking(AbstractDrawing):
-    """Every public setting of releases that give an estimate with intervals. `mechanism`: of the estimate."""
+    """Holds every public setting of releases that give an estimate with intervals. `mechanism`: of the estimate."""
 
     @abc.abstractmethod
     def settings(self) -> dict[str, Any]:
@@ -233,7 +233,7 @@ def public_bandwidth(scale: float, num_records: int) -> float:
 def making_of(
     mechanism: AbstractMechanism, covariance: Any, guess: int | None, num_records: int | None
 ) -> AbstractMaking:
-    """Every setting of a plan, by public facts alone.
+    """Settles every setting of a plan by public facts alone.
 
     **Arguments:** `covariance`: None for the one whose previewed width is least. `guess`: of n. `num_records`: n, where
     it is public and known.

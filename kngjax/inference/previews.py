@@ -155,7 +155,7 @@ class Preview:
 
     @property
     def hopeless(self) -> str | None:
-        """Why a release would be little but noise, in words; None where it would not, and where that is not known."""
+        """Says why a release would be little but noise; None where it would not, and where that is not known."""
         if self.setting is None or self.expected is None:
             return None
         return _why_hopeless(self.setting, self.expected, self.own_units)

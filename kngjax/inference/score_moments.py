@@ -74,7 +74,7 @@ class RecordCurvature:
 
 
 def _share(numbers: Floats, unit: float) -> Floats:
-    """Numbers over their unit, within [0, 1]; 1 for what float64 does not hold."""
+    """Divides numbers by their unit, within [0, 1]; 1 where float64 has no quotient."""
     shares = numbers / unit
     return np.where(np.isnan(shares), 1.0, np.clip(shares, 0.0, 1.0))
 

@@ -76,7 +76,7 @@ def widths_by_groups(
 
 
 def _bend(setting: Setting, number: int, expected: Any) -> float:
-    """About what of the deviation of the mean of m groups' estimates their common bias is.
+    """Estimates the common bias of m groups' estimates, over the deviation of their mean.
 
     The gradient of a group is straight only as far as predictors move by less than L, `ScoreLaw.straight`. With T the
     third derivatives and u = H^{-1}z the estimate is θ̂ + u - ½H^{-1}T[u, u], and KNG has density ∝ exp(-c‖z‖)/det H of

@@ -107,7 +107,7 @@ class WithIntervals(AbstractReleasePlan):
 
     @property
     def not_foreseen(self) -> str | None:
-        """Why nobody knows beforehand whether the intervals will have ends; None where public facts tell."""
+        """Says why nobody knows beforehand whether the intervals will have ends; None where public facts tell."""
         knows_count = self.adjacency is Adjacency.REPLACE or self.num_records is not None
         return why_not_foreseen(self.making(), knows_count)
 

@@ -49,7 +49,7 @@ OF_NO_DESIGN = (
 
 
 def reason(mechanism: str, loss: str = "") -> str:
-    """Why releases of a mechanism of that name have no intervals. **Arguments:** `loss`: the name of its loss."""
+    """Says why releases of a mechanism of that name have no intervals. **Arguments:** `loss`: the name of its loss."""
     given = f" with {loss}" if loss else ""
     why = _OF_MECHANISMS.get(
         mechanism, f"they are of means and of regressions whose noise is known: KNG and the like; {_SECOND_RELEASE}"

@@ -96,7 +96,7 @@ class DesignMoments(AbstractDirectMechanism):
 
     @property
     def _ranges(self) -> tuple[np.ndarray, np.ndarray]:
-        """Between which numbers 1 and all products of a record lie."""
+        """Returns the ends between which 1 and all products of a record lie."""
         with float64():
             sides = (np.asarray(side, np.float64) for side in self.bounds.features(self.size))
         least, most = product_ranges(*sides)

@@ -90,7 +90,7 @@ def ranks_for(num_records: int, tau: float, rate: float, level: float) -> Ranks 
 
 
 def beyond_probability(num_records: int, ranks: Ranks, rate: float, width: float) -> float:
-    """About the probability that θ_1 or θ_2 comes from a gap as wide as the bounds, below or above all values.
+    """Estimates the probability that θ_1 or θ_2 comes from a gap as wide as the bounds, below or above all values.
 
     Others are about as wide as the spread of the values over n. So with Z = Σ_{a, b} e^(-cs) and W = n·width: below,
     θ_1 alone does with W·P(R = r_1), and both with W²·e^(-c·r_2)/(2Z); above likewise.

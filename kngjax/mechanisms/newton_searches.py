@@ -81,7 +81,7 @@ def _between(lower: Fraction, upper: Fraction) -> Fraction:
 def float_search(
     objective: Objective, tilt: Float[np.ndarray, " dimension"], start: Float[np.ndarray, " dimension"] | None = None
 ) -> Float[np.ndarray, " dimension"]:
-    """About where J is least, in float64. **Arguments:** `start`: where to begin, None for 0."""
+    """Searches in float64 for the minimiser of J. **Arguments:** `start`: where to begin, None for 0."""
     scores, x, nothing = objective.scores, objective.x, np.zeros(len(objective.x))
     ridge, start = float(objective.ridge), np.zeros(objective.dimension) if start is None else start
     theta = start
@@ -167,7 +167,7 @@ class RecordBalls:
 
     @property
     def spread(self) -> int:
-        """About log₂ of L/γ, L ≥ ∇²J: the digits that a Hessian may lose."""
+        """Estimates log₂ of L/γ, L ≥ ∇²J: the digits that a Hessian may lose."""
         objective = self._objective
         ratio = 1 + len(objective.x) * objective.largest / objective.ridge
         return (ratio.numerator // ratio.denominator).bit_length()
@@ -181,7 +181,7 @@ class RecordBalls:
         return [one + ridge * ball_of(place) + b for one, place, b in parts]
 
     def hessian(self, theta: Sequence[Fraction], radius: Sequence[arb] | None = None) -> arb_mat:
-        """All Σq_i x_i x_i' + γI for slopes q_i over the box of this radius about θ."""
+        """Encloses all Σq_i x_i x_i' + γI for slopes q_i over the box of this radius about θ."""
         places = [ball_of(one) for one in theta]
         if radius is not None:
             places = [one + arb(0, off) for one, off in zip(places, radius, strict=True)]

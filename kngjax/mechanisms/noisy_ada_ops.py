@@ -149,5 +149,5 @@ class NoisyAdaOPS(AbstractGridDraw):
 
 
 def _size(number: Fraction) -> int:
-    """About log₂ of a positive number."""
+    """Estimates log₂ of a positive number."""
     return number.numerator.bit_length() - number.denominator.bit_length()

@@ -71,7 +71,7 @@ def _first(found: Iterator[list[Place] | bool | None]) -> list[Place] | None:
 
 
 def _faces(guess: Sequence[int]) -> Iterator[tuple[int, ...]]:
-    """All of {-1, 0, 1}^d, those first that differ from the guess in few places."""
+    """Yields all of {-1, 0, 1}^d, beginning with points that differ from the guess in few places."""
     for number in range(len(guess) + 1):
         for places in itertools.combinations(range(len(guess)), number):
             for changes in itertools.product((1, 2), repeat=number):
@@ -161,12 +161,12 @@ def _on_sphere(matrix: arb_mat, vector: Sequence[arb], radius: Fraction) -> list
 
 
 def _known_digits() -> int:
-    """About how many binary digits of v are known: they grow with the precision, without limit."""
+    """Estimates how many binary digits of v are known: they grow with the precision, without limit."""
     return ctx.prec - GUARD_DIGITS - 6
 
 
 def _guess(domain: AbstractDomain, matrix: arb_mat, vector: Sequence[arb]) -> tuple[np.ndarray, np.ndarray]:
-    """About θ and Mθ - v; zeros where float64 does not find it."""
+    """Approximates θ and Mθ - v; zeros where float64 does not find them."""
     table = np.array([[float(entry.mid()) for entry in row] for row in matrix.tolist()])
     slope = np.array([float(number.mid()) for number in vector])
     with float64():
@@ -181,7 +181,7 @@ def _minimiser(domain, matrix, vector):
 
 
 def _ends(guess: tuple[np.ndarray, np.ndarray], sides: Sequence[tuple[Fraction, Fraction]]) -> list[int]:
-    """At which end each coefficient seems to be."""
+    """Guesses at which end each coefficient is."""
     widths = [float(upper - lower) for lower, upper in sides]
     pairs = zip(guess[0].tolist(), sides, widths, strict=True)
     near = [

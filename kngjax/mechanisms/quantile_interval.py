@@ -167,7 +167,7 @@ class QuantileInterval(AbstractDirectMechanism):
         return Ranks(min(max(interval_ranks.lower_rank(count, tau, rate, tail), 1), upper - 1), upper)
 
     def refusal(self, num_records: int | None = None) -> str | None:
-        """Why so few records have no interval, and what would do; None where they have one. Of public facts alone."""
+        """Says why so few records have no interval, and what would do; None where they have one. By public facts."""
         count, tau, epsilon = self.count(num_records), float(self.tau), float(self.epsilon)
         width = self._width
         settings = (tau, self._least_rate, self.level, width)

@@ -56,7 +56,7 @@ class Objective(OwnerOnly):
         return cls(x, np.abs(x), RecordScores(scores, y, weights), ridge, largest)
 
     def one_in(self, number: int) -> "Objective":
-        """About J over this number, of every so-many-th record."""
+        """Approximates J over this number, by one record in so many."""
         scores = self.scores.rows(slice(None, None, number))
         return Objective(self.x[::number], self.sizes[::number], scores, self.ridge / number, self.largest)
 

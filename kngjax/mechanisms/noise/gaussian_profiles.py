@@ -193,7 +193,7 @@ def posterior_sample_renyi(alpha: Any, leverage: Any, residual: Any, gamma: Any)
 
 
 def at_worst(log_delta: Array) -> Array:
-    """At most 0, and 0, which promises nothing, for what is no number: overflow may not pass for privacy."""
+    """Caps log δ at 0, and takes 0, which promises nothing, for NaN: overflow may not pass for privacy."""
     return jnp.where(jnp.isnan(log_delta), 0.0, jnp.minimum(log_delta, 0.0))
 
 

@@ -38,7 +38,7 @@ def mills_slope(at: Any) -> Float[Array, "..."]:
 
 
 def mills_slope_bound(at: Any) -> Float[Array, "..."]:
-    """At least -M'(t) = 1 - tM(t), without its digits: 1/(1 + t²) for t ≥ 0, and 1 + |t|√(2π)e^{t²/2} for t < 0."""
+    """Bounds -M'(t) = 1 - tM(t) from above, roughly: 1/(1 + t²) for t ≥ 0, and 1 + |t|√(2π)e^{t²/2} for t < 0."""
     at = jnp.asarray(at)
     below = jnp.minimum(at, 0.0)
     return jnp.where(at > 0, 1.0 / (1.0 + jnp.square(at)), 1.0 - 2.51 * below * jnp.exp(0.5 * jnp.square(below)))

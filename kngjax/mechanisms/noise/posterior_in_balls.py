@@ -19,7 +19,7 @@ _DIGITS, _MOST_CELLS = 128, 20_000
 
 
 class RidgeSettings(NamedTuple):
-    """All that the worst record depends on; public, and exact.
+    """Holds all that the worst record depends on; public, and exact.
 
     **Arguments:** `radii`: X² and Y². `ridge`: λ > 0. `gamma`: γ > 0. `others`: n, the most records beside the one
     that comes or goes.
@@ -114,13 +114,13 @@ class _Record(NamedTuple):
         return self._added(level), self._removed(level)
 
     def _added(self, level: arb) -> arb:
-        """Outside of the roots of L = ε."""
+        """Computes δ(D‖D') from the mass outside of the roots of L = ε."""
         lower, upper = self.roots(level)
         outside = below(self.moved(lower)) + below(-self.moved(upper))
         return below(lower) + below(-upper) - level.exp() * outside
 
     def _removed(self, level: arb) -> arb:
-        """Between the roots of L = -ε, and 0 if there are none."""
+        """Computes δ(D'‖D) from the mass between the roots of L = -ε; 0 if there are none."""
         if self.square(-level) < 0:
             return arb(0)
         lower, upper = self.roots(-level)

@@ -193,7 +193,7 @@ class CheckRecords:
         return outward(np.where(np.isfinite(ratio), ratio, 0.0))
 
     def loss(self, point) -> float:
-        """About D times the loss at k."""
+        """Computes D times the loss at k, rounded."""
         residuals = self.responses - self.features @ point
         return float(-residuals * np.where(residuals <= 0, self.rise, self.fall) @ self.counts)
 

@@ -54,7 +54,7 @@ class Cones(AbstractCoordinates):
         return np.arange(len(self.sides)) == low[:, :1]
 
     def directions(self, low, high):
-        """Ends of n_a·δ/j on boxes, both included, each of shape (boxes, d)."""
+        """Returns the ends of n_a·δ/j on boxes, both included, each of shape (boxes, d)."""
         return low[:, 2:], np.where(self.faces(low), high[:, 2:], high[:, 2:] + 1)
 
     def around(self, low, high):

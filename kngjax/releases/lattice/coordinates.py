@@ -138,7 +138,7 @@ def _turned(form: Form, matrix: list[list[int]]) -> Form:
 
 
 def _log_points(inverse: Form, low, high) -> float:
-    """About the logarithm of how many points the box has that lies about the law and in this one."""
+    """Estimates the logarithm of the number of points of a box that lies about the law and in this box."""
     widths = [_root(inverse[axis][axis]) for axis in range(len(inverse))]
     pairs = zip(widths, low.tolist(), high.tolist(), strict=True)
     return sum(math.log1p(min(2.0 * _WITHIN * width, float(end - start))) for width, start, end in pairs)

@@ -38,9 +38,10 @@ class Density(NamedTuple):
     is_of_gradients: bool
 
     def falls(self, residuals: np.ndarray, counts: np.ndarray, widths: np.ndarray) -> np.ndarray:
-        """About by how much it is lower where all predictors moved by these widths, up and down, than at its highest.
+        """Estimates how far the log-density falls from its highest where all predictors move by these widths.
 
-        It is the smaller of both. A heap of equal records may leave it as high on one side, however far that goes.
+        It is the smaller fall of up and down. A heap of equal records may leave the density as high on one side,
+        however far that goes.
         """
         order = np.argsort(residuals)
         places, below = residuals[order], np.cumsum(counts[order])

@@ -31,7 +31,7 @@ class AbstractCoordinates(abc.ABC):
 
     @abc.abstractmethod
     def log_sizes(self, low: Corners, high: Corners) -> Float[np.ndarray, " boxes"]:
-        """About their logarithms."""
+        """Returns about the logarithms of the numbers of places."""
 
     @abc.abstractmethod
     def divisible(self, low: Corners, high: Corners) -> Bool[np.ndarray, "boxes numbers"]:
@@ -56,7 +56,7 @@ def somewhere(low: Corners, high: Corners) -> Corners:
 
 
 def shares_of(low: Corners, high: Corners) -> Float[np.ndarray, "boxes numbers"]:
-    """Numbers in [0, 1): always the same for a box, and as if at random for others."""
+    """Computes numbers in [0, 1): always the same for a box, and as if at random for others."""
     mixed = (low @ _MULTIPLIERS[: low.shape[1]] + high @ _MULTIPLIERS[-low.shape[1] :]).astype(np.uint64)
     mixed = (mixed ^ (mixed >> np.uint64(31))) % np.uint64(2**20)
     return np.sqrt(_PRIMES[: low.shape[1]]) * mixed[:, None] % 1.0

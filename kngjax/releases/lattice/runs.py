@@ -40,7 +40,7 @@ class Runs(NamedTuple):
         return Runs(self.starts[places], self.stops[places], numbers)
 
     def records(self) -> Int[np.ndarray, " records"]:
-        """Each of them, box by box."""
+        """Lists the records of all runs, box by box."""
         return consecutive(self.starts, self.stops - self.starts)
 
 

@@ -73,15 +73,15 @@ class AbstractScore(abc.ABC):
     @property
     @abc.abstractmethod
     def origin(self) -> Int[np.ndarray, " dimension"]:
-        """About the m at which the score is least."""
+        """Returns about the m at which the score is least."""
 
     @abc.abstractmethod
     def importance(self) -> np.ndarray:
-        """About how much the score changes when each m_j grows by 1: which side of a box to halve."""
+        """Estimates how much the score changes when each m_j grows by 1, which tells what side of a box to halve."""
 
     @abc.abstractmethod
     def spread(self, boxes: LatticeBoxes) -> np.ndarray:
-        """About how much boxes leave of the score unknown a step of each m_j; shape (boxes, numbers).
+        """Estimates how much of the score boxes leave unknown per step of each m_j; shape (boxes, numbers).
 
         0 where nothing is known of it.
         """

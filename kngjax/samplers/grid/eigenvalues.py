@@ -65,7 +65,7 @@ def _by_elimination(rows: list[list[Any]]) -> bool | None:
 
 
 def _guess(matrix: Exact) -> Fraction:
-    """About λ_min: what it is near to changes how long the search takes, and nothing else."""
+    """Approximates λ_min: how near it is changes how long the search takes, and nothing else."""
     try:
         return Fraction(float(np.linalg.eigvalsh(nearest(matrix))[0]))
     except (np.linalg.LinAlgError, ValueError, OverflowError):
