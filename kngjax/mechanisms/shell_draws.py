@@ -113,7 +113,7 @@ class ShellDraw(AbstractGridDraw):
         return ShellRecords.of(np.asarray(records.x, np.float64), np.asarray(records.y, np.float64), self.score)
 
     def envelope(self, records: ShellRecords) -> Envelope:
-        """About an estimate, or about where Θ ends on the way to it. Private."""
+        """Builds the envelope of less mass: about an estimate, or about where Θ ends on the way to it. Private."""
         gauge, region = self.sets
         with precision(_PRECISION), np.errstate(all="ignore"):
             found = estimate(records)

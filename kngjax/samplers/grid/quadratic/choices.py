@@ -115,7 +115,7 @@ class Choice:
             self._offsets = np.array([float(((moment[i] - shifts[i]) / scales[i]).mid()) for i in rows])
 
     def _log_mass(self, rows: list[int], tilt: np.ndarray | None, pull: float, blur: float = 0.0) -> float:
-        """About the log of the mass of the envelope of these rows, with h = λwp; smooth on the scale of `blur`."""
+        """Estimates the log of the mass of these rows' envelope, with h = λwp; smooth on the scale of `blur`."""
         law, dimension = self._law, len(self._law.moment)
         own = set(rows)
         rest = [axis for axis in range(dimension) if axis not in own]

@@ -135,7 +135,7 @@ class QuadraticEnvelope:
         return doubt - self._law.body.fall(elsewhere, self._pull)
 
     def _balls(self) -> _Balls | None:
-        """At the precision that is set; None if it is not enough to invert A_SS."""
+        """Computes the numbers at the precision that is set; None if it is not enough to invert A_SS."""
         if ctx.prec not in self._known:
             self._known[ctx.prec] = self._at_this_precision()
         return self._known[ctx.prec]

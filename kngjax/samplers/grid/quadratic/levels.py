@@ -106,7 +106,7 @@ def _log_falls(tilt: Sequence[arb], level: arb) -> arb:
 
 
 def _height_in_logs(tilts: list[arb], power: int, place: float) -> Fraction | None:
-    """At least F - mu for every u, or None where places about this one do not prove it."""
+    """Bounds F - mu from above for every u; None where places about this one do not prove a bound."""
     if power == 0:
         return Fraction(0)
     if power == len(tilts):
@@ -120,7 +120,7 @@ def _height_in_logs(tilts: list[arb], power: int, place: float) -> Fraction | No
 
 
 def _height(tilts: list[arb], zeros: int, slope: Fraction, place: float) -> Fraction | None:
-    """At least F + z log t - mt for every t > 0, or None where places about this one do not prove it."""
+    """Bounds F + z log t - mt from above for every t > 0; None where places about this one do not prove a bound."""
     if slope == 0:
         # No h is 0, and F is below 0.
         return Fraction(0)
@@ -138,19 +138,22 @@ def _slope(fall: arb) -> arb:
 
 
 def _log_fall(log_size: float) -> float:
-    """About log(1 - exp(-x)) at log x, of every size: float64 need not have x."""
+    """Computes about log(1 - exp(-x)) at log x of every size: float64 need not have x."""
     return log_size if log_size < -_FAR else log(-expm1(-exp(min(log_size, _FAR))))
 
 
 def _falling(log_size: float) -> float:
-    """About its slope in log x."""
+    """Computes about the slope of log(1 - exp(-x)) in log x."""
     if abs(log_size) > _FAR:
         return float(log_size < 0.0)
     return exp(log_size) / expm1(exp(log_size)) if log_size < _STEEP else 0.0
 
 
 def _place_of_slope(sizes: list[float], power: int) -> float:
-    """About the u at which the slopes of all log(1 - exp(-2ae^u)) add up to m. **Arguments:** `sizes`: all log 2a."""
+    """Finds about the u at which the slopes of all log(1 - exp(-2ae^u)) add up to m.
+
+    **Arguments:** `sizes`: all log 2a.
+    """
     if power == 0:
         return 700.0
     low, high = -60.0 - max(sizes), 60.0 - min(sizes)

@@ -79,7 +79,7 @@ class Certificate(OwnerOnly):
     concavity: float
 
     def height(self, level: Float[np.ndarray, " levels"]) -> Float[np.ndarray, " levels"]:
-        """At least log det R^{-2} - log det H(θ(z)) for ‖z‖ up to each level and θ(z) ∈ Θ; infinite if unknown."""
+        """Bounds log det R^{-2} - log det H(θ(z)) from above for ‖z‖ up to each level, θ(z) ∈ Θ; ∞ if unknown."""
         farthest = (self.spread * level + self.offset) * UPWARD
         best = np.full(level.shape, np.inf)
         for radius in self.radii:
@@ -95,7 +95,7 @@ class Certificate(OwnerOnly):
         return np.where(np.isfinite(best), heights, np.inf)
 
     def floor(self, radius: Radius) -> float:
-        """At most ‖G(θ)‖ for every θ ∈ Θ with |θ - θ₀|_M ≥ ρ."""
+        """Bounds ‖G(θ)‖ from below for every θ ∈ Θ with |θ - θ₀|_M ≥ ρ."""
         return max(0.0, downward((arb(radius.least) * arb(radius.radius) - arb(self.offset)) / arb(self.spread)))
 
 
@@ -175,7 +175,7 @@ def _certify(
 
 
 def inverse_factor(hessian: arb_mat) -> Float[np.ndarray, "dimension dimension"] | None:
-    """About L^{-1} for the middles of these balls LL', lower triangular; None where float64 finds none."""
+    """Approximates L^{-1} for the middles of these balls LL', lower triangular; None where float64 finds none."""
     try:
         factor = np.linalg.cholesky(as_floats(hessian))
         found = np.tril(np.linalg.solve(factor, np.eye(len(factor))))
@@ -291,7 +291,7 @@ def _radii(
 
 
 def farthest_level(gauge: ScaledNormInBalls, region: ShapeInBalls, factor: np.ndarray) -> float:
-    """About the ‖z‖ beyond which all of Θ adds next to nothing to the mass of the shells."""
+    """Estimates the ‖z‖ beyond which all of Θ adds next to nothing to the mass of the shells."""
     dimension = gauge.dimension
     core = (
         float(gauge.volume.log()) + float(arb(dimension).fac().log()) + 2.0 * float(np.log(np.diagonal(factor)).sum())
@@ -300,7 +300,7 @@ def farthest_level(gauge: ScaledNormInBalls, region: ShapeInBalls, factor: np.nd
 
 
 def _spread(gauge: ScaledNormInBalls, factor: np.ndarray) -> float:
-    """At least sup {|Rz| : ‖z‖ ≤ 1}; for the largest of many coordinates by d times the largest eigenvalue."""
+    """Bounds sup {|Rz| : ‖z‖ ≤ 1} from above; for the largest of many coordinates by d times the largest eigenvalue."""
     kind, dimension = gauge.noise.kind, gauge.dimension
     scaled = np.array([factor[:, j] * float(a.mid()) for j, a in enumerate(gauge.scales)]).T
     sizes = np.abs(scaled).sum(axis=1)

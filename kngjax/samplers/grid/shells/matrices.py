@@ -44,7 +44,7 @@ def middle(form: arb_mat) -> tuple[arb_mat, arb]:
 
 
 def as_floats(form: arb_mat) -> Float[np.ndarray, "rows columns"]:
-    """About what the balls contain."""
+    """Converts balls to float64 numbers about their middles."""
     return np.array([[float(entry.mid()) for entry in row] for row in form.tolist()])
 
 

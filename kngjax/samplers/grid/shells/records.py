@@ -101,7 +101,7 @@ class ShellRecords(OwnerOnly):
         return ShellRecords(self.x, self.y, score, self.largest, self.column_sums)
 
     def some(self, most: int) -> "ShellRecords":
-        """About so many of them, or all that there are."""
+        """Selects about so many records, or all that there are."""
         step = self.count // most
         if step < 2:
             return self
@@ -188,5 +188,5 @@ class ShellRecords(OwnerOnly):
 
 
 def _ball(middle: float, radius: float) -> arb:
-    """About a float64 number; NaN where either is none."""
+    """Makes a ball about a float64 number; NaN where either is none."""
     return arb(float(middle), float(radius)) if math.isfinite(middle) and math.isfinite(radius) else arb.nan()

@@ -98,7 +98,7 @@ def _of_shell(problem: ShellProblem, envelope: Envelope, grid: Grid, number: int
     def attempt(digits: int) -> list[int] | None:
         nonlocal near
         level = between(inner, outer, gauge.dimension, share.ball(digits))
-        # What is left of log U for the determinant; refused where that does not matter.
+        # The part of log U that is left for the determinant; refused where that does not matter.
         left = acceptance.ball(digits).log() + (level - inner)
         if left > 0:
             return _REFUSED

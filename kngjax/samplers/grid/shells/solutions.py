@@ -52,7 +52,7 @@ def search(
 
 
 def estimate(records: ShellRecords) -> np.ndarray:
-    """About where G is 0: no law depends on how nearly.
+    """Estimates where G is 0: no law depends on how nearly.
 
     First of some of the records; and where Newton's method does not get there from that, of a loss that bends on a
     scale as large as the responses, and then on ever smaller ones.
@@ -71,7 +71,7 @@ def estimate(records: ShellRecords) -> np.ndarray:
 
 
 def _minimum(records: ShellRecords, start: np.ndarray) -> tuple[np.ndarray, bool]:
-    """About where G is 0, and whether a Newton step from there is short."""
+    """Searches for where G is 0, and tells whether a Newton step from there is short."""
     theta, evaluation, _ = _newton(records, start, np.zeros_like(start), lambda *_: False)
     factor = None if evaluation.hessian is None else inverse_factor(evaluation.hessian)
     if factor is None:
