@@ -86,7 +86,7 @@ class AbstractSums(abc.ABC):
             raise ValueError(f"bandwidth must be a positive number in units of y, got {self.bandwidth!r}")
 
     def given(self, mechanism: Any, first: Release) -> "AbstractSums":
-        """Returns the covariance beside this release, which may be another where that publishes more than its value."""
+        """Returns the covariance to take beside this release: another where that publishes more than its value."""
         return self
 
     def ranges(self, dimension: int, bounds: Bounds) -> list[Block]:

@@ -41,7 +41,7 @@ class FarDraws:
 
     @classmethod
     def of(cls, mechanism: Any, rows: np.ndarray, law: ScoreLaw) -> "FarDraws | None":
-        """Computes these facts of a mechanism; None for a mechanism that is not KNG, and where Θ has another form.
+        """Computes the facts of KNG far from the estimate; None for other mechanisms, and where Θ has another form.
 
         **Arguments:** all public. `rows`: features, shape (m, d). `law`: of scores. Weights count as the largest.
         """

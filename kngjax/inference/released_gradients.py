@@ -52,7 +52,7 @@ class ReleasedGradient(FreshArrays):
     @classmethod
     @functools.lru_cache(maxsize=64)
     def of(cls, release: Release) -> "ReleasedGradient":
-        """Reads these facts off a release. Raises ValueError for a release that has no likelihood here, saying why."""
+        """Reads the law of the gradient off a release. Raises ValueError for one without a likelihood, saying why."""
         certificate = release.certificate
         mechanism = mechanism_of(certificate.mechanism)
         with jax.ensure_compile_time_eval(), float64():

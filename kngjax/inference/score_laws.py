@@ -141,7 +141,7 @@ class ScoreLaw:
 
     @classmethod
     def of(cls, loss: AbstractPredictorLoss, responses: Responses, farthest: float) -> "ScoreLaw":
-        """Computes these expectations for a loss. **Arguments:** `farthest`: the largest |t| that matters."""
+        """Computes a record's expectations for a loss. **Arguments:** `farthest`: the largest |t| that matters."""
         values = (
             responses.quantiles if len(responses.quantiles) <= _NUMBER else np.quantile(responses.quantiles, _levels())
         )

@@ -34,7 +34,7 @@ class Density(NamedTuple):
 
     @classmethod
     def of(cls, target: Target) -> "Density":
-        """Reads these facts off a target."""
+        """Reads the public facts of a density off a target."""
         return cls(target.loss, target.norm, target.domain.is_uniform, target.pointwise is not None, target.dimension)
 
 

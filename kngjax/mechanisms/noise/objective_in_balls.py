@@ -1,4 +1,4 @@
-"""Certifies in balls how private Gaussian noise in a ridge regression's objective makes it.
+"""Certifies in balls the privacy of ridge regression with Gaussian noise in its objective.
 
 The notation is that of `kngjax.mechanisms.noise.objective_profiles`.
 """

@@ -1,4 +1,4 @@
-"""Certifies in balls how private a posterior sample is: guarantees by float64 are checked before they are stated.
+"""Certifies in balls the privacy of a posterior sample: guarantees by float64 are checked before they are stated.
 
 The notation is that of `kngjax.mechanisms.noise.gaussian_profiles`.
 """

@@ -26,7 +26,7 @@ T = TypeVar("T")
 _DIGITS = 512
 # So many proposals of an envelope without tilt are made before tilts are sought.
 _TRIALS = 64
-# For how many sets of rows tilts are sought, in how many steps, and how much of the mass blurs kinks.
+# For how many sets of rows tilts are sought, in how many steps, and by what shares of the log-mass kinks are blurred.
 _CANDIDATES = 4
 _STEPS = 40
 _BLURS = (0.1, 0.01, 1e-3, 1e-4)
