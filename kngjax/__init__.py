@@ -9,5 +9,3 @@ __version__ = "0.1.0"
 
 # The public names stand in __init__.pyi; each is imported when first used, so that `kngjax --help` loads no JAX.
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
-# `from kngjax import *` leaves Python's own `sum` in place; `kngjax.sum` is there all the same.
-__all__ = [name for name in __all__ if name != "sum"]  # pyright: ignore[reportUnsupportedDunderAll]

@@ -91,7 +91,7 @@ def _study(settings: dict[str, Any]) -> Any:
 
 
 def studies() -> Iterator[tuple[str, Entry]]:
-    """Every method, of few and of many coefficients; some as functions, and of groups."""
+    """Every method, of few and of many coefficients, and some of groups."""
     facts = {"bounds": BOUNDS, "levels": LEVELS, "adjacency": "replace", "epsilon": 0.5}
     for name, method in METHODS.items():
         takes = named(kng.Study, getattr(kng.Study, method.name))
@@ -107,20 +107,18 @@ def studies() -> Iterator[tuple[str, Entry]]:
             odd = {key: values for key, values in _ANALYSES.items() if key in takes and key not in facts}
             if terms is SHORT:
                 odd |= {"epsilon": _ANALYSES["epsilon"]}
-            if name in ("quantile regression", "mean", "crosstab") and terms is SHORT:
+            if name in ("quantile regression", "robust", "mean", "crosstab") and terms is SHORT:
                 odd |= _FACTS
             yield f"Study, {name} on {terms}", Entry(ask, given, takes, odd, _OF_STUDIES, terms is SHORT)
-        if name not in ("quantile process", "robust", "mean"):
-            continue
-        function = getattr(kng, method.name)
-        given = facts | {"tau" if key == "levels" else key: value for key, value in method.given.items()}
-        odd = {"epsilon": (None, 1000.0), "bounds": (None,), "adjacency": (None,), "missing": ("drop",)}
-        odd |= {"tau": (None, [0.5, 0.2], 2, [0.5])} if "tau" in given else {}
+    process = METHODS["quantile process"]
 
-        def call(_function: Any = function, _what: Any = method.what, **settings: Any) -> None:
-            _function(_what, FRAME, **settings)
+    def levels_of_process(levels: Any, **settings: Any) -> None:
+        _study(settings).quantile_process(process.what, levels=levels, **settings)
 
-        yield f"function, {name}", Entry(call, given, named(function), odd, _OF_STUDIES)
+    odd = {"levels": (None, [0.5, 0.2], 2, [0.5])}
+    odd |= {"epsilon": (None, 1000.0), "bounds": (None,), "adjacency": (None,), "missing": ("drop",)}
+    given, takes = facts | process.given, named(kng.Study, kng.Study.quantile_process)
+    yield "Study, levels of a quantile process", Entry(levels_of_process, given, takes, odd, _OF_STUDIES)
     for name in ("mean", "interval", "robust"):
 
         def by(_method: Any = METHODS[name], num_records: Any = None, **settings: Any) -> None:
@@ -290,7 +288,7 @@ DEFAULT = (
     "Study, robust on education + experience + region + parttime",
     "Study, quantile process on education",
     "Study, count on education",
-    "function, quantile process",
+    "Study, levels of a quantile process",
     "by, interval",
     "quantile, 2 columns",
     "quantile, 5 columns",

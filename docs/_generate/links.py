@@ -85,7 +85,7 @@ def trees(parts: dict[str, list[str]]) -> str:
 def named_in(code: str, known: frozenset[str]) -> str | None:
     """The full public name that code in a text is of: "kngjax.KNG" of "KNG" and "kng.KNG(...)"; None if it is of none.
 
-    A name in small letters is one only where it is called or says whose it is, as `count` may be anything's.
+    A name in small letters is one only where it is called or says whose it is, as `release` may be anything's.
     """
     found = _NAME.fullmatch(code)
     if found is None or f"kngjax.{found[1]}" not in known:

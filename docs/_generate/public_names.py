@@ -26,7 +26,7 @@ class Page:
 
 
 PAGES = (
-    Page("studies", "Studies", "Analyses of a private data frame.", files=r"estimators\.(study|functions)"),
+    Page("studies", "Studies", "Analyses of a private data frame.", files=r"estimators\.study"),
     Page("results", "Results", "What a study releases, with names.", files=r"estimators\.\w+_results"),
     Page(
         "synthetic-tables",

@@ -1,8 +1,8 @@
-"""The analyses that can be asked of a table, whatever is made of them: releases, plans, previews."""
+"""Studies, plans and previews offer the same analyses: each is a method, with the same arguments in all of them."""
 
 import dataclasses
 import functools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Generic, ParamSpec, TypeVar
 
 from kngjax.estimators import estimates, quantile_processes, regressions
@@ -25,23 +25,17 @@ Given = ParamSpec("Given")
 Made = TypeVar("Made")
 
 
-def refuse_not_called(method: Any, named: Iterable[str]) -> None:
-    """Raises TypeError for an argument that a method has under another name or not at all, with what to do instead."""
-    for other, instead in getattr(method, "not_called", {}).items():
-        if other in named:
-            raise TypeError(f"{method.__name__} has no argument {other!r}: {instead}")
-
-
 def _not_called(**others: str) -> Callable[[Callable[Given, Made]], Callable[Given, Made]]:
-    """A method that refuses arguments that others have, in words. **Arguments:** by their names what to do instead."""
+    """Makes a method refuse arguments that others have. **Arguments:** by their names what to do instead, in words."""
 
     def of(method: Callable[Given, Made]) -> Callable[Given, Made]:
         @functools.wraps(method)
         def told_apart(*positional: Given.args, **named: Given.kwargs) -> Made:
-            refuse_not_called(told_apart, named)
+            for other, instead in others.items():
+                if other in named:
+                    raise TypeError(f"{method.__name__} has no argument {other!r}: {instead}")
             return method(*positional, **named)
 
-        vars(told_apart)["not_called"] = others
         return told_apart
 
     return of
@@ -49,7 +43,7 @@ def _not_called(**others: str) -> Callable[[Callable[Given, Made]], Callable[Giv
 
 @checking_epsilon
 class AbstractAnalyses(AbstractTabulations[Tabled, Summed], Generic[Regressed, Estimated, Tabled, Summed, Curved]):
-    """What can be asked of a table. All arguments are public; ε is that of all releases of one call together."""
+    """Offers the analyses of a table as methods. All arguments are public; ε is for all releases of a call together."""
 
     facts: PublicFacts
 

@@ -195,7 +195,8 @@ def release(
     if unknown:
         raise TypeError(
             f"release has no argument {', '.join(unknown)}; it takes mechanism, X, y, weights, sampler, ledger "
-            "and progress. For a regression by a formula over a data frame take kngjax.quantile_regression and its like"
+            "and progress. For a regression by a formula over a data frame take a method of kngjax.Study, like "
+            "kngjax.Study(frame, bounds=..., adjacency=...).quantile_regression(formula, tau=..., epsilon=...)"
         )
     if refused:
         raise TypeError(

@@ -222,9 +222,9 @@ def test_bounds_of_dates_are_for_columns_of_dates_and_nothing_is_spent(tmp_path)
     ledger = kng.Ledger.create(tmp_path / "book", kng.Budget.pure(9), adjacency="replace", dataset="d")
     numbers = pd.DataFrame({"day": [1.0] * 50, "wage": 1.0})
     with pytest.raises(TypeError, match="the bounds of column 'day' are dates, and its type holds none"):
-        kng.mean("day", numbers, bounds=BOUNDS, adjacency="replace", epsilon=1, ledger=ledger, force=True)
+        kng.Study(numbers, bounds=BOUNDS, adjacency="replace", ledger=ledger).mean("day", epsilon=1, force=True)
     with pytest.raises(TypeError, match="holds neither numbers nor text"):
-        kng.mean("day", _people(), bounds={"day": (0, 9)}, adjacency="replace", epsilon=1, ledger=ledger)
+        kng.Study(_people(), bounds={"day": (0, 9)}, adjacency="replace", ledger=ledger).mean("day", epsilon=1)
     with pytest.raises(TypeError, match="two dates or two numbers"):
         kng.Study(_people(), bounds={"day": (FIRST, 20000)}, adjacency="replace")
     with pytest.raises(ValueError, match="the lower one first"):

@@ -86,9 +86,10 @@ def test_certificates_and_debits_tell_of_codes(tmp_path):
     assert words in str(ledger.path.read_bytes())
     grouped = coded.by("g").mean("w", epsilon=1)
     assert words in grouped.to_json()
-    plain = kng.mean("w", frame, **facts, epsilon=1)
+    plain = kng.Study(frame, **facts).mean("w", epsilon=1)
     assert "hold a code" not in plain.to_json()
-    assert abs(kng.mean("w", frame, **facts, epsilon=1, missing_codes={"w": 9_999_999}).value - 1500) < 40
+    one_code = kng.Study(frame, **facts, missing_codes={"w": 9_999_999})
+    assert abs(one_code.mean("w", epsilon=1).value - 1500) < 40
 
 
 def test_weights_have_codes_too():

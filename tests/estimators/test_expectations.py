@@ -146,9 +146,7 @@ def test_means_quantiles_and_ridges_are_checked_too():
     with pytest.raises(ValueError, match="a ridge would take"):
         study(300).linear_regression(LINE, epsilon=1, method="adassp", delta=1e-6)
     with pytest.raises(ValueError, match="little but noise"):
-        kng.quantile_regression(
-            FORMULA, people(60), tau=0.5, epsilon=1, adjacency="replace", bounds=BOUNDS, levels=LEVELS
-        )
+        study(60).quantile_regression(FORMULA, tau=0.5, epsilon=1)
 
 
 def test_an_intercept_far_from_0_is_no_reason_to_refuse():

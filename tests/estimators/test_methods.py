@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 
 import kngjax as kng
+from kngjax.command import study_config
 from kngjax.core.errors import FAILED_OF_FRAME
-from kngjax.estimators import functions
 from kngjax.estimators.study import Study
 from tests.draws.cases import seeded
 from tests.estimators.methods import METHODS
@@ -61,8 +61,8 @@ def described(analysis):
     return analysis.what, analysis.names, analysis.link, analysis.force, parts
 
 
-def test_each_function_of_the_package_has_a_row():
-    assert {method.name for method in METHODS.values()} == set(functions.NAMES)
+def test_each_method_that_spends_has_a_row():
+    assert {method.name for method in METHODS.values()} == set(study_config.methods())
 
 
 @of_each_method
@@ -142,13 +142,10 @@ def test_what_has_no_second_release_is_told(name, paid):
 
 
 @of_each_method
-def test_functions_plans_and_studies_ask_for_the_same(name, asked):
-    method, facts = METHODS[name], {"bounds": BOUNDS, "levels": LEVELS, "adjacency": "replace"}
+def test_plans_and_studies_ask_for_the_same(name, asked):
+    method = METHODS[name]
     analysis, frame = method.ask(study())
-    renamed = {"tau" if one == "levels" else one: value for one, value in method.given.items()}
-    by_function, its_frame = getattr(kng, method.name)(method.what, PEOPLE, epsilon=20, **renamed, **facts)
-    assert frame is its_frame is PEOPLE
-    assert described(by_function) == described(analysis)
+    assert frame is PEOPLE
     plan = study().plan()
     assert described(method.ask(plan)) == described(analysis)
     assert plan.cost.epsilon == pytest.approx(20.0, rel=1e-12)
@@ -261,7 +258,7 @@ UNLIKE = 3989
 
 @of_each_method
 def test_no_error_holds_the_table(name, tmp_path):
-    """Of a study, its groups, a plan and a function: what is refused, what the budget forbids, and what fails."""
+    """Of a study, its groups and a plan: what is refused, what the budget forbids, and what fails."""
     method = METHODS[name]
     whole, broken = PEOPLE.head(UNLIKE), BROKEN.head(UNLIKE)
     poor = ledger_of(tmp_path / "poor", method, "0.01")
@@ -274,7 +271,6 @@ def test_no_error_holds_the_table(name, tmp_path):
         "budget": (kng.BudgetExceeded, lambda: method.ask(study(whole, ledger=poor))),
         "values": (kng.ReleaseFailed, lambda: method.ask(study(broken))),
         "plan of a budget": (kng.BudgetExceeded, lambda: _run(study(whole, ledger=poor), method)),
-        "function": (kng.ReleaseFailed, lambda: _called(method, broken)),
     }
     if method.groups:
         by = "parttime" if name in ("count", "histogram") else "region"
@@ -295,9 +291,3 @@ def _run(asked, method):
     plan = asked.plan()
     method.ask(plan)
     plan.run()
-
-
-def _called(method, frame):
-    given = {"tau" if key == "levels" else key: value for key, value in method.given.items()}
-    facts = {"bounds": BOUNDS, "levels": LEVELS, "adjacency": "replace", "epsilon": 20}
-    getattr(functions, method.name)(method.what, frame, **facts, **given)

@@ -289,11 +289,9 @@ def test_what_fails_on_values_says_one_text_and_its_debit_stays(covariance, ledg
     assert not ledger.releases()
 
 
-def test_functions_and_other_regressions_take_them():
-    found = kng.logistic_regression(
-        "parttime ~ education", PEOPLE, epsilon=8, intervals=True, bounds=BOUNDS, levels=LEVELS, adjacency="add_remove",
-        num_records=6000,
-    )  # fmt: skip
+def test_other_regressions_take_them():
+    one = study(adjacency="add_remove", num_records=6000)
+    found = one.logistic_regression("parttime ~ education", epsilon=8, intervals=True)
     interval = found.conf_int(0.99)
     assert interval.loc["education", "lower"] < 0.1 < interval.loc["education", "upper"]
     probabilities = found.predict_interval({"education": [0.0, 18.0]})

@@ -441,7 +441,7 @@ def test_errors_hold_no_records_and_an_unfit_process_spends_nothing(ledger, monk
     facts = {"bounds": BOUNDS, "levels": LEVELS, "adjacency": "replace", "ledger": ledger}
     for epsilon, kind in ((0.1, kng.ReleaseFailed), (5.0, kng.BudgetExceeded)):
         with pytest.raises(kind) as error:
-            kng.mean("wage", broken, epsilon=epsilon, **facts)
+            kng.Study(broken, **facts).mean("wage", epsilon=epsilon)
         for name, variables in frames_of(error.value):
             if not name.startswith("test_"):
                 assert not [one for one in variables.values() if isinstance(one, pd.DataFrame | np.ndarray)], name

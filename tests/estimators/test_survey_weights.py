@@ -418,10 +418,6 @@ def test_what_is_no_exposure_is_refused_before_the_debit(given, facts, error, wo
     for asked in (exposed(**facts), exposed(**facts).plan(), exposed(**facts).preview()):
         with pytest.raises(error, match=words):
             asked.poisson_regression("calls ~ age", epsilon=1, **given)
-    with pytest.raises(error, match=words):
-        kng.poisson_regression(
-            "calls ~ age", EXPOSED, epsilon=1, **{"bounds": EXPOSED_BOUNDS, "adjacency": "replace"} | facts | given
-        )
 
 
 def test_an_exposure_is_of_counts_as_they_are():

@@ -81,14 +81,14 @@ def test_the_navigation_has_every_page():
 
 
 def test_code_that_is_a_public_name_leads_to_its_entry():
-    known = frozenset({"kngjax.KNG", "kngjax.Study.by", "kngjax.count"})
+    known = frozenset({"kngjax.KNG", "kngjax.Study.by", "kngjax.release"})
     named = {
         "KNG": "kngjax.KNG",
         "kng.KNG(loss, bounds)": "kngjax.KNG",
         "Study.by": "kngjax.Study.by",
-        "count": None,
-        "kng.count": "kngjax.count",
-        "count(None, frame)": "kngjax.count",
+        "release": None,
+        "kng.release": "kngjax.release",
+        "release(mechanism, X)": "kngjax.release",
         "Laplace": None,
         "KNG and more": None,
     }
