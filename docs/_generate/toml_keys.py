@@ -8,7 +8,7 @@ from typing import Any, get_type_hints
 from docs._generate.signatures import annotation_in_words, default_in_words
 from docs._generate.tables import arguments_in_words, table
 from kngjax.command import registry
-from kngjax.command.config import Figure, Privacy, Response, Term
+from kngjax.command.config import Figure, Privacy, ResponseSettings, Term
 from kngjax.command.declared import Source
 from kngjax.command.intervals_config import COVARIANCES
 from kngjax.command.study_config import methods
@@ -16,7 +16,7 @@ from kngjax.command.synthesis_config import KINDS as COLUMNS
 from kngjax.command.synthesis_config import Draws
 from kngjax.command.toml import in_words, shown, without_none
 
-TABLES = {"[data]": Source, "[response]": Response, "[[terms]]": Term, "[privacy]": Privacy, "[figure]": Figure}
+TABLES = {"[data]": Source, "[response]": ResponseSettings, "[[terms]]": Term, "[privacy]": Privacy, "[figure]": Figure}
 # Tables whose `type` names a public class, and these names.
 KINDS = {"[loss]": registry.LOSSES, "[mechanism]": registry.MECHANISMS}
 _HEAD = ("key", "what it is", "if it is left out")

@@ -24,7 +24,7 @@ from kngjax.estimators.checks import DeclaredColumn
 
 
 @dataclass(frozen=True, kw_only=True)
-class Response:
+class ResponseSettings:
     """[response]: `column`; `transform = "log"`; `bounds` and `units` before any transformation.
 
     `levels = ["no", "yes"]`, in place of bounds: of a column of classes, which count as 0 and 1.
@@ -152,7 +152,7 @@ class Figure:
 class Config(Declared):
     """All that a job of one response and one mechanism declares in public; `read` makes it of a file."""
 
-    response: Response
+    response: ResponseSettings
     terms: tuple[Term, ...]
     loss: Loss | None
     mechanism: Named
@@ -308,7 +308,7 @@ def _sampler(table: Any, where: str) -> Named:
 
 _TABLES: dict[str, Callable[[Any, str], Any]] = {
     "data": functools.partial(read_table, Source),
-    "response": functools.partial(read_table, Response),
+    "response": functools.partial(read_table, ResponseSettings),
     "privacy": functools.partial(read_table, Privacy),
     "figure": functools.partial(read_table, Figure),
     "loss": _loss,

@@ -10,7 +10,7 @@ import kngjax as kng
 from kngjax.command import registry, resuming
 from kngjax.command.planned import AbstractPlanned
 from kngjax.command.synthesis_config import KINDS, SynthesisConfig
-from kngjax.estimators.carrying_out import Records
+from kngjax.estimators.carrying_out import SharedRecords
 from kngjax.estimators.checks import DeclaredColumn
 from kngjax.estimators.synthesis.synthetic_tables import MOST_ROWS
 from kngjax.releases import totals
@@ -72,7 +72,7 @@ class SynthesisStep:
     def prepare(self, records: Any) -> None:
         """Nothing can be amiss with values that were read."""
 
-    def release(self, records: Records, debit: kng.Reservation | None, progress: bool | None = None) -> list[Any]:
+    def release(self, records: SharedRecords, debit: kng.Reservation | None, progress: bool | None = None) -> list[Any]:
         """The release, after its debit. Raises as `kngjax.synthesize`."""
         return [kng.synthesize(self.plan, records.frame, debit)]
 

@@ -87,7 +87,7 @@ def read(
     """
     expressions.require_readable(text, "a formula", "like 'wage ~ education + C(region)'.")
     left, right = _sides(text)
-    facts = _Facts(text, bounds or {}, levels or {}, missing)
+    facts = _ColumnFacts(text, bounds or {}, levels or {}, missing)
     if len(left) != 1 or len(left[0]) != 1:
         raise ValueError(f"the formula {text!r} needs one response to the left of '~', like log(wage) ~ education.")
     response, transform = facts.response(left[0][0])
@@ -145,7 +145,7 @@ def _sides(text: str) -> tuple[list[list[tuple[str, bool]]], list[list[tuple[str
 
 
 @dataclass(frozen=True)
-class _Facts:
+class _ColumnFacts:
     """Holds the public facts about the columns, from which the formula's response and terms are made."""
 
     text: str

@@ -17,7 +17,7 @@ from kngjax.data.admission import EMPTY, Facts
 from kngjax.data.columns import Columns, opened
 from kngjax.data.missing import Codes, explain_codes, without_codes
 from kngjax.data.terms import Design
-from kngjax.estimators.carrying_out import Records, Released, carry_out, in_short
+from kngjax.estimators.carrying_out import Released, SharedRecords, carry_out, in_short
 from kngjax.estimators.responses import AbstractResponse, Response
 from kngjax.releases import totals
 from kngjax.releases.debits import owed, settings
@@ -311,7 +311,7 @@ class Step:
         """Raises what its mechanism says of these records of its analysis. Private: for the owner alone."""
         self.part.mechanism.prepare(**arguments(self.part.mechanism, *columns))
 
-    def release(self, records: Records, debit: kng.Reservation | None, progress: bool | None = None) -> list[Any]:
+    def release(self, records: SharedRecords, debit: kng.Reservation | None, progress: bool | None = None) -> list[Any]:
         """The release, after its debit. Raises as `kngjax.release`."""
         given = arguments(self.part.mechanism, *records.of(self.analysis, debit))
         with telling(*self.analysis.told):

@@ -42,7 +42,7 @@ class Keeping:
     failed: str = FAILED_OF_FRAME
 
 
-class Records:
+class SharedRecords:
     """Holds the records of the analysis that was asked for last, which its steps share. Private, and gone with them."""
 
     def __init__(self, frame: Any):
@@ -133,7 +133,7 @@ def _release_missing(
             raise ValueError(f"{len(ledger)} reservations were given for {len(steps)} releases")
         for reservation, (cost, proved) in zip(ledger, costs, strict=True):
             require_cover(reservation, cost, proved)
-    records = Records(frame)
+    records = SharedRecords(frame)
     # One bar at a time: over the steps, or, if asked for, of the draw where there is only one.
     over_steps, of_a_draw = (False, bool(keeping.progress)) if len(missing) < 2 else (keeping.progress, False)
     with tqdm(missing, unit="release", disable=None if over_steps is None else not over_steps) as bar:

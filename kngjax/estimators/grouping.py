@@ -16,7 +16,7 @@ from kngjax.data.dates import explain
 from kngjax.data.missing import Codes, explain_codes, without_codes
 from kngjax.data.terms import Categorical
 from kngjax.estimators.analyses import Analysis, Prepared, arguments
-from kngjax.estimators.carrying_out import Records, Released, carry_out
+from kngjax.estimators.carrying_out import Released, SharedRecords, carry_out
 from kngjax.estimators.group_sizes import GroupSize
 from kngjax.releases import divided
 from kngjax.releases.division import Division
@@ -239,7 +239,9 @@ class GroupedStep:
         each = zip(self.analysis.analyses, made, strict=True)
         return [part.of_parts(own) for one, group in each for part, own in zip(one.parts, group, strict=True)]
 
-    def release(self, records: Records, debit: kng.Reservation | None, progress: bool | None = None) -> list[Released]:
+    def release(
+        self, records: SharedRecords, debit: kng.Reservation | None, progress: bool | None = None
+    ) -> list[Released]:
         """Releases all groups, after their debit. Raises as `kngjax.releases.divided.release_groups`."""
         analysis = self.analysis
         with telling(*analysis.told):

@@ -26,7 +26,7 @@ Outcome = TypeVar("Outcome")
 Sizes = int | Mapping[Any, int] | TableResults | None
 
 
-class Groups(Generic[Outcome]):
+class GroupedAnalyses(Generic[Outcome]):
     """A table divided by public levels: each analysis is made of every group, and paid for once.
 
     A record is in one group at most. Under add_remove ε is spent once for all groups: each has a mechanism of its own
@@ -94,7 +94,7 @@ class Groups(Generic[Outcome]):
         return self._owner._carry_out(analysis, functools.partial(GroupedResults.of, made[sizes[0].count][1]))
 
 
-_ask = holding_no_records(Groups._ask)
+_ask = holding_no_records(GroupedAnalyses._ask)
 
 
 def _shares(named: Mapping[str, Any], adjacency: kng.Adjacency) -> dict[str, Any]:
@@ -174,6 +174,8 @@ class _OfOneGroup(AbstractAnalyses[Any, Any, Any, Any, Any]):
         return self.facts.weighted(analysis), results
 
 
-def groups_of(owner: Any, columns: Sequence[Any], num_records: Sizes) -> Groups[Any]:
+def groups_of(owner: Any, columns: Sequence[Any], num_records: Sizes) -> GroupedAnalyses[Any]:
     """The groups of a study or a plan, by columns with levels. **Arguments:** as of `Study.by`."""
-    return Groups(owner, Grouping.of(columns, owner.facts.levels, owner.facts.missing), num_records, _OfOneGroup)
+    return GroupedAnalyses(
+        owner, Grouping.of(columns, owner.facts.levels, owner.facts.missing), num_records, _OfOneGroup
+    )

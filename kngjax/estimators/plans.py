@@ -13,7 +13,7 @@ from kngjax.estimators.carrying_out import Made, carry_out, in_words, together
 from kngjax.estimators.checks import Check
 from kngjax.estimators.checks import check as look
 from kngjax.estimators.grouping import GroupedAnalysis, GroupedStep
-from kngjax.estimators.groups import Groups, Sizes, groups_of
+from kngjax.estimators.groups import GroupedAnalyses, Sizes, groups_of
 from kngjax.estimators.public_facts import PublicFacts
 from kngjax.estimators.results import AbstractResults
 
@@ -41,7 +41,7 @@ class Plan(AbstractAnalyses[Analysis, Analysis, Analysis, Analysis, Analysis]):
         self.facts = study.facts
         self._planned: list[tuple[Analysis | GroupedAnalysis, Callable[[Any, list[kng.Release]], AbstractResults]]] = []
 
-    def by(self, *columns: Any, num_records: Sizes = None) -> Groups[GroupedAnalysis]:
+    def by(self, *columns: Any, num_records: Sizes = None) -> GroupedAnalyses[GroupedAnalysis]:
         """Analyses of every group, as of `Study.by`, to be planned."""
         return groups_of(self, columns, num_records)
 

@@ -12,7 +12,7 @@ from kngjax.estimators.checks import Check
 from kngjax.estimators.checks import check as look
 from kngjax.estimators.estimate_results import EstimateResults
 from kngjax.estimators.grouped_results import GroupedResults
-from kngjax.estimators.groups import Groups, Sizes, groups_of
+from kngjax.estimators.groups import GroupedAnalyses, Sizes, groups_of
 from kngjax.estimators.moment_results import MomentResults
 from kngjax.estimators.plans import Plan, Previews
 from kngjax.estimators.public_facts import PublicFacts
@@ -84,7 +84,7 @@ class Study(AbstractAnalyses[RegressionResults, EstimateResults, TableResults, M
         """Makes an empty plan: ask the plan what you would ask the study, print it, and `run` it, or do not."""
         return Plan(self)
 
-    def by(self, *columns: Any, num_records: Sizes = None) -> Groups[GroupedResults]:
+    def by(self, *columns: Any, num_records: Sizes = None) -> GroupedAnalyses[GroupedResults]:
         """The groups of the table by public levels of columns: each of its analyses is of every group, at one price.
 
         **Arguments:** `columns`: the names of one or several, with `levels`. Records without a declared level are in no

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from kngjax.inference.latent_records import RecordDensity, Records, Sums, chosen_records, transport
+from kngjax.inference.latent_records import GradientSums, LatentRecords, RecordDensity, chosen_records, transport
 from kngjax.inference.released_gradients import place_of_hessian
 from kngjax.inference.response_laws import nodes_and_weights
 
@@ -23,11 +23,11 @@ class State(NamedTuple):
     """
 
     position: Array
-    records: Records
+    records: LatentRecords
     log_density: Array
 
 
-class Tuning(NamedTuple):
+class ChainTuning(NamedTuple):
     """Holds the tuning of a chain's moves.
 
     **Arguments:** `conditional`, `marginal`: Cholesky's factors of the scatter of φ given the records and alone.
@@ -69,12 +69,12 @@ class AugmentedChains:
         records = self._propose(position, second)
         return State(position, records, self.density(value, records))
 
-    def first_tuning(self) -> Tuning:
+    def first_tuning(self) -> ChainTuning:
         """Returns the tuning before anything is known."""
         identity = jnp.eye(self.dimension)
-        return Tuning(identity, identity, jnp.asarray(0.1), jnp.asarray(1.0 / math.sqrt(self.dimension)))
+        return ChainTuning(identity, identity, jnp.asarray(0.1), jnp.asarray(1.0 / math.sqrt(self.dimension)))
 
-    def tuned(self, tuning: Tuning, states: State, drawn: Array, statistics: dict[str, Array]) -> Tuning:
+    def tuned(self, tuning: ChainTuning, states: State, drawn: Array, statistics: dict[str, Array]) -> ChainTuning:
         """Tunes after a stage: scatters from its draws and from scores of records, steps by how many were accepted.
 
         **Arguments:** `states`: at its end, of each chain. `drawn`: φ, shape (chains, draws, p).
@@ -89,14 +89,14 @@ class AugmentedChains:
         late = drawn[:, drawn.shape[1] // 2 :].reshape(-1, self.dimension)
         gaps = late - jnp.mean(late, axis=0, keepdims=True)
         marginal = gaps.T @ gaps / len(late) + 0.05 * conditional
-        return Tuning(
+        return ChainTuning(
             jnp.linalg.cholesky(conditional),
             jnp.linalg.cholesky(marginal),
             jnp.clip(tuning.step * jnp.exp(jnp.mean(statistics["leap_acceptance"]) - 0.8), 0.01, 0.6) * 1.1,
             jnp.clip(tuning.jump * jnp.exp(2.0 * (jnp.mean(statistics["walk_acceptance"]) - 0.3)), 0.01, 3.0),
         )
 
-    def sweep(self, value: Array, state: State, tuning: Tuning, key: Any) -> tuple[State, dict[str, Array]]:
+    def sweep(self, value: Array, state: State, tuning: ChainTuning, key: Any) -> tuple[State, dict[str, Array]]:
         """Updates every record in turn, then φ given the records, then φ with the records."""
         first, second, third = jax.random.split(key, 3)
         state, statistics = self._update_records(value, state, first)
@@ -118,7 +118,7 @@ class AugmentedChains:
         def one_record(carry: Any, item: Any) -> Any:
             sums, log_density = carry
             move, log_u = item
-            moved = Sums(sums.gradient + move.gradient, sums.hessian + move.hessian)
+            moved = GradientSums(sums.gradient + move.gradient, sums.hessian + move.hessian)
             at_moved = self.density.by_sums(value, moved)
             is_taken = log_u < at_moved - log_density
             chosen = jax.tree.map(lambda one, other: jnp.where(is_taken, one, other), (moved, at_moved), carry)
@@ -143,7 +143,7 @@ class AugmentedChains:
         proposed = State(state.position, records, log_density)
         return jax.tree.map(lambda one, other: jnp.where(is_taken, one, other), proposed, state), statistics
 
-    def _leap(self, position: Array, records: Records, tuning: Tuning, key: Any) -> tuple[Array, Array]:
+    def _leap(self, position: Array, records: LatentRecords, tuning: ChainTuning, key: Any) -> tuple[Array, Array]:
         """A Hamiltonian step of φ given the records, of which the release says no more."""
         keys = jax.random.split(key, 3)
         slope = jax.value_and_grad(
@@ -169,7 +169,7 @@ class AugmentedChains:
             jnp.minimum(jnp.where(jnp.isnan(gain), -jnp.inf, gain), 0.0)
         )
 
-    def _walk(self, value: Array, state: State, tuning: Tuning, key: Any) -> tuple[State, Array]:
+    def _walk(self, value: Array, state: State, tuning: ChainTuning, key: Any) -> tuple[State, Array]:
         """Random walks of φ with records that move along, where they can."""
         if transport(None, self._law_of(state.position, state.records), None, state.records.values) is None:
             return state, jnp.asarray(0.3)
@@ -193,7 +193,7 @@ class AugmentedChains:
         state, taken = jax.lax.scan(walk, state, jax.random.split(key, _WALKS))
         return state, jnp.mean(taken)
 
-    def _propose(self, position: Array, key: Any) -> Records:
+    def _propose(self, position: Array, key: Any) -> LatentRecords:
         """n records from the model."""
         first, second = jax.random.split(key)
         rows = self.density.rows
@@ -205,12 +205,12 @@ class AugmentedChains:
             values = jax.vmap(law.sample)(jax.random.split(second, self.num_records))
         else:
             values = law.sample(second)
-        return Records(places, jnp.asarray(values, position.dtype))
+        return LatentRecords(places, jnp.asarray(values, position.dtype))
 
     def _features(self, places: Array) -> Array | None:
         return None if self.density.rows is None else jnp.asarray(self.density.rows)[places]
 
-    def _law_of(self, position: Array, records: Records) -> Any:
+    def _law_of(self, position: Array, records: LatentRecords) -> Any:
         return self._law_at(self.parameters(position), self._features(records.places))
 
     def _law_at(self, parameters: dict[str, Array], x: Array | None) -> Any:
@@ -229,7 +229,7 @@ class AugmentedChains:
             raise ValueError(f"the law of a record must have batch shape {shape}, and this one has {found.batch_shape}")
         return found.expand(shape) if found.batch_shape != shape else found
 
-    def _log_densities(self, position: Array, records: Records) -> Array:
+    def _log_densities(self, position: Array, records: LatentRecords) -> Array:
         """log p(record | φ) of each, shape (n,)."""
         law = self._law_of(position, records)
         if self.density.rows is not None:

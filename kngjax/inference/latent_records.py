@@ -15,7 +15,7 @@ from kngjax.inference.released_gradients import ReleasedGradient
 _RADII, _DIRECTIONS, _NEWTON, _STILL = 20, 24, 25, 1e-6
 
 
-class Records(NamedTuple):
+class LatentRecords(NamedTuple):
     """Latent records. **Arguments:** `places`: of regressions which row of the design each has, shape (n,); of means 0.
     `values`: responses, (n,), or of means the columns, (n, d), as their law draws them and before they are clipped.
     """
@@ -24,7 +24,7 @@ class Records(NamedTuple):
     values: Array
 
 
-class Sums(NamedTuple):
+class GradientSums(NamedTuple):
     """Holds the sums over records that the density needs.
 
     **Arguments:** `gradient`: Σs·x at θ̃, shape (d,). `hessian`: Σρ''·xx'.
@@ -57,24 +57,24 @@ class RecordDensity:
 
     @property
     def is_exact_by_sums(self) -> bool:
-        """Whether the density is a function of `Sums`; of KNG these are a surrogate, with det Ĥ for 1/Z."""
+        """Whether the density is a function of `GradientSums`; of KNG these are a surrogate, with det Ĥ for 1/Z."""
         return self.part.noise.determinant != "minimum"
 
-    def parts(self, value: Array, at: Array, records: Records) -> Sums:
+    def parts(self, value: Array, at: Array, records: LatentRecords) -> GradientSums:
         """Computes each record's part of the sums, of shapes (n, d) and (n, d, d).
 
         **Arguments:** `value`: θ̃. `at`: where the Hessian is.
         """
         if self.rows is None:
             dimension = self.part.dimension
-            return Sums(
+            return GradientSums(
                 value[None, :] - self.clipped(records.values), jnp.zeros((len(records.values), dimension, dimension))
             )
         loss: Any = self.part.mechanism.loss
         x, y = jnp.asarray(self.rows)[records.places], self.clipped(records.values)
         scores = jax.vmap(loss.record_score)(x @ value, y)
         curvatures = jax.vmap(loss.record_curvature)(x @ at, y)
-        return Sums(scores[:, None] * x, curvatures[:, None, None] * x[:, :, None] * x[:, None, :])
+        return GradientSums(scores[:, None] * x, curvatures[:, None, None] * x[:, :, None] * x[:, None, :])
 
     def clipped(self, values: Array) -> Array:
         """Clips values as the release clipped them."""
@@ -85,7 +85,7 @@ class RecordDensity:
         interval = self.part.clip_interval()
         return values if interval is None else jnp.clip(values, *interval)
 
-    def by_sums(self, value: Array, sums: Sums) -> Array:
+    def by_sums(self, value: Array, sums: GradientSums) -> Array:
         """log p(θ̃ | D) + const; of KNG that of the surrogate."""
         noise = self.part.noise
         found = -noise.rate * noise.norm(sums.gradient + noise.pull(value))
@@ -94,14 +94,14 @@ class RecordDensity:
         matrix = sums.hessian + noise.ridge * jnp.eye(self.part.dimension)
         return found + jnp.log(jnp.maximum(determinant(matrix), jnp.finfo(matrix.dtype).tiny))
 
-    def __call__(self, value: Array, records: Records) -> Array:
+    def __call__(self, value: Array, records: LatentRecords) -> Array:
         """log p(θ̃ | D) + const."""
         sums = jax.tree.map(lambda one: jnp.sum(one, axis=0), self.parts(value, value, records))
         if self.is_exact_by_sums:
             return self.by_sums(value, sums)
         return -self.part.noise.rate * self.part.noise.norm(sums.gradient) - self.log_normaliser(value, records)
 
-    def log_normaliser(self, value: Array, records: Records) -> Array:
+    def log_normaliser(self, value: Array, records: LatentRecords) -> Array:
         """log Z(D) of KNG."""
         loss: Any = self.part.mechanism.loss
         domain: Any = getattr(self.part.mechanism, "domain", None)
@@ -232,7 +232,7 @@ def transport(key: Any, old: Any, new: Any, values: Array) -> tuple[Array, Array
     return moved, jnp.sum(after - before + ratio)
 
 
-def chosen_records(are_taken: Array, new: Records, old: Records) -> Records:
+def chosen_records(are_taken: Array, new: LatentRecords, old: LatentRecords) -> LatentRecords:
     """The new records where they are taken, shape (n,), and the old ones elsewhere."""
     of_values = are_taken if new.values.ndim == 1 else are_taken[:, None]
-    return Records(jnp.where(are_taken, new.places, old.places), jnp.where(of_values, new.values, old.values))
+    return LatentRecords(jnp.where(are_taken, new.places, old.places), jnp.where(of_values, new.values, old.values))

@@ -269,7 +269,7 @@ class AdaSSP(AbstractDirectMechanism):
         return PublicUnits.of(self.bounds, d).in_own_units(theta)
 
 
-class _Facts(NamedTuple):
+class _PublicNumbers(NamedTuple):
     """Holds the public numbers of `AdaSSP` that depend on d. **Arguments:** `centre`, `sizes`: of θ, in own units."""
 
     units: PublicUnits
@@ -287,9 +287,11 @@ def _is_far(bounds: Bounds, dimension: int) -> Array:
 
 
 @functools.partial(Compiled, static_argnames="dimension")
-def _facts(mechanism: AdaSSP, dimension: int) -> _Facts:
+def _facts(mechanism: AdaSSP, dimension: int) -> _PublicNumbers:
     units = PublicUnits.of(mechanism.bounds, dimension)
     bounds = units.bounds(mechanism.bounds)
     radii = moments.feature_radius(bounds, dimension), moments.response_radius(bounds)
     centre = units.in_own_units(jnp.zeros(dimension))
-    return _Facts(units, centre, units.sizes, radii, mechanism.changes(dimension), mechanism.deviations(dimension))
+    return _PublicNumbers(
+        units, centre, units.sizes, radii, mechanism.changes(dimension), mechanism.deviations(dimension)
+    )

@@ -19,7 +19,7 @@ from kngjax.mechanisms.smooth_facts import SmoothFacts
 from kngjax.samplers.grid.boxes.coordinates import coordinates_for
 from kngjax.samplers.grid.boxes.cover import Cover
 from kngjax.samplers.grid.boxes.draws import cover_of, draw
-from kngjax.samplers.grid.boxes.gauges import Gauge
+from kngjax.samplers.grid.boxes.gauges import ScaledNorm
 from kngjax.samplers.grid.boxes.sums import RecordSums
 from kngjax.samplers.grid.cells import Grid
 from kngjax.samplers.grid.quadratic.bodies import AbstractBody
@@ -86,14 +86,14 @@ class BoxDraw(AbstractGridDraw):
         return BoxedRecords(np.asarray(records.rows.x, np.float64), np.asarray(records.rows.y, np.float64), weights)
 
     def draw(self, data: "BoxedRecords", bits: Bits) -> Float[np.ndarray, " dimension"]:
-        gauge = Gauge(self.noise)
+        gauge = ScaledNorm(self.noise)
         if data.found is None:
             sums = self._sums(data, gauge)
             data.found = sums, cover_of(sums, gauge, self.body)
         sums, cover = data.found
         return self.grid.values(draw(cover, sums, gauge, self.body, self.grid, bits))
 
-    def _sums(self, data: "BoxedRecords", gauge: Gauge) -> RecordSums:
+    def _sums(self, data: "BoxedRecords", gauge: ScaledNorm) -> RecordSums:
         loss = self.mechanism.loss
         assert isinstance(loss, AbstractPredictorLoss)
         # Without tangents, where nothing is proved.

@@ -38,7 +38,7 @@ _ROWS = 1 << 12
 _SPENT_UP = "epsilon = {:g} and this delta leave no budget for {} parts: give a larger one, or fewer iterations"
 
 
-class Noise(NamedTuple):
+class NoiseScales(NamedTuple):
     """Holds the sizes of the noise. Public.
 
     **Arguments:** `moment`, `matrix`: deviation of Gaussian noise, or scale of Laplace or Wishart noise.
@@ -237,7 +237,7 @@ class PrivateIRLS(AbstractDirectMechanism):
             for kind, epsilon, shift in numbers
         ]
 
-    def _budget(self) -> tuple[_Spending, Noise]:
+    def _budget(self) -> tuple[_Spending, NoiseScales]:
         """Computes what an iteration spends and the noise that this buys, in the known dimension or the smallest."""
         with float64():
             return jax.tree.map(np.asarray, _budget(self, self.dimension or 1 + self.bounds.intercept))
@@ -262,11 +262,11 @@ class PrivateIRLS(AbstractDirectMechanism):
         matrix = {"gaussian": l2_matrix, "laplace": l1_matrix, "wishart": one_sided}[self.matrix_noise]
         return self._largest_weight * moment, self._largest_weight * matrix
 
-    def noise(self, dimension: int) -> Noise:
+    def noise(self, dimension: int) -> NoiseScales:
         """Computes the noise that each moment gets in each iteration, from public settings; runs under jit."""
         spending, changes = self._spending(), self.changes(dimension)
         moment, matrix = (self._amount(index, spending, change, dimension) for index, change in enumerate(changes))
-        return Noise(moment, matrix)
+        return NoiseScales(moment, matrix)
 
     def _spending(self) -> _Spending:
         """Computes what one iteration spends of a budget lowered by a part in 10¹², which covers rounding errors."""
@@ -350,7 +350,7 @@ class PrivateIRLS(AbstractDirectMechanism):
         thetas = jax.lax.map(lambda draw_key: self._run(data, noise, draw_key), jax.random.split(key, num_draws))
         return thetas, jnp.all(jnp.isfinite(thetas))
 
-    def _run(self, data: Records, noise: Noise, key: PRNGKeyArray) -> Float[Array, " dimension"]:
+    def _run(self, data: Records, noise: NoiseScales, key: PRNGKeyArray) -> Float[Array, " dimension"]:
         dimension = data.dimension
         moment_noise, matrix_noises = self._noises(noise, key, dimension)
         least = self._repair_size(noise, dimension)
@@ -375,7 +375,7 @@ class PrivateIRLS(AbstractDirectMechanism):
 
         return block_sums(terms, (data.x, data.y), _ROWS)
 
-    def _noises(self, noise: Noise, key: PRNGKeyArray, dimension: int) -> tuple[Array, Array]:
+    def _noises(self, noise: NoiseScales, key: PRNGKeyArray, dimension: int) -> tuple[Array, Array]:
         """The noise of all iterations, on vectors and on matrices; of Wishart noise less its mean, which is public."""
         moment_key, matrix_key = jax.random.split(key)
         draw = {"gaussian": jax.random.normal, "laplace": jax.random.laplace}[self.moment_noise]
@@ -389,7 +389,7 @@ class PrivateIRLS(AbstractDirectMechanism):
         mean = degrees * noise.matrix * jnp.eye(dimension)
         return on_moments, matrix_noise.wishart(matrix_key, dimension, degrees, noise.matrix, shape) - mean[None]
 
-    def _repair_size(self, noise: Noise, dimension: int) -> Float[Array, ""]:
+    def _repair_size(self, noise: NoiseScales, dimension: int) -> Float[Array, ""]:
         """b: noise whose entries have deviation σ/√2 off the diagonal has eigenvalues up to about σ√(2d)."""
         degrees = matrix_noise.wishart_degrees(dimension)
         factor = {"gaussian": 1.0, "laplace": 2.0, "wishart": math.sqrt(2.0 * degrees)}[self.matrix_noise]

@@ -27,7 +27,7 @@ LARGEST_BATCH = 2**14
 Minimiser = tuple[Float[Array, " dimension"], Bool[Array, ""]]
 
 
-class _Search(NamedTuple):
+class _NewtonIterate(NamedTuple):
     theta: Float[Array, " dimension"]
     residual: Float[Array, ""]
     num_steps: Int[Array, ""]
@@ -79,14 +79,14 @@ def quadratic_minimiser(domain: AbstractDomain, matrix: Matrix, vector: Vector) 
         first = jnp.argmax(accepted)
         any_accepted = jnp.any(accepted)
         new = jnp.where(any_accepted, trials[first], fixed)
-        return _Search(new, jnp.where(any_accepted, residuals[first], residual(fixed)), search.num_steps + 1)
+        return _NewtonIterate(new, jnp.where(any_accepted, residuals[first], residual(fixed)), search.num_steps + 1)
 
     start = domain.project(jnp.linalg.solve(matrix, vector))
     rounding = jnp.finfo(vector.dtype).eps * (jnp.linalg.norm(start) + jnp.linalg.norm(shifted))
     search = jax.lax.while_loop(
         lambda search: (search.residual > WITHIN_ROUNDING * rounding) & (search.num_steps < MAX_NEWTON_STEPS),
         advance,
-        _Search(start, residual(start), jnp.asarray(0)),
+        _NewtonIterate(start, residual(start), jnp.asarray(0)),
     )
     # One more image lies in Θ, and within rounding of the solution.
     return _mask_failure(image(search.theta), search.residual <= TOO_FAR * rounding)

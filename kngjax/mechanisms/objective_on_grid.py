@@ -142,11 +142,11 @@ class TiltedMinimum(AbstractGridDraw):
         return [Fraction(one) for one in np.asarray(centre, np.float64).tolist()]
 
     @abc.abstractmethod
-    def search(self, data: Any) -> "Search":
+    def search(self, data: Any) -> "MinimizerSearch":
         """Prepares the search that finds θ for one draw of b. Private."""
 
 
-class Search(Protocol):
+class MinimizerSearch(Protocol):
     """Finds the minimiser for one b, ever more exactly. Private."""
 
     def places(self, tilt: Sequence[arb]) -> Sequence[Place] | None:

@@ -10,7 +10,7 @@ from kngjax.geometry.abstract_norms import Noise
 from kngjax.geometry.domains import ExactShape
 from kngjax.losses.base import AbstractPredictorLoss
 from kngjax.mechanisms.density import AbstractDensityMechanism
-from kngjax.samplers.grid.boxes.gauges import Gauge
+from kngjax.samplers.grid.boxes.gauges import ScaledNorm
 from kngjax.samplers.grid.quadratic.bodies import AbstractBody, body_of
 from kngjax.sensitivity.record_facts import RecordFacts, gradient_noise
 
@@ -60,6 +60,6 @@ class SmoothFacts(NamedTuple):
         So that float64 neither overflows nor loses digits.
         """
         sides = [max(abs(low), abs(high)) for low, high in self.body.range.sides]
-        numbers = [*Gauge(self.noise).scales.tolist(), *self.sizes, *sides, *self.body.half_widths]
+        numbers = [*ScaledNorm(self.noise).scales.tolist(), *self.sizes, *sides, *self.body.half_widths]
         smallest, largest = Fraction(2) ** -power, Fraction(2) ** power
         return all(smallest < number < largest for number in [*numbers, self.known.curvature, *others] if number)

@@ -15,7 +15,7 @@ from numpyro import distributions as dist
 import kngjax as kng
 from kngjax.inference.augmentation import draw_chains
 from kngjax.inference.augmented_chains import AugmentedChains
-from kngjax.inference.latent_records import RecordDensity, Records, transport
+from kngjax.inference.latent_records import LatentRecords, RecordDensity, transport
 from kngjax.inference.released_gradients import ReleasedGradient
 from kngjax.releases.certificate import describe
 
@@ -71,7 +71,9 @@ def test_the_density_is_that_of_formulas_and_quadrature(kind):
         density = density_of(MECHANISMS[kind](), [VALUES[kind]], None if kind == "mean" else np.ones((3, 1)))
         values = (np.arange(COUNT) < ones[:, None]) * 1.0
         values = values[:, :, None] if kind == "mean" else values
-        at = jax.jit(jax.vmap(lambda y: density(jnp.asarray(density.part.value), Records(jnp.zeros(COUNT, int), y))))
+        at = jax.jit(
+            jax.vmap(lambda y: density(jnp.asarray(density.part.value), LatentRecords(jnp.zeros(COUNT, int), y)))
+        )
         found = np.asarray(at(values))
     gaps = found - log_densities(kind, VALUES[kind])
     np.testing.assert_allclose(gaps, gaps[0], atol=1e-8 if kind != "KNG" else 2e-4)
@@ -103,7 +105,9 @@ def test_the_normaliser_of_two_coefficients_is_that_of_a_dense_grid(epsilon, err
 
         def log_normaliser(x, y):
             rows = jnp.column_stack([jnp.ones(COUNT), x])
-            return RecordDensity(part, rows).log_normaliser(jnp.asarray(part.value), Records(jnp.arange(COUNT), y))
+            return RecordDensity(part, rows).log_normaliser(
+                jnp.asarray(part.value), LatentRecords(jnp.arange(COUNT), y)
+            )
 
         found = np.asarray(jax.jit(jax.vmap(log_normaliser))(x, y))
     np.testing.assert_allclose(found - found[0], expected - expected[0], atol=error)

@@ -13,7 +13,7 @@ from kngjax.core.balls import ball_of
 from kngjax.data.exact_sums import Exact
 from kngjax.geometry.abstract_norms import Noise
 from kngjax.samplers.grid.cells import Grid, draw_cell
-from kngjax.samplers.grid.noises import NormalNoise
+from kngjax.samplers.grid.noises import StandardNormalNoise
 from kngjax.samplers.grid.uniforms import Bits, Uniform, decided
 
 Kind = Literal["gaussian", "laplace"]
@@ -133,7 +133,7 @@ class _BartlettFactor:
         self._degrees = [degrees - row for row in range(dimension)]
         self._uniforms = [[Uniform(bits) for _ in range(number // 2)] for number in self._degrees]
         odd = sum(number % 2 for number in self._degrees)
-        self._normals = NormalNoise(odd + dimension * (dimension - 1) // 2, bits)
+        self._normals = StandardNormalNoise(odd + dimension * (dimension - 1) // 2, bits)
 
     def balls(self, digits: int) -> list[list[arb]]:
         """Balls that contain the rows of T up to the diagonal: of the same draw each time."""

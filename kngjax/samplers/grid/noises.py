@@ -44,7 +44,7 @@ class SumNoise(AbstractStandardNoise):
         return [sign * _exponential_sum([size], digits) for size, sign in zip(self._sizes, self._signs, strict=True)]
 
 
-class NormalNoise(AbstractStandardNoise):
+class StandardNormalNoise(AbstractStandardNoise):
     """Independent normal numbers, two at a time: √(-2 log U)·(cos 2πV, sin 2πV) (Box and Muller 1958)."""
 
     def __init__(self, dimension: int, bits: Bits):
@@ -64,7 +64,7 @@ class LengthNoise(AbstractStandardNoise):
 
     def __init__(self, dimension: int, bits: Bits):
         self._radius = [Uniform(bits) for _ in range(dimension)]
-        self._normals = NormalNoise(dimension, bits)
+        self._normals = StandardNormalNoise(dimension, bits)
 
     def balls(self, digits):
         normals = self._normals.balls(digits)
@@ -72,7 +72,7 @@ class LengthNoise(AbstractStandardNoise):
         return [factor * normal for normal in normals]
 
 
-_STANDARD = {"maximum": MaximumNoise, "sum": SumNoise, "length": LengthNoise, "normal": NormalNoise}
+_STANDARD = {"maximum": MaximumNoise, "sum": SumNoise, "length": LengthNoise, "normal": StandardNormalNoise}
 
 
 def draw_noise(noise: Noise, bits: Bits) -> AbstractStandardNoise:

@@ -9,7 +9,7 @@ import kngjax as kng
 from kngjax.geometry.abstract_norms import Noise
 from kngjax.losses.record_scores import RecordScores
 from kngjax.samplers.grid.boxes.coordinates import coordinates_for
-from kngjax.samplers.grid.boxes.gauges import Gauge
+from kngjax.samplers.grid.boxes.gauges import ScaledNorm
 from kngjax.samplers.grid.boxes.sums import RecordSums
 from kngjax.samplers.grid.quadratic.bodies import body_of
 
@@ -35,7 +35,7 @@ def problem(loss, kind, domain="box", dimension=2, count=50, scale=Fraction(1, 9
     y = (y > 0.5).astype(float) if loss == "logistic" else y
     body = body_of(DOMAINS[domain].exact_shape(dimension))
     scores = LOSSES[loss].verified_score().extended((Fraction(-3 * dimension), Fraction(3 * dimension)))
-    gauge = Gauge(Noise(kind, tuple(Fraction(1 + j, 3) for j in range(dimension)), scale))
+    gauge = ScaledNorm(Noise(kind, tuple(Fraction(1 + j, 3) for j in range(dimension)), scale))
     with np.errstate(all="ignore"):
         sums = RecordSums(x, RecordScores(scores, y), coordinates_for(x, RecordScores(scores, y), gauge, body))
     return sums, gauge, body

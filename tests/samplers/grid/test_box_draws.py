@@ -8,7 +8,7 @@ import pytest
 from flint import arb, ctx, fmpq
 
 from kngjax.samplers.grid.boxes import cover, draws
-from kngjax.samplers.grid.boxes.coordinates import Coordinates
+from kngjax.samplers.grid.boxes.coordinates import BoxCoordinates
 from kngjax.samplers.grid.boxes.sums import RecordSums
 from kngjax.samplers.grid.cells import Grid
 from tests.oracles.goodness_of_fit import assert_cell_frequencies
@@ -22,7 +22,7 @@ def test_the_law_does_not_depend_on_the_boxes(floored, monkeypatch):
     sums, gauge, body = problem("Huber", "maximum", "l2", scale=Fraction(4))
     matrix = np.array([[1.0, 0.6], [-0.3, 0.8]])
     with np.errstate(all="ignore"):
-        others = RecordSums(sums.x, sums.scores, Coordinates(np.array([0.2, -0.4]), matrix))
+        others = RecordSums(sums.x, sums.scores, BoxCoordinates(np.array([0.2, -0.4]), matrix))
     if not floored:
         monkeypatch.setattr(cover.Cover, "_look", lambda self, boxes: boxes)
         monkeypatch.setattr(cover.Cover, "refine", lambda self, most: None)
@@ -47,7 +47,7 @@ def test_what_float64_rejects_is_rejected_in_balls():
     with np.errstate(all="ignore"):
         found = cover.Cover(sums, gauge, body.range, sums.coordinates.whole(body))
         found.refine(200)
-        proposals = draws.Proposals(sums, gauge, body, found, bits)
+        proposals = draws.BoxProposals(sums, gauge, body, found, bits)
         rejected = 0
         for _ in range(100):
             words = np.array([[bits(64) for _ in range(3)]], np.uint64)
@@ -56,7 +56,7 @@ def test_what_float64_rejects_is_rejected_in_balls():
                 continue
             rejected += 1
             shares = [draws.Uniform(bits, int(word), 64) for word in words[0]]
-            proposal = draws.Proposal(
+            proposal = draws.BoxProposal(
                 sums.coordinates, found.boxes.lower[chosen[0]], found.boxes.upper[chosen[0]], shares[:-1]
             )
             assert not proposals._is_accepted(proposal, int(proposals._weights.whole[chosen[0]]), shares[-1])
@@ -69,10 +69,10 @@ def test_what_lies_outside_of_the_domain_is_not_accepted():
     bits, outside = random.Random(9).getrandbits, 0
     with np.errstate(all="ignore"):
         found = cover.Cover(sums, gauge, body.range, sums.coordinates.whole(body))
-        proposals = draws.Proposals(sums, gauge, body, found, bits)
+        proposals = draws.BoxProposals(sums, gauge, body, found, bits)
         for box in proposals._choose(100):
             *places, share = (draws.Uniform(bits, word, 64) for word in (bits(64), bits(64), 1))
-            proposal = draws.Proposal(sums.coordinates, found.boxes.lower[box], found.boxes.upper[box], places)
+            proposal = draws.BoxProposal(sums.coordinates, found.boxes.lower[box], found.boxes.upper[box], places)
             length = np.hypot(*(float(one.mid()) for one in proposal.place(64)))
             assert proposals._is_accepted(proposal, int(proposals._weights.whole[box]), share) == (length < SIZE)
             outside += length > SIZE

@@ -7,7 +7,7 @@ import pytest
 from flint import arb, ctx
 
 from kngjax.samplers.grid.boxes import cover
-from kngjax.samplers.grid.boxes.coordinates import Coordinates
+from kngjax.samplers.grid.boxes.coordinates import BoxCoordinates
 from kngjax.samplers.grid.boxes.sums import RecordSums
 from tests.samplers.grid.box_problems import KINDS, LOSSES, levels, problem
 
@@ -52,7 +52,7 @@ def test_floors_beyond_rays_are_at_most_what_gradients_are(kind, shift):
         ends = sums.coordinates.whole(body)
         found = cover.Cover(sums, gauge, body.range, ends)
         unit = np.array([1.0, 0.3]) * shift * found._beyond(inner, ends, 0.0)
-        sums = RecordSums(sums.x, sums.scores, Coordinates(centre + matrix @ unit, matrix))
+        sums = RecordSums(sums.x, sums.scores, BoxCoordinates(centre + matrix @ unit, matrix))
         ends = sums.coordinates.whole(body)
         found = cover.Cover(sums, gauge, body.range, ends)
         origin = sums.over(np.zeros((1, 2)), np.zeros((1, 2)))

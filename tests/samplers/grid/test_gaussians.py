@@ -14,7 +14,7 @@ from kngjax.data.exact_sums import ExactSums, gram
 from kngjax.samplers.grid import uniforms
 from kngjax.samplers.grid.cells import Grid
 from kngjax.samplers.grid.gaussians import RidgeNoise, draw_ridge
-from kngjax.samplers.grid.noises import NormalNoise
+from kngjax.samplers.grid.noises import StandardNormalNoise
 from tests.oracles.goodness_of_fit import assert_cell_frequencies, assert_gamma, assert_mean_within, assert_same_law
 
 
@@ -139,7 +139,7 @@ def test_the_draw_is_what_a_general_solver_makes_of_the_same_normal_numbers(powe
     cell = draw_ridge(sums, noise, grid, random.Random(0).getrandbits)
     monkeypatch.setattr("kngjax.samplers.grid.noises.Uniform", told(numbers))
     with ctx.workprec(2000):
-        z = NormalNoise(dimension, random.Random(0).getrandbits).balls(1500)
+        z = StandardNormalNoise(dimension, random.Random(0).getrandbits).balls(1500)
         eye = range(dimension)
         precision = arb_mat([[ball_of(sums.gram[i, j] + (noise.ridge if i == j else 0)) for j in eye] for i in eye])
         moment = arb_mat([[ball_of(number)] for number in sums.moment])
@@ -180,7 +180,7 @@ def test_normal_numbers_beyond_eight_deviations_have_the_probabilities_that_they
 
     for _ in range(number):
         fresh = True
-        noise = NormalNoise(2, bits)
+        noise = StandardNormalNoise(2, bits)
         with ctx.workprec(300):
             found.append([float(ball) for ball in noise.balls(200)])
     pairs = np.array(found)

@@ -16,7 +16,7 @@ from kngjax.data.admission import Facts
 from kngjax.mechanisms import verified_minima
 from kngjax.mechanisms.newton_searches import float_search
 from kngjax.mechanisms.smooth_objectives import Objective
-from kngjax.samplers.grid.boxes.coordinates import Coordinates
+from kngjax.samplers.grid.boxes.coordinates import BoxCoordinates
 from kngjax.samplers.grid.boxes.sums import RecordSums
 from kngjax.samplers.grid.shells import search
 from kngjax.samplers.grid.shells.records import ShellRecords
@@ -115,7 +115,7 @@ def test_bounds_of_gradients_hold_of_minimisers_and_boxes(name):
         plain = made(name, 40, 2, seed)
         other = Objective(plain.x.view(Otherwise), plain.sizes, plain.scores, plain.ridge, plain.largest)
         matrix = np.array([[1.0, 0.6], [-0.3, 0.8]])
-        sums = RecordSums(other.x, other.scores, Coordinates(np.array([0.2, -0.4]), matrix))
+        sums = RecordSums(other.x, other.scores, BoxCoordinates(np.array([0.2, -0.4]), matrix))
         theta = np.random.default_rng(seed).normal(size=2)
         value, bound = other.gradient(theta)
         with ctx.workprec(300):

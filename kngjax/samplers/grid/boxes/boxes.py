@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from kngjax.core.verified import NEXT_TO_ZERO
-from kngjax.samplers.grid.boxes.coordinates import Coordinates
+from kngjax.samplers.grid.boxes.coordinates import BoxCoordinates
 from kngjax.samplers.grid.boxes.inside import about_inside, sides_of
 from kngjax.sensitivity.in_fractions import DomainRange
 
@@ -48,7 +48,7 @@ class Boxes:
 
     @staticmethod
     def join(parts: Sequence["Boxes"]) -> "Boxes":
-        """All boxes of several collections, in order."""
+        """Joins the boxes of several collections, in order."""
         return Boxes(*(np.concatenate([getattr(part, name) for part in parts]) for name in _NAMES))
 
     def at(self, indices: Any) -> "Boxes":
@@ -56,24 +56,24 @@ class Boxes:
         return Boxes(*(getattr(self, name)[indices] for name in _NAMES))
 
     def without(self, indices: np.ndarray) -> "Boxes":
-        """All but those of these indices."""
+        """Selects all boxes but those of these indices."""
         kept = np.ones(self.floors.size, dtype=bool)
         kept[indices] = False
         return self.at(kept)
 
     @property
     def centres(self) -> Float[np.ndarray, "boxes dimension"]:
-        """About their middles."""
+        """Computes the middles of the boxes, rounded."""
         return 0.5 * self.lower + 0.5 * self.upper
 
     @property
     def halves(self) -> Float[np.ndarray, "boxes dimension"]:
-        """At least as far as they reach from `centres`."""
+        """Bounds how far the boxes reach from `centres`."""
         centres = self.centres
         return np.maximum(self.upper - centres, centres - self.lower) * (1.0 + _MARGIN) + NEXT_TO_ZERO
 
     def log_volumes(self) -> Float[np.ndarray, " boxes"]:
-        """About their logarithms."""
+        """Computes the logarithms of the boxes' volumes, rounded."""
         return np.log(self.upper - self.lower).sum(axis=1)
 
     def halved(self, axes: Int[np.ndarray, " boxes"]) -> "Boxes":
@@ -111,8 +111,8 @@ def slabs(
     return found
 
 
-def shares_inside(domain: DomainRange, coordinates: Coordinates, boxes: Boxes) -> Float[np.ndarray, " boxes"]:
-    """About how much of each box lies in Θ, by some of its points; at least half of one of them."""
+def shares_inside(domain: DomainRange, coordinates: BoxCoordinates, boxes: Boxes) -> Float[np.ndarray, " boxes"]:
+    """Estimates how much of each box lies in Θ, by some of its points; at least half of one of them."""
     centres, halves = boxes.centres, boxes.halves
     shares = np.ones(len(centres))
     open_ones = np.flatnonzero(~about_inside(domain, *coordinates.hull(centres, halves)))
@@ -129,7 +129,7 @@ def shares_inside(domain: DomainRange, coordinates: Coordinates, boxes: Boxes) -
     return shares
 
 
-def crossing_axes(domain: DomainRange, coordinates: Coordinates, boxes: Boxes) -> Int[np.ndarray, " boxes"]:
+def crossing_axes(domain: DomainRange, coordinates: BoxCoordinates, boxes: Boxes) -> Int[np.ndarray, " boxes"]:
     """Chooses the axis along which each box reaches farthest in those coordinates of θ that cross Θ's border."""
     moves = np.abs(coordinates.matrix) * boxes.halves[:, None, :]
     lower, upper = coordinates.hull(boxes.centres, boxes.halves)

@@ -17,7 +17,7 @@ from jaxtyping import Float
 from kngjax.core.verified import NEXT_TO_ZERO, sum_error
 from kngjax.losses.base import RecordScores
 from kngjax.samplers.grid.boxes.crowd import spread_of
-from kngjax.samplers.grid.boxes.gauges import Gauge
+from kngjax.samplers.grid.boxes.gauges import ScaledNorm
 from kngjax.samplers.grid.boxes.inside import about_inside, sides_of
 from kngjax.samplers.grid.quadratic.bodies import AbstractBody
 from kngjax.sensitivity.in_fractions import DomainRange
@@ -36,14 +36,14 @@ _MOST_ROUNDS, _UNITS, _CLOSE = 8, 1.5, 2.0
 _POINTS, _MUCH, _LONG = 256, 0.3, 0.2
 
 
-class Coordinates(NamedTuple):
+class BoxCoordinates(NamedTuple):
     """θ = θ₀ + Mu. Private: speed alone depends on it. **Arguments:** `centre`: θ₀. `matrix`: M."""
 
     centre: Float[np.ndarray, " dimension"]
     matrix: Float[np.ndarray, "dimension dimension"]
 
     def __repr__(self) -> str:
-        return "<Coordinates; OWNER ONLY>"
+        return "<BoxCoordinates; OWNER ONLY>"
 
     def places(self, u: Sequence[arb]) -> list[arb]:
         """θ in balls."""
@@ -51,14 +51,14 @@ class Coordinates(NamedTuple):
         return [arb(t) + sum((arb(m) * one for m, one in zip(row, u, strict=True)), arb(0)) for t, row in rows]
 
     def hull(self, centres: np.ndarray, halves: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Ends of θ_j over boxes, rounded outward."""
+        """Returns the ends of θ_j over boxes, rounded outward."""
         middle, sizes = self.centre + centres @ self.matrix.T, np.abs(self.matrix).T
         moved = np.abs(self.centre) + np.abs(centres) @ sizes
         reach = (halves @ sizes + sum_error(len(self.centre) + 2) * moved) * _WIDER + NEXT_TO_ZERO
         return middle - reach, middle + reach
 
     def whole(self, body: AbstractBody) -> tuple[Float[np.ndarray, " dimension"], Float[np.ndarray, " dimension"]]:
-        """Ends of u over Θ, rounded outward."""
+        """Returns the ends of u over Θ, rounded outward."""
         start = [Fraction(one) for one in self.centre.tolist()]
         lower, upper = [], []
         for row in _rational(self.matrix).inv().tolist():
@@ -69,12 +69,12 @@ class Coordinates(NamedTuple):
         return np.array(lower), np.array(upper)
 
 
-def coordinates_for(x: np.ndarray, scores: RecordScores, gauge: Gauge, body: AbstractBody) -> Coordinates:
+def coordinates_for(x: np.ndarray, scores: RecordScores, gauge: ScaledNorm, body: AbstractBody) -> BoxCoordinates:
     """Finds coordinates in which the gradient of these records is about as large as u."""
     low, high = sides_of(body.range)
     middle, half = 0.5 * low + 0.5 * high, 0.5 * high - 0.5 * low
     with np.errstate(all="ignore"):
-        search = _Search(x, scores, gauge.scales, gauge.scales / half)
+        search = _NewtonSearch(x, scores, gauge.scales, gauge.scales / half)
         centre, matrix = search.minimiser(middle), np.diag(half)
         hessian = search.at(centre)[1]
         for _ in range(_MOST_ROUNDS):
@@ -92,11 +92,16 @@ def coordinates_for(x: np.ndarray, scores: RecordScores, gauge: Gauge, body: Abs
                 break
             centre, matrix = found
             hessian = search.mean_hessian(centre, matrix)
-        return Coordinates(centre, matrix) if _is_usable(centre, matrix) else Coordinates(middle, np.diag(half))
+        return BoxCoordinates(centre, matrix) if _is_usable(centre, matrix) else BoxCoordinates(middle, np.diag(half))
 
 
 def _of_noise(
-    centre: np.ndarray, gradient: np.ndarray, hessian: np.ndarray, gauge: Gauge, domain: DomainRange, half: np.ndarray
+    centre: np.ndarray,
+    gradient: np.ndarray,
+    hessian: np.ndarray,
+    gauge: ScaledNorm,
+    domain: DomainRange,
+    half: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray] | None:
     """θ₀ and M of noise that Θ has much of; None where it has little of it, or where the Hessian tells little."""
     try:
@@ -129,7 +134,7 @@ def _is_usable(centre: np.ndarray, matrix: np.ndarray) -> bool:
     return bool(np.all(np.isfinite(centre)) and np.all(np.isfinite(matrix))) and _rational(matrix).det() != 0
 
 
-class _Search(NamedTuple):
+class _NewtonSearch(NamedTuple):
     """Newton's method. **Arguments:** `scales`: a. `ridge`: what is added to the Hessian's diagonal."""
 
     x: np.ndarray
@@ -153,10 +158,10 @@ class _Search(NamedTuple):
         return (self.x * slopes[:, None]).T @ self.x + np.diag(self.ridge)
 
     def minimiser(self, theta: np.ndarray) -> np.ndarray:
-        """About where G is 0."""
+        """Searches for about the point where G is 0."""
         if self.x.size >= _MANY:
             some = self.x[::_EIGHTH], self.scores.rows(slice(None, None, _EIGHTH))
-            theta = _Search(*some, self.scales / _EIGHTH, self.ridge / _EIGHTH).minimiser(theta)
+            theta = _NewtonSearch(*some, self.scales / _EIGHTH, self.ridge / _EIGHTH).minimiser(theta)
         gradient, hessian = self.at(theta)
         for _ in range(_MOST_STEPS):
             # In units of the noise.

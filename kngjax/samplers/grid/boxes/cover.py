@@ -21,7 +21,7 @@ from flint import arb, arb_mat
 from kngjax.core.balls import precision
 from kngjax.samplers.exact.refinement import refine
 from kngjax.samplers.grid.boxes.boxes import ENDS, UNSEEN, Boxes, crossing_axes, shares_inside, slabs
-from kngjax.samplers.grid.boxes.gauges import Gauge
+from kngjax.samplers.grid.boxes.gauges import ScaledNorm
 from kngjax.samplers.grid.boxes.inside import may_meet
 from kngjax.samplers.grid.boxes.sums import RecordSums, Slopes
 from kngjax.sensitivity.in_fractions import DomainRange
@@ -45,7 +45,7 @@ _MOST_SPLITS, _AT_ONCE = 8192, 2**17
 class Cover:
     """Boxes that cover {u : θ(u) ∈ Θ}. Private. **Arguments:** `whole`: the ends of a box that contains all of it."""
 
-    def __init__(self, sums: RecordSums, gauge: Gauge, domain: DomainRange, whole: Ends):
+    def __init__(self, sums: RecordSums, gauge: ScaledNorm, domain: DomainRange, whole: Ends):
         self._sums, self._gauge, self._domain = sums, gauge, domain
         self._known: list[Slopes] = []
         self._count = 0

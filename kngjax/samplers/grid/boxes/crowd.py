@@ -7,7 +7,7 @@ depends on what they find: they start from fixed random numbers, and no release 
 
 import numpy as np
 
-from kngjax.samplers.grid.boxes.gauges import Gauge
+from kngjax.samplers.grid.boxes.gauges import ScaledNorm
 from kngjax.samplers.grid.boxes.inside import about_inside, sides_of
 from kngjax.sensitivity.in_fractions import DomainRange
 
@@ -19,7 +19,7 @@ _SHEAR, _LEAST = 0.5, 2.0**-46
 
 
 def spread_of(
-    centre: np.ndarray, gradient: np.ndarray, hessian: np.ndarray, gauge: Gauge, domain: DomainRange
+    centre: np.ndarray, gradient: np.ndarray, hessian: np.ndarray, gauge: ScaledNorm, domain: DomainRange
 ) -> tuple[np.ndarray, np.ndarray] | None:
     """A middle of the density ∝ exp(-‖g + H(θ - c)‖) on Θ, and a matrix of its widths; None where neither is known.
 
@@ -66,7 +66,7 @@ class _Crowd:
     """Walks a crowd of points on Θ, by the gradient and the Hessian at a centre. Private."""
 
     def __init__(
-        self, centre: np.ndarray, gradient: np.ndarray, hessian: np.ndarray, gauge: Gauge, domain: DomainRange
+        self, centre: np.ndarray, gradient: np.ndarray, hessian: np.ndarray, gauge: ScaledNorm, domain: DomainRange
     ):
         self._centre, self._gradient, self._hessian = centre, gradient, hessian
         self._gauge, self._domain = gauge, domain
@@ -92,7 +92,7 @@ class _Crowd:
         return places[np.argsort(self._levels(places))[:_POINTS]]
 
     def walk(self) -> np.ndarray:
-        """About so distributed."""
+        """Walks, and returns points that are distributed about as the density is."""
         places, generator = self._first(), self._generator
         levels, half, kept = self._levels(places), _POINTS // 2, []
         generator.shuffle(places)

@@ -22,9 +22,9 @@ from kngjax.core.balls import ball_of, power_of_two
 from kngjax.core.verified import exp
 from kngjax.samplers.grid.boxes.boxes import Boxes
 from kngjax.samplers.grid.boxes.cover import Cover
-from kngjax.samplers.grid.boxes.gauges import Gauge
+from kngjax.samplers.grid.boxes.gauges import ScaledNorm
 from kngjax.samplers.grid.boxes.inside import may_meet
-from kngjax.samplers.grid.boxes.sums import Coordinates, RecordSums
+from kngjax.samplers.grid.boxes.sums import BoxCoordinates, RecordSums
 from kngjax.samplers.grid.cells import Grid
 from kngjax.samplers.grid.quadratic.bodies import AbstractBody
 from kngjax.samplers.grid.uniforms import Bits, Uniform, decided
@@ -66,19 +66,19 @@ class Weights(NamedTuple):
         return cls(whole, np.cumsum(whole), level, int(exponents.sum()) - shift, np.ldexp(volumes, shift))
 
 
-def cover_of(sums: RecordSums, gauge: Gauge, body: AbstractBody) -> Cover:
+def cover_of(sums: RecordSums, gauge: ScaledNorm, body: AbstractBody) -> Cover:
     """Boxes that cover Θ. Draws refine them, and what one refined serves the next: proposals are independent of it."""
     with np.errstate(all="ignore"):
         return Cover(sums, gauge, body.range, sums.coordinates.whole(body))
 
 
-def draw(cover: Cover, sums: RecordSums, gauge: Gauge, body: AbstractBody, grid: Grid, bits: Bits) -> list[int]:
+def draw(cover: Cover, sums: RecordSums, gauge: ScaledNorm, body: AbstractBody, grid: Grid, bits: Bits) -> list[int]:
     """The cell of one draw, moved inward where its point would lie outside of Θ."""
     with np.errstate(all="ignore"):
         most = _FIRST_BOXES
         while True:
             cover.refine(most)
-            proposals = Proposals(sums, gauge, body, cover, bits)
+            proposals = BoxProposals(sums, gauge, body, cover, bits)
             # Proposals take longer than boxes do.
             number = int(np.clip(2.0 / max(cover.acceptance, 1e-9), _FEWEST, min(_MOST, most // _BOXES_EACH)))
             for _ in range(max(1, most // (_BOXES_EACH * number))):
@@ -88,15 +88,15 @@ def draw(cover: Cover, sums: RecordSums, gauge: Gauge, body: AbstractBody, grid:
             most = min(2 * most, _MOST_BOXES)
 
 
-class Proposal:
+class BoxProposal:
     """Holds a proposed point, of which more digits are drawn while any decision is open. Private."""
 
-    def __init__(self, coordinates: Coordinates, lower: np.ndarray, upper: np.ndarray, shares: Sequence[Uniform]):
+    def __init__(self, coordinates: BoxCoordinates, lower: np.ndarray, upper: np.ndarray, shares: Sequence[Uniform]):
         self._coordinates, self._shares = coordinates, shares
         self._ends = list(zip(lower.tolist(), upper.tolist(), strict=True))
 
     def __repr__(self) -> str:
-        return "<Proposal; OWNER ONLY>"
+        return "<BoxProposal; OWNER ONLY>"
 
     def place(self, digits: int) -> list[arb]:
         """θ(u) in balls."""
@@ -117,18 +117,18 @@ class Proposal:
         return total
 
 
-class Proposals:
+class BoxProposals:
     """Draws proposals from one cover and decides which are accepted. Private."""
 
-    def __init__(self, sums: RecordSums, gauge: Gauge, body: AbstractBody, cover: Cover, bits: Bits):
+    def __init__(self, sums: RecordSums, gauge: ScaledNorm, body: AbstractBody, cover: Cover, bits: Bits):
         self._sums, self._gauge, self._body, self._bits = sums, gauge, body, bits
         self._boxes, self._known = cover.boxes, cover.known
         self._weights = Weights.of(cover.boxes)
 
     def __repr__(self) -> str:
-        return "<Proposals; OWNER ONLY>"
+        return "<BoxProposals; OWNER ONLY>"
 
-    def first_accepted(self, number: int) -> Proposal | None:
+    def first_accepted(self, number: int) -> BoxProposal | None:
         """The first of so many proposals that is accepted."""
         chosen = self._choose(number)
         dimension = self._sums.dimension
@@ -139,13 +139,13 @@ class Proposals:
         for k in np.flatnonzero(~self._are_rejected(chosen, words)):
             shares = [Uniform(self._bits, int(word), _FIRST) for word in words[k]]
             box = chosen[k]
-            proposal = Proposal(self._sums.coordinates, self._boxes.lower[box], self._boxes.upper[box], shares[:-1])
+            proposal = BoxProposal(self._sums.coordinates, self._boxes.lower[box], self._boxes.upper[box], shares[:-1])
             if self._is_accepted(proposal, int(self._weights.whole[box]), shares[-1]):
                 return proposal
         return None
 
     def _choose(self, number: int) -> np.ndarray:
-        """Numbers of boxes with probabilities in proportion to their weights, exactly."""
+        """Draws the numbers of boxes with probabilities in proportion to their weights, exactly."""
         sums = self._weights.sums
         total = int(sums[-1])
         digits, found = total.bit_length(), []
@@ -186,7 +186,7 @@ class Proposals:
         odds = exp(fall) * weights.volumes[chosen] / weights.whole[chosen] * _WIDER
         return share * (1.0 - 2.0**-40) - 2.0**-60 > odds
 
-    def _is_accepted(self, proposal: Proposal, whole: int, share: Uniform) -> bool:
+    def _is_accepted(self, proposal: BoxProposal, whole: int, share: Uniform) -> bool:
         level, unit = arb(self._weights.level), power_of_two(self._weights.exponent) * whole
 
         def attempt(digits: int) -> bool | None:

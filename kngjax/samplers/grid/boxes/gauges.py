@@ -15,7 +15,7 @@ _MARGIN, _NEXT_TO_ZERO = 2.0**-40, 2.0**-1000
 _DIGITS = 128
 
 
-class Gauge:
+class ScaledNorm:
     """‖z‖, of which the density is exp(-‖G(θ)‖). Public. **Arguments:** `noise`: with density ∝ exp(-‖z‖).
 
     ‖z‖ is the largest |z_j|/a_j, their sum, or the root of the sum of their squares.
@@ -40,21 +40,21 @@ class Gauge:
         return sum((size * size for size in sizes), arb(0)).nonnegative_part().sqrt()
 
     def below(self, sizes: Float[np.ndarray, "*boxes dimension"]) -> Float[np.ndarray, "*boxes"]:
-        """At most ‖z‖ for all z with |z_j| at least these; 0 where float64 does not know them."""
+        """Bounds ‖z‖ from below for all z with |z_j| at least these; 0 where float64 does not know them."""
         found = self.about(sizes) * (1.0 - _MARGIN) - _NEXT_TO_ZERO
         return np.where(np.isfinite(found), np.maximum(found, 0.0), 0.0)
 
     def about(self, sizes: Float[np.ndarray, "*boxes dimension"]) -> Float[np.ndarray, "*boxes"]:
-        """About ‖z‖ for |z_j| of these."""
+        """Computes about ‖z‖ from the |z_j|."""
         return np.asarray(_norm(self.noise.kind, sizes / self.scales))
 
     def above(self, sizes: Float[np.ndarray, " dimension"]) -> float:
-        """At least ‖z‖ for all z with |z_j| at most these."""
+        """Bounds ‖z‖ from above for all z with |z_j| at most these."""
         with precision(_DIGITS):
             return _float_above(self([arb(one) for one in sizes.tolist()]))
 
     def largest_form(self, matrix: arb_mat) -> arb:
-        """At least sup {z'Pz : ‖z‖ ≤ 1} for a positive semidefinite P."""
+        """Bounds sup {z'Pz : ‖z‖ ≤ 1} from above for a positive semidefinite P."""
         scales = self._scales()
         rows = matrix.tolist()
         sizes = [

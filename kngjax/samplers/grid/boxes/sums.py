@@ -19,7 +19,7 @@ from jaxtyping import Float
 
 from kngjax.core.verified import NEXT_TO_ZERO, UNIT, sum_error
 from kngjax.losses.base import RecordScores
-from kngjax.samplers.grid.boxes.coordinates import Coordinates
+from kngjax.samplers.grid.boxes.coordinates import BoxCoordinates
 
 _WIDER = 1.0 + 2.0**-20
 # So many numbers of a table stay in a processor's cache.
@@ -48,7 +48,7 @@ class Slopes(NamedTuple):
         return Slopes(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
 
     def sizes(self, which: np.ndarray, centres: np.ndarray, halves: np.ndarray) -> tuple[np.ndarray, ...]:
-        """At most and on average about |G_j| over boxes within these, and by how much it may vary, and is not known.
+        """Bounds |G_j| from below over boxes within these, with its mean, its variation and the error of all that.
 
         **Arguments:** `which`: the numbers of the boxes here that contain those.
         """
@@ -68,7 +68,7 @@ class Slopes(NamedTuple):
 class RecordSums:
     """Records in these coordinates. Private."""
 
-    def __init__(self, x: np.ndarray, scores: RecordScores, coordinates: Coordinates):
+    def __init__(self, x: np.ndarray, scores: RecordScores, coordinates: BoxCoordinates):
         self.x, self.scores, self.coordinates = x, scores, coordinates
         self.sizes = np.abs(x)
         # With room for roundings of middles, of weights, and of products.
@@ -110,7 +110,7 @@ class RecordSums:
         )
 
     def least(self, centres: np.ndarray, halves: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """At most and on average about |G_j| over these boxes, from the ends of scores: they rise with predictors."""
+        """Bounds |G_j| from below over these boxes, with its mean, from the ends of scores, which are monotone."""
         step = max(1, _AT_A_TIME // max(1, self.x.size))
         parts = [self._least(centres[k : k + step], halves[k : k + step]) for k in range(0, len(centres), step)]
         least, average = (np.concatenate(columns) for columns in zip(*parts, strict=True))

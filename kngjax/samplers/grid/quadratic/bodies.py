@@ -16,7 +16,7 @@ from flint import arb
 from kngjax.core.balls import ball_of, power_of_two
 from kngjax.geometry.domains import ExactShape
 from kngjax.samplers.grid.cells import Grid
-from kngjax.samplers.grid.noises import NormalNoise
+from kngjax.samplers.grid.noises import StandardNormalNoise
 from kngjax.samplers.grid.uniforms import Bits, Uniform
 from kngjax.sensitivity.in_fractions import DomainRange
 from kngjax.sensitivity.record_facts import root_upward
@@ -246,7 +246,7 @@ class LengthBody(AbstractBallBody):
 
     def draw(self, axes, slopes, pull, bits):
         """Normal numbers about q/r, of the variance 1/r."""
-        normals = NormalNoise(len(axes), bits)
+        normals = StandardNormalNoise(len(axes), bits)
 
         def places(digits):
             deviation = 1 / ball_of(pull).sqrt()

@@ -28,7 +28,7 @@ from flint import arb
 
 from kngjax.core.balls import ball_of, largest, precision
 from kngjax.geometry.abstract_norms import Noise
-from kngjax.samplers.grid.noises import NormalNoise, draw_noise
+from kngjax.samplers.grid.noises import StandardNormalNoise, draw_noise
 from kngjax.samplers.grid.quadratic.bodies import steps_down
 from kngjax.samplers.grid.quadratic.levels import levels_for, upper_fraction
 from kngjax.samplers.grid.uniforms import Bits, Uniform
@@ -87,7 +87,7 @@ class TiltedLength(AbstractTilted):
         return _square_sum(self.tilt()).sqrt()
 
     def draw(self, bits):
-        sizes, directions = NormalNoise(self.number + 1, bits), NormalNoise(self.number, bits)
+        sizes, directions = StandardNormalNoise(self.number + 1, bits), StandardNormalNoise(self.number, bits)
 
         def balls(digits):
             tilt = self.tilt()

@@ -12,7 +12,7 @@ from jaxtyping import Float
 from kngjax.core.balls import ball_of, largest
 from kngjax.geometry.abstract_norms import Noise
 from kngjax.geometry.domains import ExactShape
-from kngjax.samplers.grid.noises import AbstractStandardNoise, LengthNoise, NormalNoise, SumNoise, draw_noise
+from kngjax.samplers.grid.noises import AbstractStandardNoise, LengthNoise, StandardNormalNoise, SumNoise, draw_noise
 from kngjax.samplers.grid.uniforms import Bits, Uniform
 
 
@@ -206,7 +206,7 @@ class RoundDirection:
     """A uniform point of the sphere |v| = 1."""
 
     def __init__(self, dimension: int, bits: Bits):
-        self._normals = NormalNoise(dimension, bits)
+        self._normals = StandardNormalNoise(dimension, bits)
 
     def balls(self, digits: int) -> list[arb]:
         """Returns balls that contain the point's coordinates, from so many digits."""
