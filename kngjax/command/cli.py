@@ -62,7 +62,7 @@ def _error_in_toml(error: Exception) -> str:
 
 
 def command_parser() -> argparse.ArgumentParser:
-    """What reads the words after `kngjax`; it loads no JAX."""
+    """Makes the parser of the words after `kngjax`; it loads no JAX."""
     parser = argparse.ArgumentParser(
         prog="kngjax", description="Statistical estimates under differential privacy, by the K-norm gradient mechanism."
     )

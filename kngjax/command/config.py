@@ -1,4 +1,4 @@
-"""What a job declares in its TOML file: one frozen dataclass a table, one field a key. All of it is public.
+"""Reads what a job declares in its TOML file: one frozen dataclass a table, one field a key. All of it is public.
 
 The privacy budget is an exact fraction, read from its decimal digits, so that its parts add up to the whole.
 """
@@ -52,7 +52,7 @@ class ResponseSettings:
 
     @property
     def name(self) -> str:
-        """What is regressed: "wage" or "log wage"."""
+        """Names what is regressed: "wage" or "log wage"."""
         return self.public.name
 
 
@@ -118,7 +118,7 @@ class Privacy:
     ledger: Text | None = None
 
     def parts(self, total: Fraction | None, count: int) -> tuple[Fraction | None, ...]:
-        """What each of `count` regressions has of a total, the epsilon or the delta; their exact sum is the total."""
+        """Divides a total, the epsilon or the delta, among `count` regressions, so that the parts add up exactly."""
         shares = self.shares or (Fraction(1),) * count
         return tuple(None if total is None else total * share / sum(shares) for share in shares)
 
@@ -167,7 +167,7 @@ class Config(Declared):
 
     @property
     def columns(self) -> list[DeclaredColumn]:
-        """What is declared of the columns of the data."""
+        """Lists what the file declares of each column of the data."""
         codes, every = self.codes, (*self.terms, self.response)
         given = [(one, codes.get(one.column, ())) for one in every]
         return [DeclaredColumn(one.column, one.bounds, one.levels, one.missing, own) for one, own in given]

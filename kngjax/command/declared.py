@@ -1,4 +1,4 @@
-"""What every job's file declares, whatever its form: where the data and the ledger are."""
+"""Every job's file declares where the data and the ledger are, whatever form the file has."""
 
 import abc
 import dataclasses
@@ -42,7 +42,7 @@ class Source:
 
 @dataclass(frozen=True, kw_only=True)
 class Declared(abc.ABC):
-    """What every job's file declares.
+    """Holds what every job's file declares, whatever form the file has.
 
     **Arguments:** `path`: of the file. `data`: [data]. `ledger`: the path of one, or None.
     """
@@ -59,7 +59,7 @@ class Declared(abc.ABC):
     @property
     @abc.abstractmethod
     def adjacency(self) -> str:
-        """Of all releases, "replace" or "add_remove"."""
+        """Names the adjacency of all releases, "replace" or "add_remove"."""
 
     @property
     @abc.abstractmethod
@@ -69,7 +69,7 @@ class Declared(abc.ABC):
     @property
     @abc.abstractmethod
     def public_files(self) -> tuple[pathlib.Path, ...]:
-        """Those of public records, which those of a release must not be."""
+        """Lists the files of public records, none of which may be the file of private data."""
 
 
 def beside(config: pathlib.Path, named: str) -> pathlib.Path:

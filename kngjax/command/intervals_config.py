@@ -41,7 +41,7 @@ class Intervals:
 
 
 def read_intervals(table: Any, where: str, path: pathlib.Path, data: Source | None = None) -> Intervals:
-    """Of a table of the file, or of true. Raises ValueError that names the table and the key.
+    """Reads [intervals] from a table of the file, or from true. Raises ValueError that names the table and the key.
 
     **Arguments:** `where`: the file and the table. `path`: of the file, beside which a file of public rows is looked
     for. `data`: [data] of the file, which these must not be.

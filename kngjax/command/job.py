@@ -39,7 +39,9 @@ SHOWN = "; 'kngjax check' shows the header as it was read, to the owner alone"
 
 
 def planned(config: Declared, num_records: int | None = None) -> AbstractPlanned:
-    """What a job would release. **Arguments:** `num_records`: n, where it is public, or None where nobody knows it yet.
+    """Plans the releases of a job from its public settings alone.
+
+    **Arguments:** `num_records`: n, where it is public, or None where nobody knows it yet.
 
     **Raises:** `ValueError` or `TypeError` naming the file and the table whose settings make no mechanism, and for a
     sampler that serves none, where no exact one does.
@@ -61,7 +63,7 @@ def planned(config: Declared, num_records: int | None = None) -> AbstractPlanned
 
 
 def planned_for(config: Declared, frame: Any) -> AbstractPlanned:
-    """What a job would release of a frame, of which columns, types and the number of records are looked at, no value.
+    """Plans the releases of a job for a frame; looks at its columns, types and number of records, and at no value.
 
     **Raises:** as `planned`; `ValueError` for absent columns, and for no record where n is public, under replace;
     `TypeError` for what is no frame and for columns of dates or lists.
@@ -113,7 +115,7 @@ def public_count(config: Declared, file: str | pathlib.Path | None = None, given
 
 
 def foreseen(config: Declared, num_records: int | None, ledger: kng.Ledger | None) -> tuple[str, bool]:
-    """What each release would be made by and cost, all together, and whether a ledger allows it. Spends nothing.
+    """Tells how each release would be made, what each and all cost, and whether a ledger allows it. Spends nothing.
 
     **Returns** the text, and whether the ledger, if there is one, allows all. Raises as `planned`.
     """
@@ -227,7 +229,7 @@ def identity(config: Declared) -> str:
 def earlier_releases(
     config: Declared, ledger: kng.Ledger | None, directory: pathlib.Path | None, **again: Any
 ) -> resuming.Earlier:
-    """What this job released before, if it is to be resumed, and which run this is.
+    """Finds what this job released before, if it is to be resumed, and which run this is.
 
     **Arguments:** `again`, and what is raised: as of `resuming.earlier_releases`.
     """
@@ -290,7 +292,7 @@ def run(
 
 
 def _fitting(config: Declared, frame: Any) -> AbstractPlanned:
-    """As `planned_for`; what is refused for the columns of a CSV file tells besides who may see its header."""
+    """Plans a job by `planned_for`; a refusal of a CSV file's columns says besides how the owner sees its header."""
     try:
         return planned_for(config, frame)
     except UnfitShape as error:
@@ -300,7 +302,7 @@ def _fitting(config: Declared, frame: Any) -> AbstractPlanned:
 
 
 def _releases(kept: str) -> list[Any]:
-    """Of the JSON of one release, or of a list of them."""
+    """Reads releases from the JSON of one of them, or of a list."""
     fields = json.loads(kept)
     return list(releases_from(fields if isinstance(fields, list) else [fields]))
 

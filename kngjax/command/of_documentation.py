@@ -17,7 +17,7 @@ def show(_: argparse.Namespace) -> int:
 
 
 def place(root: pathlib.Path) -> str:
-    """Where to read: the site that was built in a checkout, else its pages, else the address in the metadata.
+    """Finds the documentation: the site that was built in a checkout, else its pages, else the address in the metadata.
 
     Whoever installed kngjax from an index has no checkout, and its metadata may name an address.
 

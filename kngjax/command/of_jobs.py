@@ -94,7 +94,7 @@ def check(options: argparse.Namespace) -> int:
 
 
 def plan(options: argparse.Namespace) -> int:
-    """What a job would cost."""
+    """Prints what a job would cost, and whether its ledger allows it."""
     config = configuration.read(options.config)
     ledger = job.ledger(config, options.ledger)
     text, allowed = job.foreseen(config, job.public_count(config, options.data, options.records), ledger)

@@ -35,7 +35,7 @@ def create(options: argparse.Namespace) -> int:
 
 
 def show(options: argparse.Namespace) -> int:
-    """What is spent and what is left."""
+    """Prints what is spent of a budget and what is left."""
     print(Ledger(options.file).read().explain())
     return 0
 

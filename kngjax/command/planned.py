@@ -1,4 +1,4 @@
-"""What a job would release: its steps, and of the releases that were made the results, as text and as JSON."""
+"""Plans the steps of a job, and makes results of their releases, as text and as JSON."""
 
 import abc
 import dataclasses
@@ -31,11 +31,11 @@ class AbstractPlanned(abc.ABC):
 
     @abc.abstractmethod
     def results(self, made: Made) -> list[Any]:
-        """Those of the releases that were made. **Arguments:** `made`: by the labels of `steps`."""
+        """Makes results of the releases that were made. **Arguments:** `made`: by the labels of `steps`."""
 
     @abc.abstractmethod
     def lines(self, num_records: int) -> list[str]:
-        """What each release would be made by and cost. **Arguments:** `num_records`: n, used where it is public."""
+        """Says how each release would be made and what it costs. **Arguments:** `num_records`: n where it is public."""
 
     @abc.abstractmethod
     def text(self, results: Sequence[Any]) -> str:
@@ -66,7 +66,7 @@ def lines_of(steps: Sequence[Step | GroupedStep], num_records: int) -> list[str]
 
 
 class PlannedRegressions(AbstractPlanned):
-    """Of a file with [response] and [[terms]]: releases of one response by one mechanism.
+    """Plans the job of a file with [response] and [[terms]]: releases of one response by one mechanism.
 
     **Arguments:** `num_records`: n, where it is public and known.
     """
@@ -95,7 +95,7 @@ class PlannedRegressions(AbstractPlanned):
 
     @property
     def _not_foreseen(self) -> list[str]:
-        """What nobody knows of its intervals before they are paid for."""
+        """Says why nobody knows beforehand whether the intervals will have ends; empty where public facts tell."""
         plans = [step.part.plan for step in self._steps]
         why = [plan.not_foreseen for plan in plans if isinstance(plan, WithIntervals)]
         said = [registry.in_toml(one) for one in dict.fromkeys(why) if one is not None]

@@ -37,7 +37,7 @@ NOTE = (
 
 @dataclasses.dataclass(frozen=True)
 class Result:
-    """One release of a job: nothing in it is private.
+    """Holds one release of a job: nothing in it is private.
 
     **Arguments:** `regression`; `release`, whose value are basis coefficients; `coefficients`, shape (k + 1,), the
     same in the data's own units.
@@ -49,7 +49,7 @@ class Result:
 
 
 def translate_errors(config: Any, table: str, make: Callable[[], Any]) -> Any:
-    """What `make` returns; its errors, which are about public settings, in the file's terms and with the table."""
+    """Calls `make`; its errors, which are about public settings, are told in the file's terms and with the table."""
     try:
         return make()
     except (TypeError, ValueError) as error:
@@ -73,7 +73,7 @@ def design(config: Config) -> terms.Design | None:
 
 
 def regressions(config: Config) -> list[Part]:
-    """One mechanism a regression, with epsilon and delta split as the job declares. Public: made without data.
+    """Makes one mechanism a regression, with epsilon and delta split as the job declares. Public: made without data.
 
     **Raises:** `ValueError` or `TypeError` naming the file and the table whose settings make no mechanism.
     """
@@ -130,7 +130,7 @@ def _with_intervals(config: Config, part: Part, covariance: Any, num_records: in
 
 
 def interval(config: Config, result: Result) -> kng.Interval | kng.NoInterval:
-    """Of the coefficients in own units, or of a mean, at the level of the job."""
+    """Returns the interval of the coefficients in own units, or of a mean, at the level of the job."""
     basis = design(config)
     assert config.intervals is not None
     assert isinstance(result.release, kng.ReleaseWithIntervals)
@@ -138,7 +138,7 @@ def interval(config: Config, result: Result) -> kng.Interval | kng.NoInterval:
 
 
 def interval_in_json(config: Config, result: Result) -> dict[str, Any]:
-    """The same, JSON-ready."""
+    """Returns an interval as JSON-ready fields, or the reason why there is none."""
     found = interval(config, result)
     if isinstance(found, kng.NoInterval):
         return {"none": found.reason}
@@ -203,7 +203,7 @@ def sampler(config: Config) -> Any:
 
 
 def names(config: Config, mechanism: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What a released value consists of: names of the basis, and in the data's own units."""
+    """Names the parts of a released value, in the basis and in the data's own units."""
     if (basis := design(config)) is not None:
         return tuple(basis.basis_names), tuple(basis.names)
     of_values = names_of_values(mechanism, config.response.name)
@@ -238,7 +238,7 @@ def statement(results: Sequence[Result]) -> str:
 
 
 def certificates_of(release: Released) -> list[kng.Certificate]:
-    """Of all that was released: with intervals, of each part."""
+    """Lists the certificates of a release: with intervals, of each part."""
     parts = release.parts if isinstance(release, kng.ReleaseWithIntervals) else (release,)
     return [one.certificate for one in parts]
 

@@ -1,4 +1,4 @@
-"""What a TOML job can name, by the list of public names, with the keys of each, read off its constructor.
+"""Lists what a TOML job can name, by the list of public names, with the keys of each, read off its constructor.
 
 Names are text here, so that reading a configuration loads no JAX; classes are looked up when something is made.
 """
@@ -104,7 +104,7 @@ def keys(kind: type) -> list[str]:
 
 
 def needs(kind: type) -> list[str]:
-    """Those of the keys that have no default."""
+    """Lists the keys that have no default."""
     return [name for name in keys(kind) if parameters(kind)[name].default is inspect.Parameter.empty]
 
 

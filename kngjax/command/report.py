@@ -1,4 +1,4 @@
-"""What a job shows: released coefficients, certificates in short, released curves, and a view for the owner alone."""
+"""Writes what a job shows: released coefficients, certificates in short, released curves, and a view for the owner alone."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -70,7 +70,7 @@ def table(config: Config, results: Sequence[Result]) -> str:
 
 
 def intervals(config: Config, results: Sequence[Result]) -> str:
-    """Those of the coefficients of each regression, how they were made, and what they rest on. Public."""
+    """Writes the intervals of each regression's coefficients, how they were made, and what they rest on. Public."""
     lines, names = [], planning.names(config, results[0].regression.mechanism)[1]
     for result in results:
         found, label = planning.interval(config, result), result.regression.label

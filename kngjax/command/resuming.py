@@ -1,4 +1,4 @@
-"""What a job has paid for already, so that it is never lost and never paid twice: in its ledger, or in its output.
+"""Finds what a job has paid for, in its ledger or its output, so that it is never lost and never paid twice.
 
     debit (on the disk) -> draw -> commit with the release's JSON (on the disk) -> releases.json (replaced at once)
 
@@ -28,7 +28,7 @@ from kngjax.ledger.store import sync_folder
 
 @dataclasses.dataclass(frozen=True)
 class Earlier:
-    """What there is of a job, of the data of one name.
+    """Holds what there is of a job, of the data of one name.
 
     **Arguments:** `run`: which of the job's runs it was, from 1; 0 for none. `releases`: JSON by label. `lost`: whether
     a debit led to no release.
@@ -53,7 +53,7 @@ def earlier_releases(
     force: bool = False,
     data: str | None = None,
 ) -> Earlier:
-    """What is taken of earlier runs, and the number of this one. What there is, is neither replaced nor paid for twice.
+    """Finds what is taken of earlier runs, and the number of this one. Nothing there is replaced or paid for twice.
 
     **Arguments:** `job`: its `identity`. `path`: of its releases.json. `resume`: take what there is. `force`: take
     nothing. `data`: the public name of the file of data, None for a frame. Raises ValueError where there is something,
@@ -104,7 +104,7 @@ def require(ledger: Ledger, guarantees: Sequence[Guarantee], past: Earlier, *, p
 
 
 def _in_ledger(ledger: Ledger, job: str) -> dict[str | None, Earlier]:
-    """What the last run of a job committed, though an earlier one may have committed more; by the name of its data."""
+    """Finds what the last run of a job committed, by the name of its data; an earlier run may have committed more."""
     book = ledger.read()
     committed, found = book.releases, {}
     about = {number: content["what"] for number, content in book.what.items() if _is_of(content.get("what"), job)}

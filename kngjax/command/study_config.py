@@ -19,7 +19,7 @@ from kngjax.command.toml import read_table, refuse_unknown, shown
 
 @dataclass(frozen=True)
 class Asked:
-    """One of [[analyses]].
+    """Holds one table [[analyses]]: a method of `Study` with its arguments.
 
     **Arguments:** `method`: of `Study`. `arguments`: as the file has them. `by`: the columns of groups; none without.
     `intervals`: what these arguments say of them, None where they say nothing, or that there are none. `num_records`:
@@ -34,7 +34,7 @@ class Asked:
 
     @property
     def several(self) -> tuple[str, ...]:
-        """Of the method's arguments those that any number may be given of: lists in the file."""
+        """Names the method's arguments that take any number of values, which are lists in the file."""
         known = methods()[self.method].parameters.values()
         return tuple(one.name for one in known if one.kind is inspect.Parameter.VAR_POSITIONAL)
 
@@ -83,7 +83,7 @@ class StudyConfig(Declared):
 
 
 def read_study(path: Any, tables: dict[str, Any]) -> StudyConfig:
-    """Of the tables of a file; raises ValueError that names the table and the key of what is unknown or absent."""
+    """Reads a study from a file's tables; raises ValueError naming the table and the key that is unknown or absent."""
     refuse_unknown(tables, ["data", "study", "analyses", "intervals"], str(path), "table")
     if absent := [name for name in ("study", "analyses") if name not in tables]:
         raise ValueError(f"{path}: the table [{absent[0]}] is missing")
@@ -118,7 +118,7 @@ def read_study(path: Any, tables: dict[str, Any]) -> StudyConfig:
 
 
 def methods() -> dict[str, inspect.Signature]:
-    """What can be asked of a study, each with its arguments: every method that spends an epsilon."""
+    """Lists what can be asked of a study, each with its arguments: every method that spends an epsilon."""
     members = inspect.getmembers(registry.public("Study"), inspect.isfunction)
     signatures = {name: inspect.signature(member) for name, member in members if not name.startswith("_")}
     return {name: one for name, one in signatures.items() if "epsilon" in one.parameters}

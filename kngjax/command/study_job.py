@@ -14,7 +14,7 @@ from kngjax.releases import totals
 
 
 class PlannedStudy(AbstractPlanned):
-    """Of a file with [study] and [[analyses]].
+    """Plans the job of a file with [study] and [[analyses]].
 
     **Arguments:** `num_records`: n, which under replace is public and decides which mechanisms serve.
     """

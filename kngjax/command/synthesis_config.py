@@ -41,7 +41,7 @@ class Draws:
 
     @property
     def files(self) -> tuple[str, ...]:
-        """One a table: the name itself, or of several with their numbers, "synthetic_1.csv"."""
+        """Names the file of each table: `file`, or of several tables with their numbers, "synthetic_1.csv"."""
         path = pathlib.PurePath(self.file)
         if self.tables == 1:
             return (self.file,)
@@ -49,13 +49,13 @@ class Draws:
 
     @property
     def seeds(self) -> tuple[int, ...]:
-        """One a table."""
+        """Lists the seed of each table."""
         return tuple(range(self.seed, self.seed + self.tables))
 
 
 @dataclass(frozen=True)
 class Declaration:
-    """One of [[synthesis.columns]]: its kind, and what its class is given."""
+    """Holds one table [[synthesis.columns]]: its kind, and the arguments of its class."""
 
     kind: str
     settings: dict[str, Any]
@@ -94,7 +94,7 @@ class SynthesisConfig(Declared):
 
 
 def read_synthesis(path: Any, tables: dict[str, Any]) -> SynthesisConfig:
-    """Of the tables of a file; raises ValueError that names the table and the key of what is unknown or absent."""
+    """Reads a synthesis from a file's tables; raises ValueError naming the table and key that is unknown or absent."""
     refuse_unknown(tables, ["data", "synthesis"], str(path), "table")
     data = read_table(Source, tables["data"], f"{path}: [data]") if "data" in tables else None
     table = tables["synthesis"]

@@ -20,12 +20,12 @@ LABEL = "synthesis"
 
 @dataclasses.dataclass(frozen=True)
 class AnalysisOfColumns:
-    """What a job asks of any analysis, of the columns of a plan. **Arguments:** `plan`: public."""
+    """Answers what a job asks of any analysis, for the columns of a plan. **Arguments:** `plan`: public."""
 
     plan: kng.SynthesisPlan
 
     def check(self, frame: Any) -> Any:
-        """As `kngjax.SynthesisPlan.check`."""
+        """Returns the table of a frame, as `kngjax.SynthesisPlan.check` does."""
         return self.plan.check(frame)
 
     def records(self, frame: Any) -> Any:
@@ -48,25 +48,25 @@ class SynthesisStep:
 
     @property
     def plan(self) -> kng.SynthesisPlan:
-        """Of all columns."""
+        """Returns the plan of all columns."""
         return self.analysis.plan
 
     @property
     def words(self) -> dict[str, Any]:
-        """What a ledger is told of its debit."""
+        """Describes the release for the ledger that pays for it."""
         return {"synthesis": self.plan.to_dict()}
 
     @property
     def law(self) -> kng.Guarantee:
-        """What all parts cost together."""
+        """States what all parts cost together."""
         return self.plan.cost
 
     def certificates(self, num_records: int) -> list[kng.Certificate]:
-        """Of each part, in order. **Arguments:** `num_records`: used where it is public."""
+        """Certifies each part, in order. **Arguments:** `num_records`: used where it is public."""
         return list(self.plan.certificates(self.plan.adjacency.public_count(num_records)).values())
 
     def owed(self, num_records: int) -> tuple[kng.Guarantee, bool]:
-        """What a ledger debits, and whether it is proved to cost no more."""
+        """States what a ledger debits, and whether it is proved that the release costs no more."""
         return self.plan.owed(self.certificates(num_records))
 
     def prepare(self, records: Any) -> None:
@@ -77,12 +77,12 @@ class SynthesisStep:
         return [kng.synthesize(self.plan, records.frame, debit)]
 
     def kept(self, releases: Sequence[Any]) -> list[Any]:
-        """What was released of what a ledger keeps: the releases of all parts."""
+        """Makes the released table of what a ledger keeps: the releases of all parts."""
         return [kng.SyntheticTable(self.plan, releases, self.count)]
 
 
 class PlannedSynthesis(AbstractPlanned):
-    """Of a file with [synthesis].
+    """Plans the job of a file with [synthesis].
 
     **Arguments:** `num_records`: n, used where it is public.
     """

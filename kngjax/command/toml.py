@@ -58,7 +58,7 @@ def convert(value: Any, kind: Any) -> Any:
 
 
 def in_words(kind: Any) -> str:
-    """What a value of this type must be: "a number", "one of replace, add_remove"."""
+    """Says what a value of this type must be: "a number", "one of replace, add_remove"."""
     if get_origin(kind) is Literal:
         return f"one of {', '.join(get_args(kind))}"
     if get_origin(kind) is tuple and Ellipsis in get_args(kind):
@@ -85,7 +85,7 @@ def shown(value: Any) -> str:
 
 
 def read_table(kind: type, table: Any, where: str) -> Any:
-    """One table as a dataclass of this kind.
+    """Reads one table as a dataclass of this kind.
 
     Raises ValueError that starts with `where`, the file and the table, and names the key.
     """

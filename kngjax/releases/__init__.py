@@ -1,1 +1,1 @@
-"""One draw and its certificate: routes, rounding, what a ledger is debited; research draws and simulations."""
+"""Releases draws with their certificates: routes, rounding, what a ledger is debited; research and simulations too."""

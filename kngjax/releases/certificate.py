@@ -1,4 +1,4 @@
-"""What was proved of a release, under which assumptions, by which sampler, and what a finite run leaves unproved."""
+"""States what was proved of a release, under which assumptions, by which sampler, and what a finite run leaves unproved."""
 
 import dataclasses
 import functools
@@ -184,7 +184,7 @@ class Certificate:
 
     @property
     def _of_draw(self) -> Guarantee | None:
-        """What is proved of the draw before it is rounded."""
+        """States what is proved of the draw before it is rounded; None where nothing is."""
         if self.exact:
             return self.guarantee
         epsilon, delta = self.promise.cost(self.guarantee.epsilon)
@@ -195,7 +195,7 @@ class Certificate:
 
     @property
     def cost(self) -> Guarantee | None:
-        """What is proved of this very release, and a ledger debits; None where a chain leaves it unproved.
+        """States what is proved of this very release, and a ledger debits; None where a chain leaves it unproved.
 
         That of the draw, and of a law within η of it in total variation for what rounding in float64 may do.
         """
@@ -217,7 +217,7 @@ class Certificate:
 
     @property
     def rounding_delta(self) -> float:
-        """What rounding adds to δ: 0 if the proof includes it; else by the assumption about float64 in `rounding`.
+        """Computes what rounding adds to δ: 0 if the proof includes it; else by the assumption about float64 in `rounding`.
 
         (1 + e^ε)η at the ε of the draw, or of the mechanism where that is unknown; NaN where that is infinite, and η is
         `rounding.distance`.
@@ -228,7 +228,7 @@ class Certificate:
         return math.nan if math.isinf(epsilon) else self.rounding.delta(epsilon)
 
     def summary(self) -> str:
-        """One line for a table."""
+        """Says in one line what is proved of the release, for a table."""
         sampler = self.sampler["type"]
         if self.exact:
             return f"{sampler}: proved {self.guarantee.explain()}{self._with_rounding()}"
@@ -356,7 +356,7 @@ class Certificate:
 
 
 def _as_call(described: Any) -> str:
-    """What `describe` made of a part, as a call that names its settings; those that are None are left out."""
+    """Writes what `describe` made of a part as a call that names its settings; those that are None are left out."""
     if isinstance(described, dict):
         given = {name: value for name, value in sorted(described.items()) if name != "type" and value is not None}
         return f"{described['type']}({', '.join(f'{name}={_as_call(value)}' for name, value in given.items())})"
@@ -370,7 +370,7 @@ def _shortened(text: str) -> str:
 
 
 def _failures(mechanism: AbstractMechanism) -> list[str]:
-    """What can make any release of this mechanism fail after the debit, of public settings alone."""
+    """Lists what can make a release of this mechanism fail after the debit, from public settings alone."""
     bounds, loss = mechanism.bounds, mechanism.loss
     causes = [
         "data that cannot be read",

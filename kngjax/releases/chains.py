@@ -40,7 +40,7 @@ def draw(
     sampler: AbstractSampler | Lattice | None = None,
     centre: Vector | None = None,
 ) -> tuple[Float[Array, " dimension"], Bool[Array, ""]]:
-    """One draw as a release makes it, as a pure function: for your own jit, vmap over data, keys, mechanisms.
+    """Draws once as a release does, as a pure function: for your own jit, vmap over data, keys, mechanisms.
 
     For research: what is published goes through `release`.
 
@@ -168,7 +168,7 @@ def compiled_independent_draws(
     key: PRNGKeyArray,
     num_draws: int,
 ) -> tuple[Float[Array, "draws dimension"], Bool[Array, ""]]:
-    """The same in one program, for samplers that do not run on the host."""
+    """Makes independent exact draws in one program, for samplers that do not run on the host."""
     return sampler.draws(mechanism.target(data), key, num_draws)
 
 
@@ -197,7 +197,7 @@ def advance(
     num_kept: int,
     thinning: int,
 ) -> tuple[Any, Float[Array, "kept chains dimension"], Info]:
-    """One block of num_kept·thinning sweeps of every chain; every `thinning`-th position is kept.
+    """Moves every chain by one block of num_kept·thinning sweeps, of which every `thinning`-th position is kept.
 
     `key` and the block's number give the block's randomness.
     """

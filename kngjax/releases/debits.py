@@ -1,4 +1,4 @@
-"""Where a release meets a ledger: its cost is reserved before the data are touched, and committed at the end."""
+"""Debits a release from a ledger: its cost is reserved before the data are touched, and committed at the end."""
 
 import contextlib
 import json
@@ -12,7 +12,7 @@ from kngjax.releases.certificate import Certificate, describe
 
 
 def owed(certificate: Certificate) -> tuple[Guarantee, bool]:
-    """What a ledger debits for the release of this certificate, and whether it is proved to cost no more.
+    """States what a ledger debits for the release of this certificate, and whether it is proved to cost no more.
 
     Where nothing is proved of the release, that is the guarantee of the law that a Markov chain approximates, and only
     a ledger that was created with `unproved="allow"` takes it.
@@ -38,12 +38,12 @@ def settings(mechanism: AbstractMechanism) -> Any:
 
 
 def in_json(described: Any) -> Any:
-    """What `describe` makes of a part, with infinities as words."""
+    """Makes what `describe` says of a part JSON-ready, with infinities as words."""
     return json.loads(json.dumps(described), parse_constant=str)
 
 
 def reserve(ledger: Ledger | Reservation | None, certificate: Certificate) -> Reservation | None:
-    """What the release of this certificate costs, spent; None without a ledger.
+    """Reserves in a ledger what the release of this certificate costs, which spends it; None without a ledger.
 
     **Arguments:** `ledger`: or a reservation made beforehand, for this very `certificate.cost` or its `to_replace()`,
     and not drawn from before, since a draw that fails tells something too.
@@ -56,7 +56,7 @@ def reserve(ledger: Ledger | Reservation | None, certificate: Certificate) -> Re
 def reserve_cost(
     ledger: Ledger | Reservation | None, guarantee: Guarantee, proved: bool, what: Any
 ) -> Reservation | None:
-    """As `reserve`, of what is owed. **Arguments:** `what`: a public description for the ledger."""
+    """Reserves what is owed, as `reserve` does. **Arguments:** `what`: a public description for the ledger."""
     if isinstance(ledger, Ledger):
         return ledger.reserve(guarantee, what, proved=proved)
     if ledger is None:

@@ -32,7 +32,7 @@ Owed = tuple[Guarantee, bool]
 
 
 def owed_together(groups: Iterable[Sequence[Owed]], adjacency: Adjacency) -> Owed:
-    """What a ledger debits for the releases of all groups, and whether it is proved that they cost no more.
+    """States what a ledger debits for the releases of all groups, and whether it is proved that they cost no more.
 
     Those of one group add up, and of the groups the worst counts; twice under 'replace' (`Guarantee.parallel`). What
     is stated at (ε, δ) by a guarantee that can be stated anywhere is then stated at (1 + e^ε)δ, where 2ε holds.
@@ -74,7 +74,7 @@ def certify_groups(drawn: Sequence[Sequence[Drawn]]) -> list[list[list[Certifica
 def owed_of_groups(
     drawn: Sequence[Sequence[Drawn]], certificates: Sequence[Sequence[Sequence[Certificate]]], adjacency: Adjacency
 ) -> Owed:
-    """What a ledger debits for the releases of all groups (`owed_together`). **Arguments:** of `certify_groups`."""
+    """States what a ledger debits for releases of all groups (`owed_together`). **Arguments:** of `certify_groups`."""
     costs = [
         [_owed(one, own) for one, own in zip(group, known, strict=True)]
         for group, known in zip(drawn, certificates, strict=True)
@@ -106,7 +106,7 @@ def release_groups(
     ledger: Ledger | Reservation | None,
     what: Any,
 ) -> list[list[list[Release]]]:
-    """What is drawn of each group, paid for by one debit of what all of it costs together.
+    """Releases values of every group, paid for by one debit of what all of them cost together.
 
     The debit was made before, and is drawn from once. Then the table is read, once, and every record goes to the one
     group that its own levels say. The ledger keeps all releases at once, as one list, before anybody sees one. If

@@ -1,4 +1,4 @@
-"""Which group of a table a release is of, where public levels divide the records, and what all groups cost together."""
+"""Divides the records of a table into groups by public levels, and says what all groups cost together."""
 
 import dataclasses
 import itertools
@@ -60,7 +60,7 @@ class Division:
 
 @dataclasses.dataclass(frozen=True)
 class Membership:
-    """What the certificate of a group's release says of the other groups.
+    """Says in the certificate of a group's release which groups there are, and what all of them cost together.
 
     **Arguments:** `division`: into which groups. `group`: the level of each column that its records have. `together`:
     the guarantee of the releases of all groups.
@@ -71,7 +71,7 @@ class Membership:
     together: Guarantee
 
     def explain(self) -> str:
-        """In one sentence."""
+        """Says in one sentence which group it is, and what all groups cost together."""
         division, together = self.division, self.together
         return (
             f"this value is of the records with {division.name(self.group)} alone: {division.explain()}. The releases "

@@ -62,7 +62,7 @@ def release_of_records(
     what: Any,
     progress: bool | None,
 ) -> tuple[Drawing, list[Release]]:
-    """What a plan draws of its records, and how, by one debit; no traceback of a refusal holds them.
+    """Draws what a plan asks of its records by one debit, and says how; no traceback of a refusal holds the records.
 
     **Arguments:** `admit`: looks at types and shapes of X and y alone. `drawing_of`: every setting of the releases, of
     these public facts; raises ValueError for what they refuse. `ledger`, `what`: as of `release_by_one_debit`.

@@ -21,11 +21,11 @@ class AbstractReleasePlan(abc.ABC):
 
     @abc.abstractmethod
     def release(self, X: Any, y: Any, *, ledger: Ledger | Reservation | None, progress: bool | None) -> Any:
-        """What the plan makes of the records, by one debit. Raises as `kngjax.release`."""
+        """Releases what the plan makes of the records, by one debit. Raises as `kngjax.release`."""
 
     @abc.abstractmethod
     def certify(self, X: Any, y: Any) -> Any:
-        """What it will be, before a value is looked at."""
+        """Certifies what the plan will release, before a value is looked at."""
 
 
 class AbstractDrawing(abc.ABC):
@@ -39,11 +39,11 @@ class AbstractDrawing(abc.ABC):
 
     @abc.abstractmethod
     def certify(self, facts: Facts) -> list[Certificate]:
-        """Of all releases, before a value is looked at."""
+        """Certifies all releases, before a value is looked at."""
 
     @abc.abstractmethod
     def owed(self, certificates: Sequence[Certificate]) -> tuple[Guarantee, bool]:
-        """What a ledger debits for all of them together, and whether it is proved that they cost no more."""
+        """States what a ledger debits for all releases together, and whether it is proved that they cost no more."""
 
     @abc.abstractmethod
     def draw(self, X: Any, y: Any, progress: bool | None) -> list[Any]:

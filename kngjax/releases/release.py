@@ -1,6 +1,6 @@
-"""One draw from a mechanism's law, with its certificate: what may be published.
+"""Releases one draw from a mechanism's law, with its certificate: what may be published.
 
-It walks one of four routes (`kngjax.releases.routes`), which admits, certifies, prepares and draws.
+A release walks one of four routes (`kngjax.releases.routes`), which admits, certifies, prepares and draws.
 """
 
 import dataclasses
@@ -34,7 +34,7 @@ from kngjax.samplers.base import AbstractSampler
 
 @dataclasses.dataclass(frozen=True, init=False, eq=False)
 class Release:
-    """One privately released value with its certificate, and nothing else.
+    """Holds one privately released value with its certificate, and nothing else.
 
     Only `kngjax.release` makes one, and `Release.from_json` reads one: research draws with a certificate beside them
     are no release, so the constructor refuses. That stops accidents; whoever writes the JSON by hand is not stopped.
@@ -140,13 +140,13 @@ def release(
     progress: bool | None = False,
     **refused: Any,
 ) -> Release:
-    """Of a mechanism."""
+    """Releases one draw from a mechanism's law."""
     ...
 
 
 @overload
 def release(mechanism: AbstractReleasePlan, X: Any = None, y: Any = None, **settings: Any) -> Any:
-    """Of a plan."""
+    """Releases what a plan makes of the records."""
     ...
 
 
@@ -162,7 +162,7 @@ def release(
     progress: bool | None = False,
     **refused: Any,
 ) -> Any:
-    """One draw from the mechanism's law, with its certificate: what may be published.
+    """Releases one draw from the mechanism's law, with its certificate: what may be published.
 
     Randomness comes from the operating system. A chain starts at a point that the density, made wider, chooses among
     draws from an inflated limit law about the estimate without privacy and from the base measure; the rule for its

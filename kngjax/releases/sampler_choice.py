@@ -1,4 +1,4 @@
-"""Which sampler is taken where none is asked for and the lattice route does not admit the release.
+"""Chooses a sampler where none is asked for and the lattice route does not admit the release.
 
 Functions of public facts alone.
 """

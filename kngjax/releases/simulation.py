@@ -40,7 +40,7 @@ def error(theta: Array, truth: Array) -> Float[Array, ""]:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Simulation:
-    """What `simulate` found: of simulated data, so nothing here is private.
+    """Holds what `simulate` found: of simulated data, so nothing here is private.
 
     **Arguments:**
 
@@ -225,7 +225,7 @@ def _ended_on_the_host(results, design, num_records, measures, mechanism, sample
 
 
 def _on_the_host(design, num_records, measures, mechanism, sampler, epsilons, keys, is_again=False):
-    """What `_batch_of_replicates` makes of one data set and its key, for what does not compile; or of another key."""
+    """Does the work of `_batch_of_replicates` for one data set, outside of compiled programs; or by another key."""
     data_key, draw_key = jax.random.split(keys[0])
     # No descendant of what the batch drew with, nor of what made the data.
     draw_key = jax.random.fold_in(keys[0], 2) if is_again else draw_key

@@ -1,4 +1,4 @@
-"""What certificates say of how cells became records."""
+"""Collects what certificates say of how cells became records."""
 
 import contextlib
 import contextvars
@@ -21,6 +21,6 @@ def telling(*sentences: str) -> Iterator[None]:
 
 
 def told(bounds: Bounds, has_response: bool) -> tuple[str, ...]:
-    """What a certificate that is made now says of how its records were read, and of what their bounds do. Public."""
+    """Lists what a certificate made now says of how its records were read, and of what their bounds do. Public."""
     of_bounds = (bounds.explain_missing(has_response), *bounds.explain_dither(), *bounds.explain_weights())
     return (*_TOLD.get(), *of_bounds, cells.READING)

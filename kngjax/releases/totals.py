@@ -1,4 +1,4 @@
-"""What releases of the same records cost together, as their certificates say."""
+"""Computes what releases of the same records cost together, as their certificates say."""
 
 from collections.abc import Iterable, Sequence
 
@@ -25,19 +25,19 @@ def certify(
 
 
 def total_cost(certificates: Iterable[Certificate]) -> Guarantee | None:
-    """What is proved of these releases together; None if nothing is of one of them."""
+    """States what is proved of these releases together; None if nothing is proved of one of them."""
     return total(certificate.cost for certificate in certificates)
 
 
 def total(costs: Iterable[Guarantee | None]) -> Guarantee | None:
-    """What is proved of releases of these costs together; None of no release, and where of one nothing is proved."""
+    """States what is proved of releases of these costs together; None for no release, or one with nothing proved."""
     given = list(costs)
     proved = [cost for cost in given if cost is not None]
     return composed(proved) if proved and len(proved) == len(given) else None
 
 
 def composed(costs: Sequence[Guarantee]) -> Guarantee:
-    """Of releases of the same records, stated at the sum of what each states of δ where no sum of ε is finite."""
+    """Composes releases of the same records, stated at the sum of their stated δ where no sum of ε is finite."""
     if len(costs) == 1:
         # A composition states its own (ε, δ), which a composition of it would forget.
         return costs[0]
@@ -46,7 +46,7 @@ def composed(costs: Sequence[Guarantee]) -> Guarantee:
 
 
 def explain_cost(certificates: Iterable[Certificate]) -> str:
-    """What to say besides the sums over the laws, in words; empty where the releases cost no more."""
+    """Says in words what releases cost besides the sums over the laws; empty where they cost no more."""
     cost = total_cost(certificates)
     if cost is None:
         return ". That is of the laws that Markov chains approximate, and NOT PROVED of these releases"

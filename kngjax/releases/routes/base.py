@@ -1,4 +1,4 @@
-"""What every route of a release answers, in the order of a release."""
+"""Declares what every route of a release answers, in the order of a release."""
 
 import abc
 from typing import Any, ClassVar
@@ -42,11 +42,11 @@ class AbstractRoute(abc.ABC):
 
     @abc.abstractmethod
     def prepare(self, X: Any, y: Any) -> Any:
-        """What `draw` needs of the records, validated and clipped. Private."""
+        """Prepares what `draw` needs of the records, validated and clipped. Private."""
 
     @abc.abstractmethod
     def draw(self, data: Any, progress: bool | None) -> Float[np.ndarray, " numbers"]:
-        """One draw with randomness of the operating system, before it is rounded: θ, then `published`. Private.
+        """Draws once with randomness of the operating system, before it is rounded: θ, then `published`. Private.
 
         **Arguments:** `data`: from `prepare`. `progress`: whether to show a bar; None shows it on a terminal.
         """

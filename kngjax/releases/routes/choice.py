@@ -1,4 +1,4 @@
-"""Which route a release takes: a function of public facts alone."""
+"""Chooses which route a release takes: a function of public facts alone."""
 
 from collections.abc import Callable
 from typing import Any
@@ -37,7 +37,7 @@ def route_for(mechanism: AbstractMechanism, sampler: Any, facts: Facts) -> Abstr
 def instead_of_rounding(
     mechanism: AbstractMechanism, sampler: Any, facts: Facts, is_allowed: Callable[[Certificate], bool]
 ) -> str:
-    """What else to ask a release for, in words: of it every rounding is in the proof, so that it owes no δ for one.
+    """Says what else to ask a release for, whose proof has every rounding, so that it owes no δ for one.
 
     Empty where nothing is. **Arguments:** `sampler`: what the caller asked for, or None. `is_allowed`: whether what is
     left of a budget holds the release of a certificate.

@@ -19,7 +19,7 @@ from kngjax.releases.routes.base import AbstractRoute
 
 @dataclasses.dataclass(frozen=True)
 class DirectRoute(AbstractRoute):
-    """One draw by the mechanism itself. **Arguments:** as for `AbstractRoute.admits`."""
+    """Draws once by the mechanism itself. **Arguments:** as for `AbstractRoute.admits`."""
 
     mechanism: AbstractDirectMechanism
     facts: Facts

@@ -16,7 +16,7 @@ from kngjax.releases.routes.base import AbstractRoute
 
 @dataclasses.dataclass(frozen=True)
 class GridRoute(AbstractRoute):
-    """One draw with every rounding in its proof. **Arguments:** as for `AbstractRoute.admits`; `way`: how."""
+    """Draws once with every rounding in the proof. **Arguments:** as for `AbstractRoute.admits`; `way`: how."""
 
     mechanism: AbstractMechanism
     facts: Facts

@@ -26,7 +26,7 @@ TAKES_SECONDS = (
 
 @dataclasses.dataclass(frozen=True)
 class LatticeRoute(AbstractRoute):
-    """One draw on a lattice.
+    """Draws once on a lattice.
 
     **Arguments:** `mechanism`, `facts`: as for `AbstractRoute.admits`. `settings`: of the lattice, none of them left
     open. `reason`: why it is taken.

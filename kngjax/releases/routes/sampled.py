@@ -25,7 +25,7 @@ from kngjax.samplers.base import AbstractChainSampler, AbstractIndependentSample
 
 @dataclasses.dataclass(frozen=True)
 class SampledRoute(AbstractRoute):
-    """One draw from the density by a sampler.
+    """Draws once from the density by a sampler.
 
     **Arguments:** `mechanism`, `facts`: as for `AbstractRoute.admits`. `sampler`: with all tuning from public facts.
     `reason`: why this one.
@@ -93,7 +93,7 @@ class SampledRoute(AbstractRoute):
 
 
 def with_a_row(mechanism: AbstractDensityMechanism, data: Data) -> Data:
-    """One row of zeros in the place of no records, which adds a constant to the log-density: samplers need a row."""
+    """Puts a row of zeros in the place of no records, which adds a constant to the log-density: samplers need a row."""
     are_rows = isinstance(data, Records | WeightedRecords)
     if not (mechanism.takes_shards and are_rows and isinstance(mechanism.loss, AbstractPredictorLoss)):
         return data
