@@ -60,7 +60,7 @@ class AbstractBody(abc.ABC):
 
     @abc.abstractmethod
     def most(self, slopes: Sequence[Fraction], pull: Fraction, axes: Sequence[int]) -> Fraction:
-        """At least v'θ + rρ(θ_N) for every θ in Θ. **Arguments:** `slopes`: v, 0 on N. `pull`: r. `axes`: N."""
+        """Bounds v'θ + rρ(θ_N) from above on Θ. **Arguments:** `slopes`: v, 0 on N. `pull`: r. `axes`: N."""
 
     @abc.abstractmethod
     def draw(self, axes: Sequence[int], slopes: Sequence[Fraction], pull: Fraction, bits: Bits) -> Places:
@@ -76,11 +76,11 @@ class AbstractBody(abc.ABC):
 
     @abc.abstractmethod
     def log_mass(self, reaches: Sequence[float], pull: float) -> float:
-        """About log ∫ exp(q'θ_N - rρ(θ_N)), in units of the half widths. **Arguments:** `reaches`: q times those."""
+        """Computes log ∫ exp(q'θ_N - rρ(θ_N)), rounded, in half widths. **Arguments:** `reaches`: q times those."""
 
     @abc.abstractmethod
     def about_most(self, reaches: Sequence[float], pull: float, blur: float) -> float:
-        """About what `most` is beyond the middle, in units of the half widths; r is of ρ in those, too.
+        """Computes about what `most` is beyond the middle, in units of the half widths; r is of ρ in those, too.
 
         Smooth in both on the scale of `blur`, and no less.
         """

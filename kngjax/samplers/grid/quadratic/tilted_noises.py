@@ -164,13 +164,13 @@ def plain_noise(noise: Noise, bits: Bits) -> TiltedDraw:
 
 
 def dual_in_floats(kind: str, tilt: np.ndarray) -> float:
-    """About ‖h‖_*."""
+    """Computes ‖h‖_* in float64."""
     sizes = np.abs(tilt)
     return float({"sum": np.max, "length": np.linalg.norm}.get(kind, np.sum)(sizes)) if len(sizes) else 0.0
 
 
 def about_log_mass(kind: str, tilt: np.ndarray, floor: float) -> float:
-    """About log ∫ exp(-‖y‖ - h'y) dy, of the maximum with levels beyond the floor.
+    """Computes about log ∫ exp(-‖y‖ - h'y) dy, for the maximum with levels beyond the floor.
 
     Finite for every tilt with ‖h‖_* < 1 and every floor, and infinite for all others, as it decides what is drawn from.
     """
