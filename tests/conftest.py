@@ -59,6 +59,7 @@ def pytest_configure(config):
     """Types are checked but in slow tests, which call what others call; what CI does not run compiles as for users."""
     if config.option.markexpr != "slow":
         type_checks.check_package("kngjax")
+        type_checks.check_package("audits")
     if config.option.markexpr in ("slow", "not slow"):
         os.environ.setdefault("XLA_FLAGS", " ".join(QUICK_COMPILING))
         # Of processes that tests start, and of this one, which has read it.

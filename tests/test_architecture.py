@@ -37,8 +37,9 @@ IMPORT_THE_TOP = {
     "sklearn": "base private_search tables",
     "command": "job of_documentation planning registry report study_job synthesis_job",
 }
-FOR_TESTS_ALONE = {"unittest", "pytest", "hypothesis"}
+NOT_FOR_THE_PACKAGE = {"unittest", "pytest", "hypothesis", "tests", "audits"}
 EXPERIMENTS = sorted((ROOT / "experiments").rglob("*.py"))
+AUDITS = sorted((ROOT / "audits").rglob("*.py"))
 SITE = [ROOT / "docs" / "conf.py", *sorted((ROOT / "docs" / "_generate").rglob("*.py"))]
 
 
@@ -122,14 +123,18 @@ def test_nothing_imports_what_only_tests_or_another_room_need():
         (name, other)
         for name in MODULES
         for other in roots(imported(name))
-        if other in FOR_TESTS_ALONE or (other == "sklearn" and room(name) != "sklearn")
+        if other in NOT_FOR_THE_PACKAGE or (other == "sklearn" and room(name) != "sklearn")
     ]
     assert not offenders
 
 
+def test_audits_import_no_tests():
+    assert not [path.name for path in AUDITS if roots(imports(path)) & {"tests", "pytest"}]
+
+
 def test_files_are_short_and_documented():
     offenders = []
-    for path in [*EXPERIMENTS, *SITE, *MODULES.values()]:
+    for path in [*EXPERIMENTS, *AUDITS, *SITE, *MODULES.values()]:
         named, tree = path.relative_to(ROOT).as_posix(), syntax(path)
         if len(path.read_text(encoding="utf-8").splitlines()) > MOST_LINES:
             offenders.append(f"{named} has more than {MOST_LINES} lines")

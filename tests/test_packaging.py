@@ -22,5 +22,10 @@ def test_the_version_stands_in_one_place():
     assert f"## [Unreleased]: {kng.__version__}" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
 
 
+def test_the_wheel_has_the_package_alone():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    assert project["tool"]["hatch"]["build"]["targets"]["wheel"] == {"packages": ["kngjax"]}
+
+
 def test_the_licence_is_apache_2_0_word_for_word():
     assert hashlib.sha256((ROOT / "LICENSE").read_bytes()).hexdigest() == APACHE_2_0

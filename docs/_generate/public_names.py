@@ -55,7 +55,7 @@ PAGES = (
     Page("nonprivate", "kngjax.nonprivate", "The estimate without privacy.", "kngjax.owner.nonprivate"),
     Page("per-instance", "kngjax.per_instance", "What each person's privacy was.", "kngjax.owner.per_instance"),
     Page("sklearn", "kngjax.sklearn", "Estimators for scikit-learn.", "kngjax.sklearn"),
-    Page("audit", "kngjax.audit", "Attacks on guarantees.", "kngjax.audit"),
+    Page("audit", "kngjax.audit", "Attacks on a mechanism of one's own.", "kngjax.audit"),
     Page("accounting", "kngjax.accounting", "What releases cost together.", "kngjax.accounting"),
     Page("records", "kngjax.data", "Records as mechanisms see them.", "kngjax.data"),
     Page("terms", "kngjax.terms", "Columns of a regression.", "kngjax.data.terms"),

@@ -1,1 +1,1 @@
-"""The command line: TOML jobs, plans, reports, `kngjax trust`."""
+"""The command line: TOML jobs, plans, reports, ledgers."""

@@ -129,13 +129,6 @@ def command_parser() -> argparse.ArgumentParser:
     plan.add_argument("--ledger", metavar="FILE", type=pathlib.Path, help="the budget, in place of its own")
     plan.set_defaults(run="of_jobs.plan")
     _add_ledger(commands)
-    trust = commands.add_parser(
-        "trust",
-        help="measure the figures of docs/promises.md anew; reads no data",
-        description="Audit, plant bugs, try hostile inputs, search dumps, race and kill: what the library withstands.",
-    )
-    trust.add_argument("--quick", action="store_true", help="small numbers; the whole takes some twenty minutes")
-    trust.set_defaults(run="of_jobs.trust")
     docs = commands.add_parser(
         "docs",
         help="tell where the documentation is",

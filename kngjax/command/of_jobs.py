@@ -6,7 +6,7 @@ import sys
 from typing import Any
 
 from kngjax.command import config as configuration
-from kngjax.command import job, planning, registry, report, resuming, synthesis_job
+from kngjax.command import job, registry, report, resuming, synthesis_job
 from kngjax.command.cli import FAILED, USER_ERROR
 from kngjax.command.config import Config
 from kngjax.command.study_config import StudyConfig
@@ -134,34 +134,3 @@ def audit(options: argparse.Namespace) -> int:
         )
     print("\nThe worst of them: " + max(found, key=lambda result: result.ratio).explain())
     return 0 if all(result.passed for result in found) else FAILED
-
-
-def trust(options: argparse.Namespace) -> int:
-    """The figures of docs/promises.md."""
-    from kngjax.audit import trust as figures
-    from kngjax.audit.figures_of_jobs import Jobs
-
-    def records(path: pathlib.Path, data: pathlib.Path) -> Any:
-        config = configuration.read(path)
-        return planning.records(config, job.load(config, data))
-
-    def release(path: pathlib.Path, data: pathlib.Path, ledger: Any) -> Any:
-        config = configuration.read(path)
-        return job.run(config, job.load(config, data), progress=False, ledger=ledger)
-
-    def chosen(path: pathlib.Path, data: pathlib.Path) -> Any:
-        try:
-            config = configuration.read(path)
-            frame = job.load(config, data)
-            steps, count = job.planned_for(config, frame).steps, job.count_of(config, frame)
-            certificates = [[one.to_dict() for one in step.certificates(count)] for step in steps]
-            return [step.label for step in steps], [step.words for step in steps], certificates
-        except (ValueError, TypeError) as error:
-            return str(error)
-
-    passed = True
-    asked = Jobs(records, release, chosen, registry.FAILED, "kngjax.command.cli")
-    for figure in figures.figures(asked, quick=options.quick):
-        print(figure, flush=True)
-        passed &= figure.passed
-    return 0 if passed else FAILED

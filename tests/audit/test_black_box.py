@@ -238,7 +238,7 @@ def test_the_order_of_records_does_not_matter_and_clipping_is_done():
 
 
 def exact_draws_told_apart(epsilon):
-    """Of a smooth loss, on the pair of `kngjax.audit.trust`: log f/f' is .91ε for θ < 0 and less elsewhere."""
+    """Of a smooth loss, on the pair of `audits/figures.py`: log f/f' is .91ε for θ < 0 and less elsewhere."""
     mechanism = kng.KNG(kng.PseudoHuberLoss(0.5), kng.Bounds(), kng.Box(-100.0, 1000.0), epsilon, "replace")
     pair = [(None, np.append(np.zeros(4), other)) for other in (-1e5, 1e5)]
     claimed = kng.Guarantee.pure(1.0, "replace")

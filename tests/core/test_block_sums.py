@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import kngjax as kng
-from kngjax.audit.climbing import climbing_pair
+from audits.climbing import climbing_pair
 from kngjax.core import arrays
 from kngjax.core.arrays import ROWS_A_BLOCK, cumulative_sums, record_sums, record_sums_on_host, weighted_gram
 from kngjax.data import exact_sums

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import kngjax as kng
-from kngjax.audit.lattices import LatticeLaw
+from audits.lattices import LatticeLaw
 from kngjax.core.owner_only import OwnerOnly
 from kngjax.data.exact_sums import ExactSums
 from kngjax.data.records import Counts, QuadraticSummary, Records, SortedValues, WeightedRecords

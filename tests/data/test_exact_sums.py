@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as numpy_arrays
 
 import kngjax as kng
-from kngjax.audit import trust
-from kngjax.audit.climbing import climbing_pair, largest_change
+from audits import figures
+from audits.climbing import climbing_pair, largest_change
 from kngjax.core import arrays
 from kngjax.core.arrays import block_sums
 from kngjax.core.errors import UnfitShape
@@ -174,6 +174,6 @@ def test_gradients_of_minimisers_are_summed_in_blocks(monkeypatch):
 
 
 @pytest.mark.slow
-def test_the_table_of_trust_has_climbing_pairs():
-    figure = trust._climbing(quick=True)
+def test_the_table_of_figures_has_climbing_pairs():
+    figure = figures._climbing(quick=True)
     assert figure.passed, figure

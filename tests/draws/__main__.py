@@ -10,8 +10,8 @@ import argparse
 import sys
 import time
 
-from kngjax.audit.grid_laws.cases import CASES
-from kngjax.audit.grid_laws.laws import FAILURE_RATE, are_right
+from audits.grid_laws.cases import CASES
+from audits.grid_laws.laws import FAILURE_RATE, are_right
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -2,7 +2,7 @@
 
 Bounds, radii and budgets are no multiples of powers of two, and lie unevenly about 0: a test of a rounding, or of one
 side of a domain, sees nothing where they are round or symmetric. Exact probabilities of each row's cells are in
-`kngjax.audit.grid_laws.cases`, by the class that draws.
+`audits.grid_laws.cases`, by the class that draws.
 """
 
 import contextlib

@@ -1,7 +1,7 @@
 """Measures the worst neighbours of draws: their loss over what is allowed, in fractions, balls or by exact laws.
 
 A ratio above 1 would break the guarantee; one far below 1 would mean that there is more noise than the certificate
-says. `kngjax.audit.grid_laws.neighbours` has those of sums and minimisers with noise, in squares.
+says. `audits.grid_laws.neighbours` has those of sums and minimisers with noise, in squares.
 """
 
 import itertools
@@ -16,8 +16,8 @@ import numpy as np
 from flint import arb, ctx
 
 import kngjax as kng
+from audits.lattices import lattice_law, lattice_loss
 from kngjax.accounting.exact import exactly
-from kngjax.audit import lattice_law, lattice_loss
 from kngjax.core.balls import ball_of
 from kngjax.data.admission import Facts
 from kngjax.losses.verified_scores import fraction_of

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import kngjax as kng
-from kngjax.audit.grid_laws.cases import CASES
-from kngjax.audit.grid_laws.laws import FAILURE_RATE, are_right
+from audits.grid_laws.cases import CASES
+from audits.grid_laws.laws import FAILURE_RATE, are_right
 from kngjax.mechanisms.box_draws import BoxDraw
 from kngjax.mechanisms.design_moments import NoisyDesign
 from kngjax.mechanisms.gaussian_moments import NoisyGrams

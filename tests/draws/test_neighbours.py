@@ -4,7 +4,7 @@ import pathlib
 
 import pytest
 
-from kngjax.audit.grid_laws.neighbours import worst_ratios
+from audits.grid_laws.neighbours import worst_ratios
 from tests.draws.cases import all_routes
 from tests.draws.neighbours import WORST
 

@@ -82,7 +82,7 @@ def mapped(root: pathlib.Path, folder: pathlib.Path) -> None:
 def is_stale(root: pathlib.Path, folder: pathlib.Path) -> bool:
     """Tells whether a file of the package or of the tests is newer than the map."""
     reach = folder / "reach"
-    sources = [path for name in ("kngjax", "tests") for path in (root / name).rglob("*.py")]
+    sources = [path for name in ("kngjax", "audits", "tests") for path in (root / name).rglob("*.py")]
     return not reach.exists() or max(path.stat().st_mtime for path in sources) > reach.stat().st_mtime
 
 

@@ -88,7 +88,7 @@ def _run_tests(tree: pathlib.Path, tests: list[str]) -> None:
     os.environ |= {"PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1"}
     sys.dont_write_bytecode = True
     sys.path[:] = [str(tree), *(place for place in sys.path if not (pathlib.Path(place) / "kngjax").exists())]
-    for name in [name for name in sys.modules if name.split(".")[0] in ("tests", "kngjax")]:
+    for name in [name for name in sys.modules if name.split(".")[0] in ("tests", "audits", "kngjax")]:
         del sys.modules[name]
     with open("log", "w", encoding="utf-8") as log:
         os.dup2(log.fileno(), 1)

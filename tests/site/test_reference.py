@@ -139,7 +139,7 @@ def test_every_key_of_a_job_is_listed():
 def test_every_command_and_option_is_listed():
     page = command_line.page_of_commands()
     found = list(command_line.commands())
-    assert {one.prog for one in found} >= {"kngjax release", "kngjax ledger verify", "kngjax trust"}
+    assert {one.prog for one in found} >= {"kngjax release", "kngjax ledger verify", "kngjax audit"}
     for one in found:
         assert f"## {one.prog}\n" in page
         options = [option for action in one._actions for option in action.option_strings]

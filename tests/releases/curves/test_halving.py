@@ -9,7 +9,7 @@ import pytest
 import scipy.stats
 
 import kngjax as kng
-from kngjax.audit.quantile_processes import ProcessLaws
+from audits.quantile_processes import ProcessLaws
 from kngjax.releases.curves.halving import Halving
 from tests.oracles.goodness_of_fit import assert_cell_frequencies
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import kngjax as kng
-from kngjax.audit import lattice_law
+from audits.lattices import lattice_law
 from kngjax.releases.lattice import coordinates, envelope
 from kngjax.releases.lattice.check_scores import QuantileScore
 from kngjax.releases.lattice.coordinates import Coordinates

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import kngjax as kng
-from kngjax.audit import lattice_law
+from audits.lattices import lattice_law
 from kngjax.releases.lattice.envelope import Envelope
 from kngjax.releases.lattice.scores import RESOLUTION, WEIGHT_UNITS, QuadraticScore
 from kngjax.releases.lattice.units import DomainLattice

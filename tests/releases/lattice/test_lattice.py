@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import kngjax as kng
-from kngjax.audit import lattice_law, lattice_loss
+from audits.lattices import lattice_law, lattice_loss
 from kngjax.releases.lattice import units
 from tests.oracles.goodness_of_fit import assert_cell_frequencies
 from tests.releases.lattice import problems

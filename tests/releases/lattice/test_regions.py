@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import kngjax as kng
-from kngjax.audit import lattice_law
+from audits.lattices import lattice_law
 from kngjax.releases.lattice.coordinates import Coordinates
 from kngjax.releases.lattice.regions import Region, vertices_of
 from tests.oracles.goodness_of_fit import assert_cell_frequencies

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import kngjax as kng
-from kngjax.audit import lattice_law, lattice_loss, lattice_spread
+from audits.lattices import lattice_law, lattice_loss, lattice_spread
 from kngjax.releases.lattice import lattice as lattices
 from kngjax.releases.lattice.scores import RESOLUTION
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import kngjax as kng
-from kngjax.audit import lattice_law, lattice_loss, lattice_spread
-from kngjax.audit.lattice_search import search_lattices
+from audits.lattice_search import search_lattices
+from audits.lattices import lattice_law, lattice_loss, lattice_spread
 from kngjax.core.arrays import float64
 from kngjax.releases.lattice import problems as wholes
 from kngjax.releases.lattice.scores import WEIGHT_UNITS, GradientNorm

@@ -1,0 +1,14 @@
+"""Every way in which mechanisms draw with all roundings in their proof, by name."""
+
+from collections.abc import Callable
+
+from audits.grid_laws import densities, lattices, noises, wholes
+from audits.grid_laws.laws import Law
+
+# Made when called.
+CASES: dict[str, Callable[[], Law | lattices.LatticeLaw]] = {
+    **noises.CASES,
+    **densities.CASES,
+    **lattices.CASES,
+    **wholes.CASES,
+}

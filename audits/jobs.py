@@ -1,0 +1,152 @@
+"""Figures of what is read before it is released: files, frames, and jobs of which the number of records is private."""
+
+import functools
+import pathlib
+import re
+import tempfile
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from audits import files
+from audits.finding import Finding
+from audits.frames import frame_pairs
+from kngjax.command import config as configuration
+from kngjax.command import job, planning, registry
+from kngjax.ledger.ledgers import Ledger
+
+
+def figures_of_jobs(quick: bool = False) -> Iterator[Finding]:
+    """Measures what one cell changes in files and frames, and what a private number of records changes in jobs.
+
+    **Arguments:** as of `audits.figures.figures`.
+    """
+    yield from _files(quick)
+    yield _frames(quick)
+    yield _private_counts()
+
+
+# A job on the files of `audits.files`, whose missing cells have a public policy, or none.
+_JOB = """
+[response]
+column = "wage"
+bounds = [0, 100]
+missing = 50
+[[terms]]
+column = "age"
+bounds = [0, 90]
+degree = 2
+missing = 40
+[[terms]]
+column = "region"
+levels = ["north", "south", "7"]
+missing = "south"
+[loss]
+type = "squared"
+[mechanism]
+type = "exponential"
+domain = { l2_ball = 20.0 }
+[privacy]
+epsilon = 1.0
+adjacency = "replace"
+"""
+
+
+def _files(quick: bool) -> Iterator[Finding]:
+    """Files read by every reader, and released by `kngjax release`."""
+    with tempfile.TemporaryDirectory() as folder:
+        with_policy, without = (pathlib.Path(folder) / f"{name}.toml" for name in ("policy", "none"))
+        with_policy.write_text(_JOB, encoding="utf-8")
+        without.write_text(re.sub("missing.*\n", "", _JOB), encoding="utf-8")
+
+        def rows(data: pathlib.Path) -> np.ndarray:
+            config = configuration.read(with_policy)
+            x, y = planning.records(config, job.load(config, data))
+            assert x is not None
+            return np.column_stack((x, y))
+
+        number = 40 if quick else 1_000
+        found = files.file_pairs(number, readers={**files.READERS, "kngjax release": rows})
+        yield Finding(
+            "pairs of files that differ in one cell",
+            f"{number} for each of {', '.join(found.tried)}: {len(found.differences)} with another record changed",
+            found.passed,
+        )
+        for words, path in (("replaced by public values", with_policy), ("refused", without)):
+            ends = files.hostile_files(number // 2, functools.partial(_release, path), failed=registry.FAILED)
+            yield Finding(
+                f"files with a hostile cell, {words}",
+                f"{ends.tried} tried: {ends.released} released, {ends.told} refused in words, {ends.failed} failed "
+                f"with the constant text, {len(ends.broken)} broken",
+                ends.passed,
+            )
+
+
+def _release(path: pathlib.Path, data: pathlib.Path, ledger: Ledger | None) -> Any:
+    """Releases a job's regressions as the command does."""
+    config = configuration.read(path)
+    return job.run(config, job.load(config, data), progress=False, ledger=ledger)
+
+
+def _chosen(path: pathlib.Path, data: pathlib.Path) -> Any:
+    """All that is chosen or refused before a debit, in words and certificates."""
+    try:
+        config = configuration.read(path)
+        frame = job.load(config, data)
+        steps, count = job.planned_for(config, frame).steps, job.count_of(config, frame)
+        certificates = [[one.to_dict() for one in step.certificates(count)] for step in steps]
+        return [step.label for step in steps], [step.words for step in steps], certificates
+    except (ValueError, TypeError) as error:
+        return str(error)
+
+
+def _frames(quick: bool) -> Finding:
+    """Frames of every container whose cells become numbers and text."""
+    number = 200 if quick else 4_000
+    found = frame_pairs(number)
+    return Finding(
+        "pairs of frames that differ in one cell",
+        f"{number} for each of {', '.join(found.tried)}: {len(found.differences)} with another record changed",
+        found.passed,
+    )
+
+
+# What was chosen by the number of records before 27 November 2026: how many groups, and what is said of few records.
+_INTERVALS = {
+    "groups": ("2.0", '[loss]\ntype = "squared"\n[intervals]\ncovariance = "groups"\n'),
+    "sandwich": ("0.05", '[loss]\ntype = "pseudo_huber"\nk = 0.5\n[intervals]\ncovariance = "sandwich"\n'),
+    "the narrowest": ("1.0", '[loss]\ntype = "squared"\n[intervals]\nlevel = 0.9\n'),
+}
+# Of 375 records there are 3 groups, of 500 there are 4.
+_COUNTS = (1, 374, 375, 499, 500, 2_000)
+
+
+def _private_counts() -> Finding:
+    """What jobs with intervals choose and say before a debit of tables of which only the number of records differs."""
+    told, tells = 0, False
+    with tempfile.TemporaryDirectory() as folder:
+        path, data = (pathlib.Path(folder) / name for name in ("job.toml", "data.csv"))
+        for epsilon, tables in _INTERVALS.values():
+            for adjacency in ("add_remove", "replace"):
+                text = _JOB.replace('[loss]\ntype = "squared"\n', tables).replace(
+                    "epsilon = 1.0", f"epsilon = {epsilon}"
+                )
+                text = text.replace('"exponential"', '"kng"').replace('"replace"', f'"{adjacency}"')
+                path.write_text(text, encoding="utf-8")
+                chosen = []
+                for count in _COUNTS:
+                    records = "".join(f"{20 + row % 50},north,{row % 97}\n" for row in range(count))
+                    data.write_text("age,region,wage\n" + records, encoding="utf-8")
+                    chosen.append(_chosen(path, data))
+                differs = any(one != chosen[0] for one in chosen)
+                if adjacency == "replace":
+                    # There n is public, and decides: the comparison sees it.
+                    tells |= differs
+                else:
+                    told += differs
+    return Finding(
+        "jobs that choose by a private number of records",
+        f"{told} of {len(_INTERVALS)} with intervals, of {', '.join(map(str, _COUNTS))} records",
+        told == 0 and tells,
+    )
