@@ -15,7 +15,7 @@ from kngjax.inference.foreseen_ends import WithoutEnds, why_without_ends
 from kngjax.inference.interval_previews import IntervalPreview
 from kngjax.inference.previews import LITTLE, MOST_NOISE, rounded_up
 from kngjax.inference.score_laws import Responses, scatter_is_known
-from kngjax.inference.settings import EVEN, Setting
+from kngjax.inference.settings import EVEN, Scenario
 from kngjax.mechanisms.base import AbstractMechanism
 
 _UNKNOWN_COUNT = (
@@ -89,9 +89,9 @@ def preview_of(
         labels = [one.label for one in analysis.parts]
         place, number = labels.index(part.label), len(labels)
 
-        def again(count: int, epsilon: float) -> Setting | None:
+        def again(count: int, epsilon: float) -> Scenario | None:
             made = analysis.at(number * epsilon, count)
-            return None if made is None else Setting.of(made.parts[place].mechanism, **assumed)
+            return None if made is None else Scenario.of(made.parts[place].mechanism, **assumed)
 
         found = dataclasses.replace(found, again=again)
     if terms is not None:

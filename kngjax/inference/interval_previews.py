@@ -10,7 +10,7 @@ from jaxtyping import Float
 from kngjax.inference.covariances import Sandwich
 from kngjax.inference.groups_of_records import Groups
 from kngjax.inference.makings import AbstractMaking, GroupsMaking, making_of
-from kngjax.inference.settings import Setting
+from kngjax.inference.settings import Scenario
 from kngjax.inference.widths import width_without_privacy
 
 Widths = Float[np.ndarray, " combinations"]
@@ -25,7 +25,7 @@ class IntervalPreview:
     """
 
     making: AbstractMaking
-    setting: Setting
+    setting: Scenario
     num_records: int
     combinations: Any = None
 
@@ -38,7 +38,7 @@ class IntervalPreview:
         **Arguments:** `num_records`: n, or a guess of it. `design`: as of `kngjax.preview`. Raises as
         `kngjax.WithIntervals`.
         """
-        making, setting = making_of(mechanism, covariance, num_records, None), Setting.of(mechanism, design, None)
+        making, setting = making_of(mechanism, covariance, num_records, None), Scenario.of(mechanism, design, None)
         return None if setting is None else cls(making, setting, num_records, combinations)
 
     @property

@@ -27,7 +27,7 @@ from kngjax.inference.released_designs import ReleasedDesign
 from kngjax.inference.score_laws import SCATTER, scatter_is_known
 from kngjax.inference.score_moments import RecordCurvature, can_serve
 from kngjax.inference.scores_alone import suited
-from kngjax.inference.settings import Setting
+from kngjax.inference.settings import Scenario
 from kngjax.inference.widths import (
     best_number_of_groups,
     narrowest,
@@ -77,7 +77,7 @@ class AbstractMaking(AbstractDrawing):
 
     @abc.abstractmethod
     def width(
-        self, setting: Setting, num_records: int, combinations: Combinations = None
+        self, setting: Scenario, num_records: int, combinations: Combinations = None
     ) -> Float[np.ndarray, " combinations"] | None:
         """Previews the widths of 95% intervals; infinite where none are expected, None where nobody knows.
 
@@ -175,7 +175,7 @@ class SumsMaking(AbstractMaking):
         return interval_of_sums(theta, sums, *given, count, level, combinations)
 
     def width(
-        self, setting: Setting, num_records: int, combinations: Combinations = None
+        self, setting: Scenario, num_records: int, combinations: Combinations = None
     ) -> Float[np.ndarray, " combinations"] | None:
         if not self.covariance.is_previewed:
             return None
@@ -220,7 +220,7 @@ class GroupsMaking(AbstractMaking):
         return groups.interval_of_groups(values if combinations is None else values @ combinations.T, level)
 
     def width(
-        self, setting: Setting, num_records: int, combinations: Combinations = None
+        self, setting: Scenario, num_records: int, combinations: Combinations = None
     ) -> Float[np.ndarray, " combinations"] | None:
         return widths_by_groups(setting, num_records, combinations).get(self.number)
 

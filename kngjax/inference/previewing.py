@@ -9,7 +9,7 @@ import numpy as np
 from kngjax.inference.interval_previews import IntervalPreview
 from kngjax.inference.makings import GroupsMaking
 from kngjax.inference.previews import Preview
-from kngjax.inference.settings import Setting
+from kngjax.inference.settings import Scenario
 from kngjax.inference.simulated import simulated_noise
 from kngjax.inference.with_intervals import WithIntervals
 from kngjax.mechanisms.base import AbstractMechanism
@@ -84,7 +84,7 @@ def _of(given: AbstractMechanism, num_records: int, assumed: tuple[Any, ...]) ->
     """Previews a mechanism. **Arguments:** `assumed`: design, residual, target and coefficients."""
     given.check_count(num_records)
     mechanism = given.for_count(num_records)
-    setting = Setting.of(mechanism, *assumed)
+    setting = Scenario.of(mechanism, *assumed)
     expected = None if setting is None else setting.expected(num_records)
     found = Preview(type(mechanism).__name__, num_records, setting, expected, _names(mechanism, setting))
     if getattr(mechanism, "statistic", None) == "sum":
@@ -111,7 +111,7 @@ def _of_plan(plan: WithIntervals, num_records: int, assumed: tuple[Any, ...]) ->
     return dataclasses.replace(found, intervals=IntervalPreview(making, of_plan, num_records))
 
 
-def _of_count(mechanism: Any, assumed: tuple[Any, ...], num_records: int, epsilon: float) -> Setting | None:
+def _of_count(mechanism: Any, assumed: tuple[Any, ...], num_records: int, epsilon: float) -> Scenario | None:
     """Makes the assumptions about a mechanism whose settings follow from n; None where n is too small for it.
 
     **Arguments:** `assumed`: as of `_of`.
@@ -120,10 +120,10 @@ def _of_count(mechanism: Any, assumed: tuple[Any, ...], num_records: int, epsilo
         made = mechanism.at_epsilon(epsilon).for_count(num_records)
     except ValueError:
         return None
-    return Setting.of(made, *assumed)
+    return Scenario.of(made, *assumed)
 
 
-def _names(mechanism: AbstractMechanism, setting: Setting | None) -> tuple[str, ...]:
+def _names(mechanism: AbstractMechanism, setting: Scenario | None) -> tuple[str, ...]:
     declared = mechanism.bounds.coefficients
     if setting is None or (declared is not None and len(declared) == setting.dimension):
         return declared or ()

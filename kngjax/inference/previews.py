@@ -10,7 +10,7 @@ import numpy as np
 from kngjax.core.arrays import float64
 from kngjax.inference.far_draws import LITTLE
 from kngjax.inference.interval_previews import IntervalPreview
-from kngjax.inference.settings import Expected, Setting
+from kngjax.inference.settings import Expected, Scenario
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -43,12 +43,12 @@ class Preview:
 
     mechanism: str
     num_records: int
-    setting: Setting | None
+    setting: Scenario | None
     expected: Expected | None
     names: tuple[str, ...]
     own_units: np.ndarray | None = None
     simulated: np.ndarray | None = None
-    again: Callable[[int, float], Setting | None] | None = None
+    again: Callable[[int, float], Scenario | None] | None = None
     kept: float = 1.0
     groups: int = 1
     intervals: IntervalPreview | None = None
@@ -286,7 +286,7 @@ class Preview:
             f"errors, {bias:.2g} of {name}, whatever epsilon is."
         ]
 
-    def _at(self, num_records: float | int, epsilon: float, and_far: bool = True) -> tuple[Setting | None, Any]:
+    def _at(self, num_records: float | int, epsilon: float, and_far: bool = True) -> tuple[Scenario | None, Any]:
         """Returns what is assumed and expected at another n and ε; twice None where no mechanism is made there."""
         assert self.setting is not None
         count = round(num_records)
@@ -331,7 +331,7 @@ class Preview:
         return pd.Series(values, pd.Index(self.names, name="coefficient"))
 
 
-def _why_hopeless(setting: Setting, expected: Expected, own_units: np.ndarray | None = None) -> str | None:
+def _why_hopeless(setting: Scenario, expected: Expected, own_units: np.ndarray | None = None) -> str | None:
     """Says why a release would be little but noise, in the mechanism's units or those of a sum; None if it would not.
 
     **Arguments:** `own_units`: as of `Preview`.

@@ -43,7 +43,7 @@ class Expected(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Setting:
+class Scenario:
     """A mechanism with public assumptions about one record.
 
     **Arguments:** `mechanism`. `hessian`, `score_covariance`: of one record on average, shape (d, d). `law`, `rows`: of
@@ -70,7 +70,7 @@ class Setting:
     @classmethod
     def of(
         cls, mechanism: AbstractMechanism, design: Any, residual: Any, target: Any = None, coefficients: Any = None
-    ) -> "Setting | None":
+    ) -> "Scenario | None":
         """Makes the assumptions about a mechanism from the arguments of `kngjax.preview`; None for losses not served.
 
         Weights of records are taken to be all the largest.
@@ -83,7 +83,7 @@ class Setting:
         return replace(found, words=(*found.words, _WEIGHTED))
 
     @classmethod
-    def _of(cls, mechanism: AbstractMechanism, design: Any, residual: Any, target: Any) -> "Setting | None":
+    def _of(cls, mechanism: AbstractMechanism, design: Any, residual: Any, target: Any) -> "Scenario | None":
         loss = mechanism.loss
         if target is not None and not (mechanism.has_regressors and isinstance(loss, AbstractResidualLoss)):
             raise ValueError(f"target is for regressions with residuals, and {type(loss).__name__} has none here")
@@ -102,7 +102,7 @@ class Setting:
         return replace(found, target=words, bias=functools.cache(functools.partial(_bias, found, target)))
 
     @classmethod
-    def _of_regression(cls, mechanism: Any, design: Any, residual: Any) -> "Setting":
+    def _of_regression(cls, mechanism: Any, design: Any, residual: Any) -> "Scenario":
         bounds, loss = mechanism.bounds, mechanism.loss
         rows = rows_of(design, bounds, mechanism.dimension)
         if mechanism.dimension is None:
@@ -135,7 +135,7 @@ class Setting:
         return cls(mechanism, hessian, squares, law, rows, responses, room, words, far, theta)
 
     @classmethod
-    def _of_means(cls, mechanism: Any, design: Any) -> "Setting":
+    def _of_means(cls, mechanism: Any, design: Any) -> "Scenario":
         bounds, slope = mechanism.bounds, mechanism.loss.gradient_slope
         rows = rows_of(design, bounds, mechanism.dimension)
         dimension = rows.shape[1]
@@ -147,7 +147,7 @@ class Setting:
         return cls(mechanism, slope * np.eye(dimension), slope**2 * covariance, None, None, None, room, words)
 
     @classmethod
-    def _of_quantiles(cls, mechanism: Any, residual: Any) -> "Setting":
+    def _of_quantiles(cls, mechanism: Any, residual: Any) -> "Scenario":
         responses = Responses.of(residual, mechanism.loss, mechanism.bounds)
         assert responses.density is not None
         levels = np.asarray(mechanism.tau, np.float64)
@@ -196,14 +196,14 @@ class Setting:
     def _is_curved(self, num_records: int) -> bool:
         return num_records * self.epsilon < _STRAIGHT * self.dimension
 
-    def at(self, epsilon: float) -> "Setting | None":
+    def at(self, epsilon: float) -> "Scenario | None":
         """Returns the setting at another ε; None where the mechanism has none."""
         if epsilon == self.epsilon:
             return self
         moved = self.mechanism.at_epsilon(epsilon)
         return None if moved is None else self.of_mechanism(moved)
 
-    def of_mechanism(self, mechanism: Any) -> "Setting":
+    def of_mechanism(self, mechanism: Any) -> "Scenario":
         """Returns the setting of a mechanism that differs in its ε alone."""
         return replace(self, mechanism=mechanism)
 
@@ -220,7 +220,7 @@ class Setting:
         return float(max(end_gap_share(*share, num_records, width) for share in shares))
 
 
-def _bias(setting: Setting, target: Any) -> np.ndarray | None:
+def _bias(setting: Scenario, target: Any) -> np.ndarray | None:
     if target is None:
         return None
     assert setting.responses is not None

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float
 
 from kngjax.core.randomness import research_key
-from kngjax.inference.settings import Expected, Setting, without_weights
+from kngjax.inference.settings import Expected, Scenario, without_weights
 from kngjax.mechanisms.density import AbstractDensityMechanism
 from kngjax.releases.sampler_choice import default_sampler
 from kngjax.releases.simulation import simulate
@@ -17,7 +17,7 @@ _TABLES = 100
 
 
 def simulated_noise(
-    setting: Setting, num_records: int, expected: Expected
+    setting: Scenario, num_records: int, expected: Expected
 ) -> Float[np.ndarray, "dimension dimension"] | None:
     """E(θ̃ - θ)(θ̃ - θ)' over a hundred tables of n records as assumed, less the covariance without privacy.
 
@@ -35,14 +35,14 @@ def simulated_noise(
     return errors.T @ errors / (len(errors) or np.nan) - expected.sampling
 
 
-def _is_of_one_law(setting: Setting, mechanism: Any, num_records: int) -> bool:
+def _is_of_one_law(setting: Scenario, mechanism: Any, num_records: int) -> bool:
     """Whether the mechanism without weights has the noise of weights that are all the largest."""
     weighted = setting.mechanism.expected_noise(num_records * setting.weight * setting.hessian, num_records)
     plain = mechanism.expected_noise(num_records * setting.hessian, num_records)
     return np.allclose(weighted.covariance, plain.covariance, rtol=1e-6, atol=0.0)
 
 
-def _tables(setting: Setting) -> Any:
+def _tables(setting: Scenario) -> Any:
     """Rows, drawn with replacement, and responses of the assumed law about a regression without slopes."""
     assert setting.rows is not None
     assert setting.responses is not None

@@ -14,7 +14,7 @@ from kngjax.inference.groups_of_records import Groups
 from kngjax.inference.intervals import Interval
 from kngjax.inference.score_laws import scatter_is_known
 from kngjax.inference.scores_alone import square_units
-from kngjax.inference.settings import Setting
+from kngjax.inference.settings import Scenario
 
 LEVEL = 0.95
 # The most that `_bend` may be: the bias of groups' estimates, which no spread shows, over their mean's deviation.
@@ -26,7 +26,7 @@ Combinations = Float[np.ndarray, "combinations dimension"] | None
 
 
 def width_of_sums(
-    making: Any, setting: Setting, num_records: int, combinations: Combinations = None
+    making: Any, setting: Scenario, num_records: int, combinations: Combinations = None
 ) -> Float[np.ndarray, " combinations"]:
     """Previews the width of a 95% interval from noisy sums, on records as is assumed.
 
@@ -59,7 +59,7 @@ def width_of_sums(
 
 
 def widths_by_groups(
-    setting: Setting, num_records: int, combinations: Combinations = None
+    setting: Scenario, num_records: int, combinations: Combinations = None
 ) -> dict[int, Float[np.ndarray, " combinations"]]:
     """2·t_{m-1}·SE·√(1 + m·ratio²) for each number m of groups that serves; ratio is noise over SE."""
     expected = setting.expected(num_records, and_far=False)
@@ -75,7 +75,7 @@ def widths_by_groups(
     }
 
 
-def _bend(setting: Setting, number: int, expected: Any) -> float:
+def _bend(setting: Scenario, number: int, expected: Any) -> float:
     """Estimates the common bias of m groups' estimates, over the deviation of their mean.
 
     The gradient of a group is straight only as far as predictors move by less than L, `ScoreLaw.straight`. With T the
@@ -118,14 +118,14 @@ def require_near(mechanism: Any, num_records: int | None) -> None:
     )
 
 
-def _is_far(setting: Setting, num_records: int) -> bool:
+def _is_far(setting: Scenario, num_records: int) -> bool:
     return (setting.far_share(num_records) or 0.0) > LITTLE
 
 
-def _usual_setting(mechanism: Any, num_records: int | None) -> Setting | None:
+def _usual_setting(mechanism: Any, num_records: int | None) -> Scenario | None:
     """Makes the usual assumptions; None where n, or how far responses scatter, is not public."""
     is_known = num_records is not None and scatter_is_known(mechanism)
-    return Setting.of(mechanism, None, None) if is_known else None
+    return Scenario.of(mechanism, None, None) if is_known else None
 
 
 def require_straight(mechanism: Any, number: int, num_records: int | None) -> None:
@@ -146,7 +146,7 @@ def require_straight(mechanism: Any, number: int, num_records: int | None) -> No
 
 
 def width_without_privacy(
-    setting: Setting, num_records: int, combinations: Combinations = None
+    setting: Scenario, num_records: int, combinations: Combinations = None
 ) -> Float[np.ndarray, " combinations"]:
     """2·1.96·SE, of the estimate that has no noise."""
     errors = np.sqrt(_variances(setting.sampling(num_records), combinations))
@@ -190,7 +190,7 @@ def narrowest(
     **Arguments:** `mechanism`: at the whole ε, one that groups serve. `by_sums`: a `SumsMaking` of it. `design`,
     `residual`: as of `kngjax.preview`. `combinations`: A, for the widths of Aθ.
     """
-    setting = Setting.of(mechanism, design, residual)
+    setting = Scenario.of(mechanism, design, residual)
     if setting is None:
         return by_sums.covariance
     of_sums = width_of_sums(by_sums, setting.of_mechanism(by_sums.mechanism), num_records, combinations)

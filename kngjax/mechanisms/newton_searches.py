@@ -151,14 +151,14 @@ def _settled(
     return theta, False
 
 
-class RecordBalls:
+class BallObjective:
     """J with a linear term, record by record in balls. Private."""
 
     def __init__(self, objective: Objective):
         self._objective = objective
 
     def __repr__(self) -> str:
-        return "<RecordBalls; OWNER ONLY>"
+        return "<BallObjective; OWNER ONLY>"
 
     @functools.cached_property
     def _table(self) -> arb_mat:

@@ -30,7 +30,7 @@ from kngjax.losses.verified_scores import AbstractVerifiedScore, fraction_of, nu
 from kngjax.mechanisms.grid_draws import AbstractGridDraw
 from kngjax.mechanisms.quadratic_minima import Place, minimum
 from kngjax.mechanisms.smooth_objectives import Objective
-from kngjax.mechanisms.verified_minima import VerifiedSearch
+from kngjax.mechanisms.verified_minima import CertifiedMinimizer
 from kngjax.samplers.grid.cells import Grid
 from kngjax.samplers.grid.noises import draw_noise
 from kngjax.samplers.grid.uniforms import Bits, decided
@@ -90,7 +90,7 @@ class ObjectiveLaw(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True)
-class TiltedMinimum(AbstractGridDraw):
+class PerturbedMinimizer(AbstractGridDraw):
     """argmin J, J(θ) = ℓ_n(θ; D) + (γ/2)|θ - c|² + b'θ, rounded once. **Arguments:** `law`: of b. `grid`: what to."""
 
     mechanism: Any
@@ -98,7 +98,7 @@ class TiltedMinimum(AbstractGridDraw):
     grid: Grid
 
     @classmethod
-    def of(cls, mechanism: Any, law: ObjectiveLaw, num_records: int | None) -> "TiltedMinimum | None":
+    def of(cls, mechanism: Any, law: ObjectiveLaw, num_records: int | None) -> "PerturbedMinimizer | None":
         """Plans the draw on a grid; None where float64 does not hold it.
 
         **Arguments:** `num_records`: n where it is public.
@@ -155,7 +155,7 @@ class MinimizerSearch(Protocol):
 
 
 @dataclasses.dataclass(frozen=True)
-class QuadraticMinimum(TiltedMinimum):
+class QuadraticMinimum(PerturbedMinimizer):
     """Draws the minimiser of a quadratic loss over Θ, from exact sums."""
 
     takes_weights: ClassVar[bool] = True
@@ -188,7 +188,7 @@ class QuadraticSearch:
 
 
 @dataclasses.dataclass(frozen=True)
-class SmoothMinimum(TiltedMinimum):
+class SmoothMinimum(PerturbedMinimizer):
     """Draws the minimiser of another loss over R^d by a search that is proved, and projects it onto Θ."""
 
     takes_weights: ClassVar[bool] = True
@@ -207,8 +207,8 @@ class SmoothMinimum(TiltedMinimum):
             records = self.mechanism.prepare(X, y)
         return Objective.of(records, self.law.scores, self.law.ridge, self.law.curvature)
 
-    def search(self, data: Objective) -> VerifiedSearch:
-        return VerifiedSearch(data, np.array([float(one) for one in self.centre]))
+    def search(self, data: Objective) -> CertifiedMinimizer:
+        return CertifiedMinimizer(data, np.array([float(one) for one in self.centre]))
 
 
 @Compiled

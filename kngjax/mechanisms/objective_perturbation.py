@@ -25,7 +25,7 @@ from kngjax.mechanisms.direct import AbstractDirectMechanism
 from kngjax.mechanisms.expected_noise import ExpectedNoise, k_norm_covariance
 from kngjax.mechanisms.gradient_noise import GradientNoise
 from kngjax.mechanisms.minimisers import quadratic_minimiser, tilted_minimisers
-from kngjax.mechanisms.objective_on_grid import ObjectiveLaw, TiltedMinimum
+from kngjax.mechanisms.objective_on_grid import ObjectiveLaw, PerturbedMinimizer
 from kngjax.mechanisms.parameters import as_centre, check_centre, check_epsilon, order_domain, require_part
 from kngjax.sensitivity import gradients
 from kngjax.sensitivity.gradients import Sensitivity
@@ -223,7 +223,7 @@ class ObjectivePerturbation(AbstractDirectMechanism):
         """Pure ε-DP of one draw, hence (ε²/2)-zCDP."""
         return Guarantee.pure(float(self.epsilon), self.adjacency)
 
-    def on_grid(self, facts: Facts) -> TiltedMinimum | None:
+    def on_grid(self, facts: Facts) -> PerturbedMinimizer | None:
         epsilon = exactly(float(self.epsilon))
         if self.output_share is not None:
             epsilon *= 1 - exactly(float(self.output_share))
@@ -236,7 +236,7 @@ class ObjectivePerturbation(AbstractDirectMechanism):
             self.norm,
             facts.dimension,
         )
-        return None if law is None else TiltedMinimum.of(self, law, facts.num_records)
+        return None if law is None else PerturbedMinimizer.of(self, law, facts.num_records)
 
     @property
     def _reach(self) -> Reach:

@@ -21,7 +21,7 @@ from kngjax.losses.verified_scores import AbstractVerifiedScore, number
 from kngjax.mechanisms.grid_draws import AbstractGridDraw
 from kngjax.mechanisms.noise.calibration import certified_shift_squared
 from kngjax.mechanisms.smooth_objectives import Objective
-from kngjax.mechanisms.verified_minima import VerifiedSearch
+from kngjax.mechanisms.verified_minima import CertifiedMinimizer
 from kngjax.samplers.grid.cells import Grid, draw_cell
 from kngjax.samplers.grid.uniforms import Bits
 from kngjax.sensitivity.record_facts import RecordFacts, gradient_noise
@@ -86,4 +86,4 @@ class NoisyMinimum(AbstractGridDraw):
 
     def location(self, data: Objective) -> list[Fraction]:
         """θ̃. Private."""
-        return VerifiedSearch(data).near(self.tolerance_squared)
+        return CertifiedMinimizer(data).near(self.tolerance_squared)

@@ -19,26 +19,26 @@ from flint import arb, arb_mat, ctx
 from kngjax.core.balls import ball_of, precision
 from kngjax.core.verified import NEXT_TO_ZERO
 from kngjax.losses.verified_scores import fraction_of
-from kngjax.mechanisms.newton_searches import RecordBalls, float_search
+from kngjax.mechanisms.newton_searches import BallObjective, float_search
 from kngjax.mechanisms.smooth_objectives import Objective
 
 # For one number of digits: far more than are ever needed.
 _MOST_STEPS = 10_000
 
 
-class VerifiedSearch:
+class CertifiedMinimizer:
     """The minimiser of J with a linear term in balls, ever more exactly. Private.
 
     **Arguments:** `start`: a public guess of it, None for 0.
     """
 
     def __init__(self, objective: Objective, start: np.ndarray | None = None):
-        self._objective, self._balls = objective, RecordBalls(objective)
+        self._objective, self._balls = objective, BallObjective(objective)
         self._start = np.zeros(objective.dimension) if start is None else start
         self._theta: list[Fraction] | None = None
 
     def __repr__(self) -> str:
-        return "<VerifiedSearch; OWNER ONLY>"
+        return "<CertifiedMinimizer; OWNER ONLY>"
 
     def places(self, tilt: Sequence[arb]) -> list[arb] | None:
         """Balls that contain the minimiser for every b in these balls; None where more digits are needed."""

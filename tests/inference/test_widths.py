@@ -9,7 +9,7 @@ import scipy.special
 
 import kngjax as kng
 from kngjax.inference import widths
-from kngjax.inference.settings import Setting
+from kngjax.inference.settings import Scenario
 
 BOUNDS = kng.Bounds(x=([-1.0] * 3, [1.0] * 3))
 
@@ -30,13 +30,13 @@ def test_kng_is_off_by_three_halves_of_the_variance_of_its_noise_over_how_far_gr
 
 
 def test_a_mean_score_is_straight_as_far_as_its_secants_are_within_a_quarter():
-    law = Setting.of(logistic(), None, None).law
+    law = Scenario.of(logistic(), None, None).law
     solved = scipy.optimize.brentq(lambda t: (scipy.special.expit(t) - 0.5) / t - 0.75 * 0.25, 0.1, 10.0)
     assert law.straight == pytest.approx(solved, rel=0.05)
     # Of a quantile in a tail the density falls within a fraction of the residuals' deviation, in units of which it is.
     bounds = kng.Bounds(x=([-1.0], [1.0]), y=(-5.0, 5.0))
     tails = [
-        Setting.of(kng.KNG(kng.QuantileLoss(tau), bounds, kng.Box(-9.0, 9.0), 1.0, "replace"), None, scale)
+        Scenario.of(kng.KNG(kng.QuantileLoss(tau), bounds, kng.Box(-9.0, 9.0), 1.0, "replace"), None, scale)
         for tau, scale in ((0.5, 1.0), (0.9, 1.0), (0.9, 2.0))
     ]
     middle, tail, wider = (found.law.straight for found in tails)
@@ -68,7 +68,7 @@ def test_a_named_number_of_groups_that_would_all_be_off_is_refused_by_public_fac
 
 
 def test_the_multiple_of_the_deviation_that_groups_are_off_grows_with_their_number():
-    setting = Setting.of(logistic(), None, None)
+    setting = Scenario.of(logistic(), None, None)
     expected = setting.expected(20_000, and_far=False)
     bends = [widths._bend(setting, number, expected) for number in (3, 6, 12)]
     # √m where sampling is most of the error, and √(m³) where noise is.

@@ -10,7 +10,7 @@ import kngjax as kng
 from kngjax.data.records import Records
 from kngjax.mechanisms.newton_searches import float_search, step_length
 from kngjax.mechanisms.smooth_objectives import Objective
-from kngjax.mechanisms.verified_minima import VerifiedSearch
+from kngjax.mechanisms.verified_minima import CertifiedMinimizer
 
 STEEP = {
     "Huber": kng.HuberLoss(1e-3),
@@ -37,7 +37,7 @@ def test_minimisers_of_steep_scores_are_found_with_digits_that_follow_the_ridge(
     for seed in range(3):
         objective = steep(name, Fraction(1, 2**digits_of_ridge), seed=seed)
         tilt = (np.random.default_rng(seed).normal(size=3) * 1e-2).tolist()
-        search, found = VerifiedSearch(objective), None
+        search, found = CertifiedMinimizer(objective), None
         for digits in (64, 128, 256):
             with ctx.workprec(digits + 64):
                 found = search.places([arb(one, arb(2) ** -digits) for one in tilt]) or found
@@ -97,5 +97,5 @@ def test_a_function_that_seems_to_fall_for_ever_does_not_stop_a_search():
 @pytest.mark.parametrize("name", STEEP)
 def test_what_is_near_is_found_for_tiny_ridges(name, ridge):
     objective = steep(name, ridge)
-    place = VerifiedSearch(objective).near(Fraction(1, 10**30))
+    place = CertifiedMinimizer(objective).near(Fraction(1, 10**30))
     assert all(abs(one) <= 10**18 for one in place)

@@ -15,7 +15,7 @@ from kngjax.core.balls import ball_of, power_of_two
 from kngjax.data.admission import Facts
 from kngjax.geometry.abstract_norms import Noise
 from kngjax.mechanisms import objective_on_grid
-from kngjax.mechanisms.verified_minima import VerifiedSearch
+from kngjax.mechanisms.verified_minima import CertifiedMinimizer
 from kngjax.samplers.grid import cells
 from tests.oracles.goodness_of_fit import assert_two_samples_agree
 from tests.oracles.perturbed_problems import LAWS, constants, law, squared, table
@@ -132,7 +132,7 @@ def test_what_float64_leaves_open_is_told_in_balls(monkeypatch):
     data = way.prepare(X, Y)
     values = [way.draw(data, random.Random(seed).getrandbits) for seed in range(20)]
     asked = []
-    monkeypatch.setattr(VerifiedSearch, "_in_floats", lambda *_: asked.append(None))
+    monkeypatch.setattr(CertifiedMinimizer, "_in_floats", lambda *_: asked.append(None))
     again = [way.draw(data, random.Random(seed).getrandbits) for seed in range(20)]
     assert len(asked) == 20
     assert np.array_equal(values, again)

@@ -12,9 +12,9 @@ from kngjax.core.balls import ball_of
 from kngjax.data.records import Records
 from kngjax.losses.verified_scores import fraction_of
 from kngjax.mechanisms import verified_minima
-from kngjax.mechanisms.newton_searches import RecordBalls, float_search
+from kngjax.mechanisms.newton_searches import BallObjective, float_search
 from kngjax.mechanisms.smooth_objectives import Objective
-from kngjax.mechanisms.verified_minima import VerifiedSearch
+from kngjax.mechanisms.verified_minima import CertifiedMinimizer
 from tests.oracles.smooth_minima import LOSSES, made, refined, true_gradient
 
 
@@ -23,11 +23,11 @@ from tests.oracles.smooth_minima import LOSSES, made, refined, true_gradient
 def test_boxes_contain_the_minimiser_for_every_noise_in_its_balls(name, in_floats, monkeypatch):
     """By float64, and record by record in balls."""
     if not in_floats:
-        monkeypatch.setattr(VerifiedSearch, "_in_floats", lambda *_: None)
+        monkeypatch.setattr(CertifiedMinimizer, "_in_floats", lambda *_: None)
     for seed in range(2):
         objective, generator = made(name, 25, 2, seed), np.random.default_rng(seed)
         noise = generator.normal(size=2).tolist()
-        search, digits = VerifiedSearch(objective), 64 if in_floats else 128
+        search, digits = CertifiedMinimizer(objective), 64 if in_floats else 128
         with ctx.workprec(digits + 64):
             tilt = [arb(one, 2.0**-60) for one in noise]
             found = search.places(tilt) if in_floats else (search.places(tilt), search.places(tilt))[1]
@@ -42,7 +42,7 @@ def test_boxes_contain_the_minimiser_for_every_noise_in_its_balls(name, in_float
 
 def test_more_digits_of_the_noise_give_smaller_boxes_without_limit():
     objective, search = made("pseudo-Huber", 30, 2), None
-    search, widths = VerifiedSearch(objective), []
+    search, widths = CertifiedMinimizer(objective), []
     for digits in (64, 128, 256, 512, 1024):
         with ctx.workprec(digits + 64):
             third = arb(1) / 3 + arb(0, arb(2) ** -digits)
@@ -58,14 +58,14 @@ def test_a_search_that_starts_far_off_ends_at_the_minimiser(name, monkeypatch):
     objective = made(name, 20, 2)
     expected = float_search(objective, np.zeros(2))
     monkeypatch.setattr(verified_minima, "float_search", lambda *_: np.array([1e3, -1e4]))
-    search, found = VerifiedSearch(objective), None
+    search, found = CertifiedMinimizer(objective), None
     for digits in (64, 128, 256, 512):
         with ctx.workprec(digits + 64):
             found = search.places([arb(0), arb(0)]) or found
     assert found is not None
     np.testing.assert_allclose([float(one) for one in found], expected, rtol=1e-9)
     bound = Fraction(1, 10**30)
-    place = VerifiedSearch(objective).near(bound)
+    place = CertifiedMinimizer(objective).near(bound)
     with ctx.workprec(300):
         gradient = true_gradient(objective, [ball_of(one) for one in place], [arb(0)] * 2)
         assert sum((one**2 for one in gradient), arb(0)) <= ball_of(bound)
@@ -90,7 +90,7 @@ def test_what_is_near_has_a_gradient_of_no_more_than_the_tolerance(name, toleran
             Fraction(1, 10**6),
             2 * Fraction(np.max(np.abs(x), initial=1.0)) ** 2,
         )
-        place = VerifiedSearch(objective).near(tolerance)
+        place = CertifiedMinimizer(objective).near(tolerance)
         with ctx.workprec(600):
             gradient = true_gradient(objective, [ball_of(one) for one in place], [arb(0)] * 2)
             assert sum((one**2 for one in gradient), arb(0)) <= ball_of(tolerance)
@@ -99,7 +99,7 @@ def test_what_is_near_has_a_gradient_of_no_more_than_the_tolerance(name, toleran
 def test_records_are_not_shown():
     objective = made("Huber")
     assert "OWNER ONLY" in repr(objective)
-    assert "OWNER ONLY" in repr(VerifiedSearch(objective))
+    assert "OWNER ONLY" in repr(CertifiedMinimizer(objective))
 
 
 def test_a_box_that_newtons_image_leaves_says_nothing():
@@ -121,7 +121,7 @@ def test_boxes_contain_the_minimisers_for_noise_of_which_little_is_known(name):
     for seed, exponent in itertools.product(range(2), range(2, 13)):
         objective = made(name, 6, 1, seed, ridge=Fraction(1, 10))
         with ctx.workprec(128):
-            places = VerifiedSearch(objective).places([arb(0.1, 2.0**-exponent)])
+            places = CertifiedMinimizer(objective).places([arb(0.1, 2.0**-exponent)])
         if places is None:
             continue
         found += 1
@@ -136,7 +136,7 @@ def test_boxes_contain_the_minimisers_for_noise_of_which_little_is_known(name):
 def test_what_is_near_is_no_farther_than_the_tolerance_at_any_step(in_floats, monkeypatch):
     """Whatever the search passes through: a tolerance of half of a gradient on its way is not met by that one."""
     objective, squares = made("pseudo-Huber", 20, 2), []
-    gradient = RecordBalls.gradient
+    gradient = BallObjective.gradient
 
     def seen(self, theta, tilt):
         found = gradient(self, theta, tilt)
@@ -145,8 +145,8 @@ def test_what_is_near_is_no_farther_than_the_tolerance_at_any_step(in_floats, mo
 
     if not in_floats:
         monkeypatch.setattr(verified_minima, "float_search", lambda *_: np.array([3.0, -2.0]))
-    monkeypatch.setattr(RecordBalls, "gradient", seen)
-    VerifiedSearch(objective).near(Fraction(1, 10**100))
+    monkeypatch.setattr(BallObjective, "gradient", seen)
+    CertifiedMinimizer(objective).near(Fraction(1, 10**100))
     bounds = [fraction_of(square) / 2 for square in squares if square > arb(10) ** -90]
     if in_floats:
         total, off = objective.gradient(theta := float_search(objective, np.zeros(2)))
@@ -154,7 +154,7 @@ def test_what_is_near_is_no_farther_than_the_tolerance_at_any_step(in_floats, mo
         bounds = [Fraction(float(residual @ residual)) / 2]
     assert bounds
     for bound in bounds:
-        place = VerifiedSearch(objective).near(bound)
+        place = CertifiedMinimizer(objective).near(bound)
         with ctx.workprec(600):
             left = true_gradient(objective, [ball_of(one) for one in place], [arb(0)] * 2)
             assert sum((one**2 for one in left), arb(0)) <= ball_of(bound)

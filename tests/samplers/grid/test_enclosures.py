@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from flint import arb, ctx
 
-from kngjax.mechanisms.verified_minima import VerifiedSearch
+from kngjax.mechanisms.verified_minima import CertifiedMinimizer
 from kngjax.samplers.grid.shells.solutions import enclose, refine
 from kngjax.samplers.grid.shells.solutions import search as newton
 from tests.oracles.shell_problems import LOSSES, parts, problem
@@ -61,7 +61,7 @@ def check_minimisers(name, number):
     objective, shares = made(name, 20, 2), []
     for tilt in np.random.default_rng(2).normal(size=(number, 2)):
         with ctx.workprec(128):
-            places = VerifiedSearch(objective).places([arb(float(one)) for one in tilt])
+            places = CertifiedMinimizer(objective).places([arb(float(one)) for one in tilt])
         if places is None:
             continue
         with ctx.workprec(300):
