@@ -13,10 +13,10 @@ from kngjax.accounting.adjacency import Adjacency as Adjacency
 from kngjax.accounting.composition import Sums, total
 from kngjax.accounting.exact import Number, exactly, inward, outward, root_outward
 from kngjax.accounting.exchanges import convert_to_replace
+from kngjax.accounting.json_fields import fields_of, rebuild
 from kngjax.accounting.kinds import FACTORS
 from kngjax.accounting.kinds import Kind as Kind
 from kngjax.accounting.parallel import in_parallel
-from kngjax.accounting.records import fields_of, rebuild
 from kngjax.accounting.wording import sentence
 from kngjax.core.html import html_table
 

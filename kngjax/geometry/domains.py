@@ -145,7 +145,7 @@ class _AbstractBall(AbstractDomain):
             require_moderate("the radius", self.radius)
 
     def distribution(self, dimension: int) -> "numpyro.distributions.Distribution":
-        from kngjax.geometry.balls import UniformBall
+        from kngjax.geometry.ball_distributions import UniformBall
 
         return UniformBall(self.radius, dimension, type(self.norm))
 

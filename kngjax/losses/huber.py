@@ -12,7 +12,7 @@ from kngjax.core.arrays import Scalar, parameter
 from kngjax.losses.base import AbstractResidualLoss, CurvatureFacts, Interval, Number
 from kngjax.losses.smooth_scores import SmoothPseudoHuber
 from kngjax.losses.verified_scores import HuberScore, PseudoHuberScore, number
-from kngjax.losses.widths import check_width
+from kngjax.losses.width_limits import check_width
 
 
 class HuberLoss(AbstractResidualLoss):

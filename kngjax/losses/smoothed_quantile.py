@@ -16,7 +16,7 @@ from kngjax.losses.quantile import check_level
 from kngjax.losses.smooth_scores import SmoothLogistic
 from kngjax.losses.verified_gaussian import GaussianScore
 from kngjax.losses.verified_scores import LogisticScore, number
-from kngjax.losses.widths import check_width
+from kngjax.losses.width_limits import check_width
 
 Kernel = Literal["logistic", "gaussian"]
 # Of n·ε·h/(d²·scale) with a logistic kernel: measured at d = 5 and 10 with normal noise and uniform columns.

@@ -21,7 +21,7 @@ from kngjax.mechanisms.base import AbstractMechanism
 from kngjax.mechanisms.grid_draws import AbstractGridDraw
 from kngjax.mechanisms.parameters import check_epsilon, require_part
 from kngjax.samplers.grid.uniforms import Bits, Uniform, decided
-from kngjax.sensitivity import choices
+from kngjax.sensitivity import loss_changes
 from kngjax.sensitivity.gradients import Sensitivity
 
 # Losses are whole multiples of 2^-20, each rounded by itself.
@@ -31,10 +31,10 @@ _DIGITS = 20
 class PrivateChoice(AbstractMechanism):
     """Chooses candidate k with P(k) ∝ exp(-c Σ_i l_ki), l_ki in [0, 1] the loss of record i with candidate k.
 
-    c is ε/2 under replace and ε under add_remove (`kngjax.sensitivity.choices`), for which that is of ε-bounded range:
-    the exponential mechanism (McSherry and Talwar 2007), whose factor 2 is not needed where one record more moves all
-    sums the same way. The value has a 1 for the chosen one and a 0 for every other. With K candidates the chosen sum
-    exceeds the least by more than (log K + t)/c with probability at most e^-t.
+    c is ε/2 under replace and ε under add_remove (`kngjax.sensitivity.loss_changes`), for which that is of ε-bounded
+    range: the exponential mechanism (McSherry and Talwar 2007), whose factor 2 is not needed where one record more
+    moves all sums the same way. The value has a 1 for the chosen one and a 0 for every other. With K candidates the
+    chosen sum exceeds the least by more than (log K + t)/c with probability at most e^-t.
 
     The candidates are fixed before the losses are looked at, or released at their own cost from other records.
 
@@ -91,7 +91,7 @@ class PrivateChoice(AbstractMechanism):
         return Guarantee.bounded_range(float(self.epsilon), self.adjacency)
 
     def sensitivity_for(self, dimension: int) -> Sensitivity:
-        return choices.explain_loss_changes(self.adjacency)
+        return loss_changes.explain_loss_changes(self.adjacency)
 
     def densities(self) -> tuple[AbstractMechanism, ...]:
         raise ValueError("a choice has no density: leave the sampler out")
@@ -126,7 +126,7 @@ class ExactChoice(AbstractGridDraw):
 
     def draw(self, data: Sequence[int], bits: Bits) -> Float[np.ndarray, " dimension"]:
         epsilon = exactly(float(self.mechanism.epsilon))
-        chosen = choose(data, choices.choice_rate(epsilon, self.mechanism.adjacency) / 2**_DIGITS, bits)
+        chosen = choose(data, loss_changes.choice_rate(epsilon, self.mechanism.adjacency) / 2**_DIGITS, bits)
         return np.eye(len(data))[chosen]
 
 

@@ -1,7 +1,6 @@
 """Private regressions as estimators for scikit-learn: `import kngjax.sklearn`, which alone loads scikit-learn."""
 
 from kngjax.sklearn.classifiers import PrivateLogisticRegression as PrivateLogisticRegression
-from kngjax.sklearn.errors import UncountedFits as UncountedFits
 from kngjax.sklearn.private_search import PrivateSearch as PrivateSearch
 from kngjax.sklearn.public_design import PublicDesign as PublicDesign
 from kngjax.sklearn.public_pipeline import PublicPipeline as PublicPipeline
@@ -9,3 +8,4 @@ from kngjax.sklearn.regressors import PrivateLinearRegressor as PrivateLinearReg
 from kngjax.sklearn.regressors import PrivatePoissonRegressor as PrivatePoissonRegressor
 from kngjax.sklearn.regressors import PrivateQuantileRegressor as PrivateQuantileRegressor
 from kngjax.sklearn.regressors import PrivateRobustRegressor as PrivateRobustRegressor
+from kngjax.sklearn.uncounted_fits import UncountedFits as UncountedFits

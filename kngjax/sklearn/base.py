@@ -19,9 +19,9 @@ from kngjax.estimators.expectations import expecting
 from kngjax.estimators.regression_results import RegressionResults
 from kngjax.estimators.responses import Response
 from kngjax.mechanisms.parameters import check_count, whole_epsilon
-from kngjax.sklearn.errors import UncountedFits
-from kngjax.sklearn.facts import design_of, pair_of, plain
+from kngjax.sklearn.column_facts import design_of, pair_of, plain
 from kngjax.sklearn.tables import feature_names, refuse_text, renamed, seen_as, table_of, with_response
+from kngjax.sklearn.uncounted_fits import UncountedFits
 
 NO_SCORE = (
     "a private estimator has no score: it would be computed from the records once more, without a guarantee. "

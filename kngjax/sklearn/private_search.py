@@ -22,9 +22,9 @@ from kngjax.mechanisms.private_choice import PrivateChoice
 from kngjax.releases.debits import settings
 from kngjax.releases.totals import certify
 from kngjax.sklearn.base import NO_SCORE, AbstractPrivateEstimator, refuse_arguments
-from kngjax.sklearn.errors import UncountedFits
 from kngjax.sklearn.holdouts import is_covered, parts
 from kngjax.sklearn.public_pipeline import PublicPipeline
+from kngjax.sklearn.uncounted_fits import UncountedFits
 
 
 def _has(method: str) -> Any:

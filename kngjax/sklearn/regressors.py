@@ -15,7 +15,7 @@ from kngjax.estimators import regressions
 from kngjax.estimators.analyses import Analysis
 from kngjax.estimators.responses import Response
 from kngjax.sklearn.base import AbstractPrivateEstimator, ends_of
-from kngjax.sklearn.facts import plain
+from kngjax.sklearn.column_facts import plain
 from kngjax.sklearn.rowwise import exponentials, predictors
 
 

@@ -12,7 +12,7 @@ import kngjax as kng
 from kngjax.accounting.adjacency import Adjacency
 from kngjax.data.admission import Facts
 from kngjax.mechanisms.private_choice import PrivateChoice, choose
-from kngjax.sensitivity import choices
+from kngjax.sensitivity import loss_changes
 
 EPSILON = 1.5
 FACTS = Facts(3)
@@ -64,7 +64,7 @@ def exact_probabilities(sums, rate):
 @pytest.mark.parametrize("adjacency", list(Adjacency))
 def test_the_price_is_epsilon_and_no_less(adjacency):
     """The worst pair of neighbours comes within a tenth of ε, and none exceeds it, by the rate that is drawn from."""
-    rate = choices.choice_rate(Fraction(EPSILON), adjacency)
+    rate = loss_changes.choice_rate(Fraction(EPSILON), adjacency)
     records = list(itertools.product((0, 1), repeat=2))
     most = 0.0
     for base in ((0, 0), (30, 0), (0, 30), (5, 4)):
@@ -99,7 +99,7 @@ def test_a_release_has_a_certificate_and_is_paid(tmp_path, monkeypatch):
     assert release.certificate.assurance == "exact_with_rounding"
     assert release.certificate.guarantee.rho == EPSILON**2 / 8
     assert "[-1, 1], an interval of length 2" in release.certificate.explain()
-    assert "[0, 1], an interval of length 1" in choices.explain_loss_changes(Adjacency.ADD_REMOVE).derivation
+    assert "[0, 1], an interval of length 1" in loss_changes.explain_loss_changes(Adjacency.ADD_REMOVE).derivation
     assert kng.Release.from_json(release.to_json()) == release
     assert len(ledger.releases()) == 1
     # Losses beyond the bounds are clipped: one record has no more say than that.

@@ -9,8 +9,8 @@ import kngjax as kng
 from kngjax.data import formulas
 from kngjax.data.records import Records
 from kngjax.estimators.synthesis import distances
-from kngjax.owner.comparisons import UtilityReport
 from kngjax.owner.nonprivate import fit
+from kngjax.owner.utility_report import UtilityReport
 
 Columns = Mapping[str, np.ndarray]
 

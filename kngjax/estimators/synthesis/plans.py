@@ -25,7 +25,7 @@ from kngjax.estimators.synthesis.comparisons import compare
 from kngjax.estimators.synthesis.numbers import AbstractCurvedColumn, Count, Numeric
 from kngjax.estimators.synthesis.parts import AbstractPart, CurvesPart, RowsPart, TablePart, Values, prices
 from kngjax.mechanisms.parameters import check_count, check_epsilon
-from kngjax.owner.comparisons import UtilityReport
+from kngjax.owner.utility_report import UtilityReport
 from kngjax.samplers.advice import MOST_BOXED
 
 _KINDS = {kind.__name__: kind for kind in (Category, Ordinal, Count, Numeric)}

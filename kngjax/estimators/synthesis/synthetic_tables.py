@@ -17,7 +17,7 @@ from kngjax.estimators.synthesis.drawing import drawn_values
 from kngjax.estimators.synthesis.parts import AbstractPart, RowsPart
 from kngjax.estimators.synthesis.plans import SynthesisPlan
 from kngjax.mechanisms.parameters import check_count
-from kngjax.owner.comparisons import UtilityReport
+from kngjax.owner.utility_report import UtilityReport
 
 if TYPE_CHECKING:
     import pandas as pd
