@@ -13,7 +13,7 @@ from kngjax.command.declared import Source
 from kngjax.command.intervals_config import COVARIANCES
 from kngjax.command.study_config import methods
 from kngjax.command.synthesis_config import KINDS as COLUMNS
-from kngjax.command.synthesis_config import Draws
+from kngjax.command.synthesis_config import DrawSettings
 from kngjax.command.toml import in_words, shown, without_none
 
 TABLES = {"[data]": Source, "[response]": ResponseSettings, "[[terms]]": Term, "[privacy]": Privacy, "[figure]": Figure}
@@ -74,7 +74,7 @@ def page_of_keys() -> str:
             f"The arguments of {{py:class}}`kngjax.{name}`, in the order in which columns are drawn.",
             table(_HEAD, keys_of_call(registry.public(name), without=())),
         ]
-    parts += ["### [synthesis.draws]", _said(Draws), table(_HEAD, keys_of_table(Draws))]
+    parts += ["### [synthesis.draws]", _said(DrawSettings), table(_HEAD, keys_of_table(DrawSettings))]
     parts.append("## One mechanism")
     for name, kind in TABLES.items():
         if kind is not Source:

@@ -18,7 +18,7 @@ KINDS = {"category": "Category", "ordinal": "Ordinal", "count": "Count", "numeri
 
 
 @dataclass(frozen=True, kw_only=True)
-class Draws:
+class DrawSettings:
     """[synthesis.draws]: `tables` of `num_rows` rows each, from the key of `seed` and of those after it, to `file`.
 
     All of it is free, and public. Without `num_rows` tables have as many rows as the private one, or as was released.
@@ -71,7 +71,7 @@ class SynthesisConfig(Declared):
 
     settings: dict[str, Any]
     columns: tuple[Declaration, ...]
-    draws: Draws | None = None
+    draws: DrawSettings | None = None
 
     @property
     def public(self) -> dict[str, Any]:
@@ -123,7 +123,7 @@ def read_synthesis(path: Any, tables: dict[str, Any]) -> SynthesisConfig:
         columns=tuple(
             _column(one, f"{path}: [[synthesis.columns]] number {number}") for number, one in enumerate(columns, 1)
         ),
-        draws=read_table(Draws, table["draws"], f"{path}: [synthesis.draws]") if "draws" in table else None,
+        draws=read_table(DrawSettings, table["draws"], f"{path}: [synthesis.draws]") if "draws" in table else None,
     )
 
 

@@ -11,7 +11,7 @@ import pytest
 import kngjax as kng
 from kngjax.command import cli, job
 from kngjax.command import config as configuration
-from kngjax.command.synthesis_config import KINDS, Draws
+from kngjax.command.synthesis_config import KINDS, DrawSettings
 from tests.command import forms
 from tests.command.job_keys import MADE_SYNTHESIS
 from tests.command.small_jobs import SECRET_WAGE, workers
@@ -89,9 +89,9 @@ def test_none_is_drawn_over_the_data_or_the_ledger_whatever_is_said(tmp_path, fi
 
 
 def test_draws_have_names_and_keys_of_their_own():
-    assert Draws().files == ("synthetic.csv",)
-    assert Draws(tables=3, file="a.b.CSV", seed=4).files == ("a.b_1.CSV", "a.b_2.CSV", "a.b_3.CSV")
-    assert Draws(tables=3, seed=4).seeds == (4, 5, 6)
+    assert DrawSettings().files == ("synthetic.csv",)
+    assert DrawSettings(tables=3, file="a.b.CSV", seed=4).files == ("a.b_1.CSV", "a.b_2.CSV", "a.b_3.CSV")
+    assert DrawSettings(tables=3, seed=4).seeds == (4, 5, 6)
 
 
 def test_a_release_is_one_debit_and_its_tables_are_drawn_beside_it(tmp_path, ledger, capfd):

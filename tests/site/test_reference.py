@@ -17,7 +17,7 @@ from docs._generate.public_names import PAGES, full_name, public_names
 from docs._generate.signatures import annotation_in_words, default_in_words, signature_in_words
 from docs._generate.tables import arguments_in_words, table
 from kngjax.command import registry as jobs
-from kngjax.command.synthesis_config import KINDS, Draws
+from kngjax.command.synthesis_config import KINDS, DrawSettings
 from kngjax.core import registry
 from tests.offenders import every_case
 
@@ -131,7 +131,7 @@ def test_every_key_of_a_job_is_listed():
     synthesis = page.split("### [synthesis]\n")[1].split("\n###")[0]
     assert all(f"| `{key}` |" in synthesis for key in inspect.signature(kng.synthesis).parameters if key != "columns")
     draws = page.split("### [synthesis.draws]\n")[1].split("\n##")[0]
-    assert all(f"| `{field.name}` |" in draws for field in dataclasses.fields(Draws))
+    assert all(f"| `{field.name}` |" in draws for field in dataclasses.fields(DrawSettings))
     assert "| `adjacency` | one of replace, add_remove | an error: it is required |" in page
     assert "| `degree` | a whole number | `1` |" in page
 

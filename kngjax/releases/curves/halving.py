@@ -21,7 +21,7 @@ from kngjax.releases.certificate import WITH_ROUNDING, describe
 from kngjax.releases.curves.levels import Node, tree_of
 from kngjax.releases.lattice.envelope import Envelope
 from kngjax.releases.lattice.lattice import Lattice, Problem, rate_of
-from kngjax.releases.lattice.plans import Plan
+from kngjax.releases.lattice.plans import LatticePlan
 from kngjax.releases.lattice.problems import WholeRecords, check_score, prepared
 from kngjax.releases.lattice.regions import Region, vertices_of
 from kngjax.samplers.grid.uniforms import Bits
@@ -44,7 +44,7 @@ class Halving:
     depths: tuple[tuple[Node, ...], ...]
     mechanisms: tuple[KNG, ...]
     settings: Lattice
-    plans: tuple[Plan, ...]
+    plans: tuple[LatticePlan, ...]
     vertices: Float[np.ndarray, "vertices dimension"]
     dimension: int
     most: int

@@ -11,7 +11,7 @@ from kngjax.releases.lattice.check_records import EXACT, MOST_ASKED, ROUNDING, C
 from kngjax.releases.lattice.cone_scores import ConeScore
 from kngjax.releases.lattice.cones import Cones
 from kngjax.releases.lattice.coordinates import Coordinates, round_frame
-from kngjax.releases.lattice.fits import Density, Fit, Records, fit_of
+from kngjax.releases.lattice.fits import DistinctRecords, Fit, ScoreDensity, fit_of
 from kngjax.releases.lattice.heaps import apex_of
 from kngjax.releases.lattice.places import somewhere
 from kngjax.releases.lattice.runs import Runs, first_above, products, sums_away, totals
@@ -95,8 +95,8 @@ class QuantileScore(AbstractScore):
         else:
             each = steps * rate * float(np.max(records.norm.about(np.abs(records.columns.T)), initial=0.0))
         fit = fit_of(
-            Records(records.features, records.responses, records.counts),
-            Density((records.rise, -records.fall), each, records.norm is not None),
+            DistinctRecords(records.features, records.responses, records.counts),
+            ScoreDensity((records.rise, -records.fall), each, records.norm is not None),
             domain,
         )
         if fit is None:

@@ -20,7 +20,7 @@ class Fit(NamedTuple):
     curvature: Float[np.ndarray, "dimension dimension"]
 
 
-class Records(NamedTuple):
+class DistinctRecords(NamedTuple):
     """Records that differ. **Arguments:** `x`: X. `y`: Y. `counts`: how often each is there. All whole."""
 
     x: Float[np.ndarray, "records dimension"]
@@ -28,7 +28,7 @@ class Records(NamedTuple):
     counts: Float[np.ndarray, " records"]
 
 
-class Density(NamedTuple):
+class ScoreDensity(NamedTuple):
     """exp(-c·score). **Arguments:** `slopes`: D - N and N. `each`: by how much the log-density falls as one record of
     full size changes its sign, or for the loss, moves by 1. `is_of_gradients`: which of them.
     """
@@ -61,7 +61,7 @@ class Density(NamedTuple):
         return self.each * (np.minimum(height(widths, "right"), height(-widths, "left")) - least)
 
 
-def fit_of(records: Records, density: Density, domain: DomainLattice) -> Fit | None:
+def fit_of(records: DistinctRecords, density: ScoreDensity, domain: DomainLattice) -> Fit | None:
     """Fits k by a few reweighted least squares and Newton steps in Θ; None where that fails, as it may for any reason.
 
     The density of records is that of a window of residuals about 0, in which n^⅔ of n records lie, or as many as it

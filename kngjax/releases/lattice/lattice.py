@@ -23,7 +23,7 @@ from kngjax.mechanisms.base import AbstractMechanism
 from kngjax.mechanisms.density import AbstractDensityMechanism
 from kngjax.mechanisms.preparation import TOO_MANY_RECORDS
 from kngjax.releases.lattice.envelope import Envelope
-from kngjax.releases.lattice.plans import Plan, plan_for
+from kngjax.releases.lattice.plans import LatticePlan, plan_for
 from kngjax.releases.lattice.problems import divisor_of, score_of
 from kngjax.releases.lattice.regions import Region
 from kngjax.releases.lattice.scores import RESOLUTION, AbstractScore
@@ -134,7 +134,7 @@ class Lattice(ShownAsTyped, AbstractModule):
 
         # The plan of a quadratic loss is the same for every number of records.
         @functools.cache
-        def plan(dimension: int) -> Plan:
+        def plan(dimension: int) -> LatticePlan:
             return self.plan(part, dimension, None)
 
         def summarise(records: Records) -> ExactSums:
@@ -169,7 +169,7 @@ class Lattice(ShownAsTyped, AbstractModule):
         plan = self.plan(mechanism, records.dimension, mechanism.public_count(records))
         return Problem(score_of(mechanism, records, plan), plan.domain, rate_of(mechanism))
 
-    def plan(self, mechanism: AbstractDensityMechanism, dimension: int, num_records: int | None) -> Plan:
+    def plan(self, mechanism: AbstractDensityMechanism, dimension: int, num_records: int | None) -> LatticePlan:
         """The lattices for this density. Raises ValueError, of public facts alone, for what it does not serve.
 
         **Arguments:** `num_records`: n where it is public, else None.

@@ -27,7 +27,7 @@ _DIGITS = range(20, 7, -1)
 Ends = tuple[int, int]
 
 
-class Plan(NamedTuple):
+class LatticePlan(NamedTuple):
     """Lattices of the records and of Θ.
 
     With x_ij = X_ij·2^(a_j) and θ_j = k_j·2^(e - a_j) the predictors are X'k in units of 2^e, whatever the units of the
@@ -65,7 +65,7 @@ class Plan(NamedTuple):
 
 def plan_for(
     mechanism: AbstractDensityMechanism, dimension: int, num_records: int, data: int | None, theta: int | None
-) -> Plan:
+) -> LatticePlan:
     """The plan with so many binary digits, of features and responses relative to their bounds, and of θ relative to Θ.
 
     None takes 20 and two more for θ, or as many as sums of so many records leave. Raises ValueError if the sums do not
@@ -86,7 +86,7 @@ def plan_for(
     )
 
 
-def _plan(mechanism, dimension, num_records, data, theta) -> Plan:
+def _plan(mechanism, dimension, num_records, data, theta) -> LatticePlan:
     loss, bounds = mechanism.loss, mechanism.bounds_of_rows(dimension)
     sides = feature_sides(bounds, dimension)
     sizes = np.max(np.abs(sides), axis=0)
@@ -99,7 +99,7 @@ def _plan(mechanism, dimension, num_records, data, theta) -> Plan:
         # One unit for every coefficient, no coarser than any lattice.
         unit = min(*widths, *exponents)
         domain = DomainLattice.of(mechanism.domain, [unit] * dimension)
-        return Plan(exponents, unit, unit, domain, features, None, 0, domain.largest, (data, theta))
+        return LatticePlan(exponents, unit, unit, domain, features, None, 0, domain.largest, (data, theta))
     unit = response = min(width + exponent for width, exponent in zip(widths, exponents, strict=True))
     ends = None if bounds.y_lower is None else (float(bounds.y_lower), float(bounds.y_upper))
     if kind_of(loss) != "check":
@@ -114,7 +114,7 @@ def _plan(mechanism, dimension, num_records, data, theta) -> Plan:
     )
     if kind_of(loss) != "check":
         responses = _rounded(ends, response)
-        return Plan(exponents, unit, response, domain, features, responses, reach, domain.largest, (data, theta))
+        return LatticePlan(exponents, unit, response, domain, features, responses, reach, domain.largest, (data, theta))
     parts = level(loss).denominator
     if mechanism.scored_by == "gradient":
         # Records beyond `reach` are moved there, whatever the bounds of y.
@@ -122,7 +122,9 @@ def _plan(mechanism, dimension, num_records, data, theta) -> Plan:
     else:
         responses = _rounded(ends, unit)
         sums = num_records * parts * (reach + max(map(abs, responses)) + 1)
-    return Plan(exponents, unit, response, domain, features, responses, reach, max(sums, 2 * reach), (data, theta))
+    return LatticePlan(
+        exponents, unit, response, domain, features, responses, reach, max(sums, 2 * reach), (data, theta)
+    )
 
 
 def _rounded(ends, exponent: int) -> Ends:

@@ -14,7 +14,7 @@ from kngjax.data.records import Records
 from kngjax.mechanisms.density import AbstractDensityMechanism
 from kngjax.mechanisms.preparation import TOO_MANY_RECORDS
 from kngjax.releases.lattice.check_scores import QuantileScore
-from kngjax.releases.lattice.plans import Plan
+from kngjax.releases.lattice.plans import LatticePlan
 from kngjax.releases.lattice.scores import WEIGHT_UNITS, AbstractScore, GradientNorm, QuadraticScore
 from kngjax.releases.lattice.sums import sums_of, whole_features
 from kngjax.releases.lattice.units import on_lattice
@@ -24,7 +24,7 @@ from kngjax.sensitivity import in_fractions
 Divisor = GradientNorm | int
 
 
-def score_of(mechanism: AbstractDensityMechanism, data: Records | ExactSums, plan: Plan) -> AbstractScore:
+def score_of(mechanism: AbstractDensityMechanism, data: Records | ExactSums, plan: LatticePlan) -> AbstractScore:
     """The whole score of these records, which the mechanism prepared, or of their sums on their lattice. Private."""
     if in_fractions.kind_of(mechanism.loss) == "check":
         assert isinstance(data, Records)
@@ -37,7 +37,7 @@ def score_of(mechanism: AbstractDensityMechanism, data: Records | ExactSums, pla
     return _quadratic_score(divisor_of(mechanism, plan), sums.gram, moment, squares)
 
 
-def _mean_score(mechanism, sums: ExactSums, plan: Plan) -> QuadraticScore:
+def _mean_score(mechanism, sums: ExactSums, plan: LatticePlan) -> QuadraticScore:
     """∇ℓ = nθ - Σx, and 2ℓ = n|θ|² - 2θ'Σx + Σ|x|²."""
     dimension = sums.dimension
     shifts = np.array([2 ** (exponent - plan.unit) for exponent in plan.exponents], object)
@@ -52,7 +52,7 @@ def _quadratic_score(divisor: Divisor, gram, moment, squares: int) -> QuadraticS
     return QuadraticScore(gram, moment, squares, weight=divisor)
 
 
-def _quantile_score(mechanism, data: Records, plan: Plan) -> QuantileScore:
+def _quantile_score(mechanism, data: Records, plan: LatticePlan) -> QuantileScore:
     divisor = divisor_of(mechanism, plan)
     if isinstance(divisor, GradientNorm):
         return check_score(mechanism, whole_records(data, plan), plan)
@@ -78,7 +78,7 @@ class WholeRecords(NamedTuple):
         return self.y > self.x @ point
 
 
-def whole_records(data: Records, plan: Plan) -> WholeRecords:
+def whole_records(data: Records, plan: LatticePlan) -> WholeRecords:
     """Records that the mechanism prepared, each rounded to its lattice for itself. Private."""
     # Beyond what any x'θ reaches a response has one sign, however far it is.
     end = math.ldexp(plan.reach, plan.unit)
@@ -87,7 +87,7 @@ def whole_records(data: Records, plan: Plan) -> WholeRecords:
 
 
 def prepared(
-    mechanism: AbstractDensityMechanism, X: Any, y: Any, plan: Plan, most: int, dither_key: Any = None
+    mechanism: AbstractDensityMechanism, X: Any, y: Any, plan: LatticePlan, most: int, dither_key: Any = None
 ) -> WholeRecords:
     """Records as the mechanism prepares them, each rounded to its lattice for itself. Private.
 
@@ -100,14 +100,14 @@ def prepared(
         return whole_records(records, plan)
 
 
-def check_score(mechanism: AbstractDensityMechanism, records: WholeRecords, plan: Plan) -> QuantileScore:
+def check_score(mechanism: AbstractDensityMechanism, records: WholeRecords, plan: LatticePlan) -> QuantileScore:
     """The score of KNG with a check loss. Private."""
     divisor = divisor_of(mechanism, plan)
     assert isinstance(divisor, GradientNorm)
     return QuantileScore(records.x, records.y, in_fractions.level(mechanism.loss), norm=divisor)
 
 
-def divisor_of(mechanism: AbstractDensityMechanism, plan: Plan) -> Divisor:
+def divisor_of(mechanism: AbstractDensityMechanism, plan: LatticePlan) -> Divisor:
     """W: at least what one record can change the whole gradient by, in its norm, or the whole loss. Public.
 
     Of a quantile loss they are D times the gradient and the loss, τ = N/D; of a quadratic loss the gradient, coordinate

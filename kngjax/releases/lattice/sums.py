@@ -5,11 +5,11 @@ from jaxtyping import Int
 
 from kngjax.data.exact_sums import ExactSums, products
 from kngjax.data.records import Records
-from kngjax.releases.lattice.plans import Plan
+from kngjax.releases.lattice.plans import LatticePlan
 from kngjax.releases.lattice.units import on_lattice
 
 
-def sums_of(records: Records, plan: Plan, has_response: bool) -> ExactSums:
+def sums_of(records: Records, plan: LatticePlan, has_response: bool) -> ExactSums:
     """n, X'X, X'y and y'y of these records, which the mechanism prepared, in units of their lattices. Private.
 
     y = 1 where the model has no response.
@@ -21,7 +21,7 @@ def sums_of(records: Records, plan: Plan, has_response: bool) -> ExactSums:
     return ExactSums(len(x), products(x, x), products(x, y)[:, 0], int(products(y, y)[0, 0]))
 
 
-def whole_features(records: Records, plan: Plan) -> Int[np.ndarray, "records dimension"]:
+def whole_features(records: Records, plan: LatticePlan) -> Int[np.ndarray, "records dimension"]:
     """The features on their lattices, within the rounded bounds. Private."""
     features = np.asarray(records.x, np.float64)
     # Rounding is monotone and stays within the rounded bounds; whole numbers are held to them all the same.

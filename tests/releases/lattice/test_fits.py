@@ -10,7 +10,7 @@ import pytest
 import kngjax as kng
 from kngjax.releases.lattice import fits
 from kngjax.releases.lattice.coordinates import Coordinates, reduced_basis, round_frame
-from kngjax.releases.lattice.fits import Density
+from kngjax.releases.lattice.fits import ScoreDensity
 from kngjax.releases.lattice.units import DomainLattice
 from kngjax.samplers.exact.refinement import refine
 
@@ -178,7 +178,7 @@ def test_a_law_falls_as_all_its_records_say(is_of_gradients):
     """Beside sums over all records, at moves up and down and at the highest point between them."""
     generator = np.random.default_rng(0)
     residuals, counts = np.append(np.zeros(3), generator.normal(size=9)), generator.integers(1, 9, 12).astype(float)
-    density, widths = Density((0.7, 0.3), 2.0, is_of_gradients), np.array([0.1, 0.5, 1.0, 9.0])
+    density, widths = ScoreDensity((0.7, 0.3), 2.0, is_of_gradients), np.array([0.1, 0.5, 1.0, 9.0])
 
     def height(move):
         if is_of_gradients:
@@ -195,7 +195,7 @@ def test_a_law_falls_as_all_its_records_say(is_of_gradients):
 @pytest.mark.parametrize("is_of_gradients", [True, False])
 def test_no_residual_makes_a_fit_fail(is_of_gradients):
     """Least squares of columns that are nearly collinear may end in anything."""
-    density = Density((0.5, 0.5), 1.0, is_of_gradients)
+    density = ScoreDensity((0.5, 0.5), 1.0, is_of_gradients)
     for bad in (np.nan, np.inf, -np.inf, 1e300):
         with np.errstate(all="ignore"):
             width = fits._window(np.array([bad, 1.0, -2.0]), np.ones(3), density, 1e6)
@@ -203,5 +203,5 @@ def test_no_residual_makes_a_fit_fail(is_of_gradients):
 
 
 def test_a_heap_leaves_a_law_as_high_on_one_side():
-    falls = Density((0.7, 0.3), 1.0, True).falls(np.zeros(1), np.full(1, 400.0), np.array([1.0, 1e6]))
+    falls = ScoreDensity((0.7, 0.3), 1.0, True).falls(np.zeros(1), np.full(1, 400.0), np.array([1.0, 1e6]))
     np.testing.assert_allclose(falls, 0.0, atol=1e-9)
