@@ -20,7 +20,7 @@ ROOMS = {
     "cold_start": ("--runs", "1"),
     "ten_tasks": ("--repeats", "1"),
     "peers": ("--records", "2000", "--dimension", "3", "--draws", "100"),
-    "quantile_regression": ("--sizes", "2:2000", "--walk-sweeps", "100"),
+    "quantile_regression": ("--sizes", "2:2000", "--line-sweeps", "20", "--walk-sweeps", "100"),
     "quantile_process": ("--records", "2000", "--releases", "1", "--epsilon", "20"),
     "membership": ("--tables", "4"),
     "real_tables": ("--tables", "HousePrices", "--repeats", "1"),

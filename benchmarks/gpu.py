@@ -98,7 +98,6 @@ def cases(quick: bool, device: Any) -> dict[str, Callable[[], Case]]:
         f"GradientSpace, pseudo-Huber, n = {n}": lambda: sampled(
             kng.PseudoHuberLoss(0.1), kng.GradientSpace(), n, d, 4, sweeps
         ),
-        f"IndependenceMH, median, n = {n}": lambda: sampled(median, kng.IndependenceMH(), n, d, 4, sweeps),
         f"Exact by boxes, median, n = {n}, d = 3": lambda: sampled(median, kng.Exact(), n, 3, 1, sweeps),
     }
 

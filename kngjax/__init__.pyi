@@ -90,9 +90,7 @@ from .mechanisms.private_quantile import PrivateQuantile as PrivateQuantile
 from .mechanisms.quantile_interval import QuantileInterval as QuantileInterval
 from .owner import nonprivate as nonprivate
 from .owner import per_instance as per_instance
-from .owner.draws import CouplingBound as CouplingBound
 from .owner.draws import Draws as Draws
-from .owner.draws import coupling_bound as coupling_bound
 from .owner.per_instance.privacy import per_instance_privacy as per_instance_privacy
 from .owner.per_instance.report import PerInstanceReport as PerInstanceReport
 from .owner.per_instance.report import PerInstanceSummary as PerInstanceSummary
@@ -112,7 +110,6 @@ from .samplers.chains.ensemble_walk import EnsembleWalk as EnsembleWalk
 from .samplers.chains.gradient_space import GradientSpace as GradientSpace
 from .samplers.chains.hamiltonian import HMC as HMC
 from .samplers.chains.hamiltonian import NUTS as NUTS
-from .samplers.chains.independence import IndependenceMH as IndependenceMH
 from .samplers.chains.line_gibbs import LineGibbs as LineGibbs
 from .samplers.chains.numpyro_kernel import CoordinateWalkKernel as CoordinateWalkKernel
 from .samplers.chains.slice_gibbs import SliceGibbs as SliceGibbs

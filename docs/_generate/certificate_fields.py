@@ -8,8 +8,8 @@ from docs._generate.tables import arguments_in_words, table
 from kngjax.accounting.guarantees import Guarantee
 from kngjax.releases.certificate import Certificate
 from kngjax.releases.division import Membership
+from kngjax.releases.promises import Promise
 from kngjax.releases.rounding import Rounding
-from kngjax.samplers.promises import Promise
 from kngjax.sensitivity.gradients import Sensitivity
 
 PARTS = (Certificate, Guarantee, Sensitivity, Promise, Rounding, Membership)

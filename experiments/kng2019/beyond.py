@@ -177,8 +177,8 @@ def methods(settings: dict[str, Any], size: int, tuning: list[Records]) -> list[
         Method("noisy gradient descent, tuned on the truth", approximate, "replace", "", descent(settings, tuning)),
     ]
     if median_draws > 0:
-        fit = chains(median, kng.IndependenceMH(), median_draws, lengths["median_replicates"])
-        found.append(Method("median regression KNG", f"{pure} of its density", "replace", "IndependenceMH", fit))
+        fit = chains(median, kng.LineGibbs(), median_draws, lengths["median_replicates"])
+        found.append(Method("median regression KNG", f"{pure} of its density", "replace", "LineGibbs", fit))
     limit = settings["largest_response"]
     adaptive = kng.AdaSSP(kng.Bounds(x=(-1.0, 1.0), y=(-limit, limit)), epsilon, delta, "replace")
     found.append(Method(f"AdaSSP, |y| ≤ {limit:g}", approximate, "replace", "", direct(adaptive)))

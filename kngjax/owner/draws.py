@@ -1,26 +1,17 @@
-"""Draws for the owner's eyes: ArviZ data, R-hat, effective sample sizes, trace and rank plots; how far a chain is off.
+"""Draws for the owner's eyes: ArviZ data, R-hat, effective sample sizes, trace and rank plots.
 
 Everything here is computed from private data and nothing of it is a private release.
 """
 
-import functools
 import pathlib
 from typing import Any, ClassVar
 
-import jax
 import numpy as np
-from jaxtyping import Float, PRNGKeyArray
+from jaxtyping import Float
 
-from kngjax.core.arrays import float64
 from kngjax.core.html import html_table
 from kngjax.core.owner_only import OwnerOnly, owner_only
-from kngjax.core.randomness import require_typed_key
-from kngjax.data.records import Data
-from kngjax.mechanisms.density import AbstractDensityMechanism
-from kngjax.owner import nonprivate
 from kngjax.samplers.base import Info
-from kngjax.samplers.chains import couplings
-from kngjax.samplers.chains.slice_gibbs import SliceGibbs
 
 
 @owner_only
@@ -105,71 +96,3 @@ class Draws(OwnerOnly):
         import arviz
 
         return arviz.plot_rank(self.to_arviz(), **options)
-
-
-@owner_only
-class CouplingBound(OwnerOnly):
-    """How far the law of `SliceGibbs` is from the density after each number of sweeps: OWNER ONLY.
-
-    An average over pairs of chains on the observed data: evidence, and no proof.
-
-    **Arguments:** `total_variation`: shape (sweeps + 1,), the estimated bound after 0, 1, … sweeps; infinite where some
-    pair never met.
-    """
-
-    total_variation: Float[np.ndarray, " sweeps"]
-    instead: ClassVar[str] = "its numbers, for the owner, are total_variation and sweeps_to"
-
-    def __repr__(self) -> str:
-        return (
-            f"<CouplingBound after 0 to {self.total_variation.size - 1} sweeps; OWNER ONLY, estimated on private data>"
-        )
-
-    def sweeps_to(self, distance: float = 1e-3) -> int:
-        """The fewest sweeps after which the bound is at most `distance`; raises RuntimeError if it never is."""
-        within = np.flatnonzero(self.total_variation <= distance)
-        if not within.size:
-            raise RuntimeError(
-                "the pairs of chains did not meet often enough to bound the distance: give coupling_bound more sweeps; "
-                "where features are correlated the coupling is slower than the chain"
-            )
-        return int(within[0])
-
-
-def coupling_bound(
-    mechanism: AbstractDensityMechanism,
-    data: Data,
-    *,
-    key: PRNGKeyArray,
-    num_pairs: int = 500,
-    lag: int = 20,
-    num_sweeps: int = 300,
-) -> CouplingBound:
-    """An estimate of a bound on the total variation between `SliceGibbs` after t sweeps and the density.
-
-    With chains X and Y such that X_t and Y_{t-L} stay together once they meet, at τ = inf {t > L : X_t = Y_{t-L}},
-    TV(law of X_t, f) ≤ E max(0, ⌈(τ - L - t)/L⌉) (Biswas, Jacob and Vanetti 2019, Theorem 2.5). The expectation is a
-    mean over independent pairs, which start as a release does. Owner-only: computed from private data, as evidence;
-    it does not enter a guarantee.
-
-    **Arguments:** `data`: from `mechanism.prepare`. `key`: a research key. `num_pairs`: of chains. `lag`: L; a longer
-    one gives a tighter bound at small t. `num_sweeps`: after which a pair is given up.
-
-    Raises ValueError where `SliceGibbs` cannot draw from this density.
-    """
-    require_typed_key(key)
-    for name, count in (("num_pairs", num_pairs), ("lag", lag), ("num_sweeps", num_sweeps)):
-        if count < 1:
-            raise ValueError(f"{name} must be at least 1, got {count}")
-    with float64():
-        SliceGibbs().check(jax.eval_shape(mechanism.target, data))
-        reach = mechanism.domain.linear_interval(*mechanism.bounds_of_rows(data.dimension).features(data.dimension))
-        centre = nonprivate.centre(mechanism.loss, data, reach)
-        bounds = np.array(_coupling_bounds(mechanism, data, centre, key, num_pairs, lag, num_sweeps))
-    return CouplingBound(bounds)
-
-
-@functools.partial(jax.jit, static_argnames=("num_pairs", "lag", "num_sweeps"))
-def _coupling_bounds(mechanism, data, centre, key, num_pairs, lag, num_sweeps):
-    times = couplings.meeting_times(mechanism.target(data), centre, key, num_pairs, lag, num_sweeps)
-    return couplings.convergence_bound(times, lag, num_sweeps)

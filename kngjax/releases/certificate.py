@@ -1,4 +1,4 @@
-"""States what was proved of a release, under which assumptions, by which sampler, and what a finite run leaves unproved."""
+"""States what was proved of a release, under which assumptions, by which sampler, and what is left unproved."""
 
 import dataclasses
 import functools
@@ -20,9 +20,9 @@ from kngjax.data.missing import policy_of_each_column
 from kngjax.mechanisms.base import AbstractMechanism
 from kngjax.mechanisms.declared import declared_facts
 from kngjax.releases.division import Membership
+from kngjax.releases.promises import EXACT, Promise
 from kngjax.releases.rounding import KEPT_DIGITS, Rounding
 from kngjax.releases.told import told
-from kngjax.samplers.promises import EXACT, Promise
 from kngjax.sensitivity.gradients import Sensitivity
 
 ASSUMPTIONS = (
@@ -107,7 +107,7 @@ class Certificate:
     - `sampler`: its type and public settings. `reason`: why it was taken, from public facts alone.
     - `promise`: how near the sampler's law is to that law, in real arithmetic.
     - `assurance`: "exact_with_rounding" if the proof includes every rounding; "exact_in_reals" if the law is exact in
-        real arithmetic, and the output was rounded; else the kind of the promise.
+        real arithmetic, and the output was rounded; "none" of a Markov chain, or "mixture" in older certificates.
     - `rounding`: of the output; None with "exact_with_rounding".
     - `assumptions`, `unproved`: what the guarantee rests on, and what nobody has proved of this release.
     - `versions`: of the packages that computed it.
@@ -217,7 +217,7 @@ class Certificate:
 
     @property
     def rounding_delta(self) -> float:
-        """Computes what rounding adds to δ: 0 if the proof includes it; else by the assumption about float64 in `rounding`.
+        """Says what rounding adds to δ: 0 if the proof includes it; else by the assumption about float64 in `rounding`.
 
         (1 + e^ε)η at the ε of the draw, or of the mechanism where that is unknown; NaN where that is infinite, and η is
         `rounding.distance`.

@@ -16,7 +16,6 @@ from kngjax.core.modules import AbstractModule
 from kngjax.core.representation import ShownAsTyped
 from kngjax.data.records import WeightedRecords
 from kngjax.samplers.limit_law import starts
-from kngjax.samplers.promises import EXACT, NONE, Promise
 from kngjax.samplers.target import Target
 
 
@@ -62,14 +61,6 @@ class AbstractSampler(ShownAsTyped, AbstractModule):
     def check(self, target: Target) -> None:
         """Raises ValueError, naming what would serve, if this sampler cannot draw from this density."""
 
-    @abc.abstractmethod
-    def promise(self, log_range: float) -> Promise:
-        """How near the law of a released draw is to the mechanism's, whatever the data.
-
-        **Arguments:** `log_range`: a public bound on how far the log-density, with respect to ν, varies over Θ for any
-        data set; infinite where none is known.
-        """
-
     def for_release(self) -> "AbstractSampler":
         """Returns this sampler with all tuning a function of public quantities; raises ValueError if there is none."""
         return self
@@ -82,9 +73,6 @@ class AbstractIndependentSampler(AbstractSampler):
     def stated_records(self) -> int | None:
         """A public number that the records are not fewer than, as the caller stated; None where nothing was."""
         return None
-
-    def promise(self, log_range: float) -> Promise:
-        return EXACT
 
     def runs_on_host(self, target: Target) -> bool:
         """Whether `draws` drives compiled programs from the host for this target, where nothing is traced."""
@@ -126,9 +114,6 @@ class AbstractChainSampler(AbstractSampler):
     )
     sweeps_a_block: ClassVar[int] = 100
 
-    def promise(self, log_range: float) -> Promise:
-        return NONE
-
     @abc.abstractmethod
     def noise(self, key: PRNGKeyArray, target: Target, state: Any, num_sweeps: int) -> Any:
         """The randomness of `num_sweeps` sweeps: arrays with that leading axis.
@@ -147,7 +132,7 @@ class AbstractChainSampler(AbstractSampler):
         return self.init(target, points, centre, own_key)
 
     def num_points(self, dimension: int) -> int:
-        """How many points the chain moves together."""
+        """Returns how many points the chain moves together."""
         return 1
 
     @abc.abstractmethod

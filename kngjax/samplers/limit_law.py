@@ -57,11 +57,6 @@ class LimitLaw(NamedTuple):
         return 2.0 * log_root - k_norm_log_mass(target.norm, rate, dimension) - rate * self.gauge(target.norm, theta)
 
 
-def limit_law(target: Target, centre: Vector) -> LimitLaw:
-    """H at an estimate of θ."""
-    return LimitLaw(jnp.asarray(centre), jnp.linalg.cholesky(sound_hessian(target, centre)))
-
-
 def inverse_directions(target: Target, centre: Vector) -> Float[Array, "dimension dimension"]:
     """Rows H^{-1}e_j, scaled to unit length: along each about one coordinate of the gradient changes."""
     inverse = jnp.linalg.inv(sound_hessian(target, centre))

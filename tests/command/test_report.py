@@ -13,7 +13,7 @@ import kngjax as kng
 from kngjax.command import config as configuration
 from kngjax.command import job, planning, report
 from kngjax.releases import release, totals
-from kngjax.samplers.promises import EXACT
+from kngjax.releases.promises import EXACT
 from tests.command.small_jobs import workers, write_job
 
 

@@ -18,8 +18,6 @@ from kngjax.losses.base import AbstractLoss
 from kngjax.losses.extended import TangentExtension
 from kngjax.mechanisms.joint_quantiles import accumulate
 from kngjax.mechanisms.private_quantile import _gap_draws
-from kngjax.samplers.chains.active_rows import ActiveRows
-from kngjax.samplers.limit_law import limit_law
 from kngjax.samplers.lines import line_segments
 
 UNIT = Fraction(1, 2**53)
@@ -189,13 +187,9 @@ def test_partial_sums_of_gaps_err_by_no_more_than_two_roots_of_their_number():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("mechanism", [kng.KNG, kng.ExponentialMechanism])
-def test_no_sum_of_a_line_or_of_active_rows_is_longer_than_a_block(mechanism):
+def test_no_sum_of_a_line_is_longer_than_a_block(mechanism):
     bounds, domain = kng.Bounds(x=(-1.0, 1.0), y=(-1.0, 1.0), columns=1), kng.Box(-2.0, 2.0)
     built = mechanism(kng.QuantileLoss(0.3), bounds, domain, 1.0, "replace")
     x = GENERATOR.uniform(-1.0, 1.0, (COUNT, 1))
     target, theta = built.target(built.prepare(x, x[:, 0])), np.zeros(2)
     assert longest_sum(lambda target: line_segments(target, theta, np.ones(2)), target) <= ROWS_A_BLOCK
-    if target.norm is not None:
-        law = limit_law(target, theta)
-        active = ActiveRows(target.data.x, target.data.y, theta, law, np.asarray(1.0))
-        assert longest_sum(lambda target: active.log_density(target, theta), target) <= ROWS_A_BLOCK

@@ -43,7 +43,6 @@ TABLE = np.full((3, 3), SECRET)
 CERTIFICATE = Certificate(VALUES, TABLE, SECRET, SECRET, SECRET, SECRET, SECRET, SECRET, (), SECRET, SECRET)
 OBJECTS = {
     "draws": kng.Draws(np.full((1, 2, 3), SECRET), "Exact"),
-    "coupling bound": kng.CouplingBound(VALUES),
     "report": kng.PerInstanceReport(0.1, VALUES, VALUES, VALUES, PAIR, FOR_ALL, SECRET, "OPS", "removed"),
     "summary": kng.PerInstanceSummary(SECRET, SECRET, SECRET, {0.5: SECRET}, {1.0: SECRET}, FOR_ALL, SECRET, 0.1, ""),
     "for all": FOR_ALL,

@@ -88,7 +88,6 @@ SHOWN = MadeOnce(
         "LInf()": lambda: kng.LInf(),
         "Exact(most_coefficients=5)": lambda: kng.Exact(most_coefficients=5),
         "GradientSpace(num_sweeps=7)": lambda: kng.GradientSpace(num_sweeps=7),
-        "IndependenceMH(scale=1.5)": lambda: kng.IndependenceMH(scale=1.5),
         "SliceGibbs()": lambda: kng.SliceGibbs(),
         'LineGibbs(num_sweeps=3, directions="ensemble")': lambda: kng.LineGibbs(num_sweeps=3, directions="ensemble"),
         "EnsembleWalk()": lambda: kng.EnsembleWalk(),

@@ -49,9 +49,9 @@ def test_quantile_regressions_are_drawn_and_timed():
     boxes = quantile_regression.by_boxes(mechanism, x, y, 100)
     assert min(boxes.values()) > 0
     assert boxes["acceptance"] > 0.005
-    chain = quantile_regression.by_chains(mechanism, x, y, kng.IndependenceMH(), 200, 50)
+    chain = quantile_regression.by_chains(mechanism, x, y, kng.LineGibbs(), 100, 20)
     assert chain["effective"] > 0
-    assert 1 <= chain["stay"] <= 200
+    assert chain["rhat"] < 1.2
     assert quantile_regression.without_privacy(x, y) > 0
 
 

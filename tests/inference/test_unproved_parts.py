@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import kngjax as kng
-from kngjax.samplers.promises import Promise
+from kngjax.releases.promises import Promise
 
 BOUNDS = kng.Bounds(x=([-0.3], [0.7]), y=(-0.4, 1.3))
 MECHANISM = kng.KNG(kng.SquaredLoss(), BOUNDS, kng.Box(-1.1, 2.3), 2.1, "replace")

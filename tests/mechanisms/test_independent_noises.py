@@ -73,7 +73,6 @@ SAMPLED = MadeOnce(
         "SliceGibbs": lambda: (kng_of(SQUARED), kng.SliceGibbs(num_sweeps=2)),
         "CoordinateWalk": lambda: (kng_of(CHECK), kng.CoordinateWalk(num_sweeps=2, tuning="public")),
         "EnsembleWalk": lambda: (kng_of(CHECK), kng.EnsembleWalk(num_sweeps=2)),
-        "IndependenceMH": lambda: (kng_of(CHECK), kng.IndependenceMH(num_sweeps=2)),
         "GradientSpace": lambda: (kng_of(HUBER), kng.GradientSpace(num_sweeps=2)),
     }
 )

@@ -378,7 +378,7 @@ def test_streams_shards_simulations_and_other_samplers_refuse_weights():
     smooth = made("pseudo-Huber")
     data = smooth.prepare(X, Y, weights=WEIGHTS)
     assert isinstance(data, WeightedRecords)
-    for sampler in (kng.Exact(), kng.SliceGibbs(), kng.GradientSpace(), kng.IndependenceMH(), kng.LineGibbs()):
+    for sampler in (kng.Exact(), kng.SliceGibbs(), kng.GradientSpace(), kng.LineGibbs()):
         assert not sampler.takes_weights
         with pytest.raises(ValueError, match="takes no weights"):
             kng.sample(smooth, data, key=kng.research_key(0), sampler=sampler)

@@ -74,9 +74,9 @@ def replicate_inputs(name, number=5):
         ("squared", kng.Exact()),
         ("pseudo-Huber", kng.EnsembleWalk(num_sweeps=7)),
         ("pseudo-Huber", kng.GradientSpace(num_sweeps=7)),
-        ("quantile", kng.IndependenceMH(num_sweeps=7)),
+        ("quantile", kng.LineGibbs(7)),
     ],
-    ids=["Exact", "EnsembleWalk", "GradientSpace", "IndependenceMH"],
+    ids=["Exact", "EnsembleWalk", "GradientSpace", "LineGibbs"],
 )
 def test_mapping_a_draw_over_replicates_is_a_loop(name, sampler):
     mechanism, data, keys, centres = replicate_inputs(name)
@@ -135,7 +135,6 @@ def test_blocks_cover_the_promised_number_of_sweeps():
         kng.LineGibbs(),
         kng.EnsembleWalk(),
         kng.GradientSpace(),
-        kng.IndependenceMH(),
         kng.CoordinateWalk(num_sweeps=1234),
         kng.LineGibbs(3),
     ):

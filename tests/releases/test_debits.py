@@ -79,9 +79,6 @@ def never():
     raise AssertionError("the data were touched")
 
 
-WIDE = kng.Budget.approximate(1, "0.5")
-
-
 def of(epsilon):
     """A budget with room for what float64's rounding adds to delta."""
     return kng.Budget.approximate(epsilon, "0.1")
@@ -137,27 +134,6 @@ def test_budgets_without_room_for_rounding_refuse_floats_and_take_lattices(tmp_p
     assert own.verify().spent.exact_epsilon == Fraction(7, 10)
     kng.release(EXACT_HALF, values(), ledger=own)
     assert own.verify().num_rows == 5
-
-
-@pytest.mark.default_cases("reserved")
-@pytest.mark.parametrize("how", ["reserved", "released"])
-def test_a_chain_is_debited_what_is_proved_of_it(tmp_path, how):
-    """The mixture that an independence chain draws from is proved to be (ε', δ'), and not the ε of its limit law."""
-    median = kng.KNG(kng.QuantileLoss(0.5), kng.Bounds(y=(0.0, 1.0)), kng.Box(0.0, 1.0), 0.2, "replace")
-    sampler = kng.IndependenceMH(num_sweeps=40)
-    certificate = kng.certify(median, None, values(3)[:, 0], sampler=sampler)
-    assert certificate.cost.epsilon > 0.3
-    assert certificate.cost.delta > 0.1
-    strict, wide = ledger(tmp_path, kng.Budget.pure("0.2")), ledger(tmp_path, WIDE, name="wide.ledger")
-    with pytest.raises(kng.BudgetExceeded, match=r"epsilon = 0\.38\d* at delta"):
-        kng.release(median, None, values(3)[:, 0], sampler=sampler, ledger=strict)
-    if how == "reserved":
-        debits.reserve(wide, certificate)
-    else:
-        kng.release(median, None, values(3)[:, 0], sampler=sampler, ledger=wide)
-    assert strict.verify().num_rows == 1
-    spent = wide.verify().spent
-    assert (spent.exact_epsilon, spent.exact_delta) == (certificate.cost.exact_epsilon, certificate.cost.exact_delta)
 
 
 def test_what_is_not_proved_is_debited_from_ledgers_that_allow_it_alone(tmp_path):

@@ -43,7 +43,7 @@ NORMS = {
     "polytope": lambda d: kng.Polytope(np.eye(min(d, 4))),
     "exponential mechanism": lambda d: None,
 }
-SAMPLERS = ("Exact", "GradientSpace", "IndependenceMH", "SliceGibbs", "LineGibbs", "EnsembleWalk", "NUTS")
+SAMPLERS = ("Exact", "GradientSpace", "SliceGibbs", "LineGibbs", "EnsembleWalk", "NUTS")
 
 
 def bounds_of(loss, dimension):

@@ -199,7 +199,6 @@ def test_the_new_norms_are_norms_with_uniform_draws_from_their_balls(name):
         ("pseudo_huber", "groups", RandomWalk(num_warmup=400)),
         ("pseudo_huber", "weighted_l1", kng.GradientSpace(num_warmup=300)),
         ("pseudo_huber", "groups", kng.EnsembleWalk(num_warmup=200)),
-        ("quantile", "groups", kng.IndependenceMH(num_warmup=150)),
         ("squared", "weighted_l1", RandomWalk(num_warmup=400)),
     ],
     ids=lambda value: value if isinstance(value, str) else type(value).__name__,

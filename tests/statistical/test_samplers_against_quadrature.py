@@ -22,7 +22,6 @@ SAMPLERS = {
     "line_gibbs": (kng.LineGibbs(num_warmup=20), 1),
     "line_gibbs_ensemble": (kng.LineGibbs(directions="ensemble", num_warmup=24), 1),
     "gradient_space": (kng.GradientSpace(num_warmup=300), 1),
-    "independence": (kng.IndependenceMH(num_warmup=150), 1),
     "ensemble_walk": (kng.EnsembleWalk(num_warmup=200), 1),
     "coordinate_walk": (kng.CoordinateWalk(num_warmup=4000), 1),
     "coordinate_walk_public": (kng.CoordinateWalk(tuning="public", smallest_scale=1e-3, num_warmup=6000), 1),
@@ -62,7 +61,7 @@ def is_half(sampler: str, loss: str, mechanism: str, dimension: int) -> bool:
 
 
 def cases():
-    """Each sampler on each loss: KNG in two dimensions, where couplings show, the exponential mechanism in one."""
+    """Each sampler on each loss: KNG in two dimensions, where dependence shows, the exponential mechanism in one."""
     for mechanism, dimension in (("kng", 1), ("exponential", 1), ("kng", 2), ("exponential", 2)):
         for loss in LOSSES:
             for sampler in SAMPLERS:
@@ -105,8 +104,6 @@ BINDING = [
     ("nuts", "pseudo_huber", L2),
     ("gradient_space", "poisson", L1),
     ("gradient_space", "smoothed_quantile", L2),
-    ("independence", "quantile", L2),
-    ("independence", "poisson", L1),
 ]
 
 
@@ -192,11 +189,7 @@ def test_a_proper_base_measure_is_part_of_the_density():
 @pytest.mark.runs_long
 @pytest.mark.parametrize(
     ("sampler", "loss"),
-    [
-        ("gradient_space", "logistic"),
-        ("gradient_space", "pseudo_huber"),
-        ("independence", "quantile"),
-    ],
+    [("gradient_space", "logistic"), ("gradient_space", "pseudo_huber")],
 )
 def test_a_normal_base_measure_moves_the_law_of_independence_samplers(sampler, loss):
     domain = kng.BaseMeasure(dist.Normal(0.0, 0.4))

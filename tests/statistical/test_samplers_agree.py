@@ -92,10 +92,6 @@ def test_line_gibbs_and_walk_agree_on_the_quantile_loss_at_five_coefficients():
     )
     assert_same_joint_law(thinned(gibbs, 1000), thinned(walk, 1000))
     assert_same_joint_law(thinned(gibbs, 1000), thinned(ensemble, 500))
-    independence = kng.sample(
-        mechanism, data, key=key(3), sampler=kng.IndependenceMH(), num_draws=4000, num_chains=4, thinning=5
-    )
-    assert_same_joint_law(thinned(gibbs, 1000), thinned(independence, 500))
 
 
 @pytest.mark.slow

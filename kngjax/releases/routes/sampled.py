@@ -1,14 +1,12 @@
 """The sampled route: a sampler draws from the mechanism's density, exactly or by a Markov chain."""
 
 import dataclasses
-import math
 from typing import Any, ClassVar
 
 import jax
 import numpy as np
 from jaxtyping import Float
 
-from kngjax.accounting.guarantees import Adjacency
 from kngjax.core import randomness
 from kngjax.core.arrays import float64
 from kngjax.data.admission import Facts
@@ -18,6 +16,7 @@ from kngjax.mechanisms.base import AbstractMechanism
 from kngjax.mechanisms.density import AbstractDensityMechanism
 from kngjax.releases.certificate import IN_FLOAT64, UNPROVED_OF_CHAINS, UNPROVED_OF_CONVERGENCE, Certificate, describe
 from kngjax.releases.chains import blocks, estimate, independent_draws, require_success, run_chains
+from kngjax.releases.promises import EXACT, NONE
 from kngjax.releases.routes.base import ON_REQUEST, AbstractRoute
 from kngjax.releases.sampler_choice import exact_sampler, require_enough
 from kngjax.samplers.base import AbstractChainSampler, AbstractIndependentSampler, AbstractSampler
@@ -59,20 +58,17 @@ class SampledRoute(AbstractRoute):
         return cls(mechanism, facts, sampler, reason)
 
     def certify(self) -> Certificate:
-        mechanism, facts, log_range = self.mechanism, self.facts, math.inf
-        if facts.num_records is not None and mechanism.adjacency is Adjacency.REPLACE:
-            log_range = mechanism.log_range(facts.dimension, facts.num_records)
-        promise = self.sampler.promise(log_range)
+        is_exact = isinstance(self.sampler, AbstractIndependentSampler)
         unproved = (*UNPROVED_OF_CHAINS, *self.sampler.unproved, *UNPROVED_OF_CONVERGENCE)
         return Certificate.of(
-            mechanism,
-            facts,
+            self.mechanism,
+            self.facts,
             describe(self.sampler),
             self.reason,
-            promise=promise,
+            promise=EXACT if is_exact else NONE,
             assumptions=(*IN_FLOAT64, *self.sampler.assumptions),
             failures=self.sampler.failures,
-            unproved=() if promise.is_proved else unproved,
+            unproved=() if is_exact else unproved,
         )
 
     def prepare(self, X: Any, y: Any) -> Data:

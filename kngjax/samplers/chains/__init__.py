@@ -1,1 +1,1 @@
-"""Markov chains, of which nothing is proved after finitely many sweeps but where a promise says so."""
+"""Markov chains, of which nothing is proved after finitely many sweeps."""

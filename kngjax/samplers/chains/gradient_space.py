@@ -9,18 +9,32 @@ from typing import ClassVar, NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from jaxtyping import PRNGKeyArray
+from jaxtyping import Array, Bool, Float, Int, PRNGKeyArray
 
 from kngjax.core.arrays import Vector
 from kngjax.data.records import QuadraticSummary
 from kngjax.geometry.norms import k_norm_log_mass, k_norm_noise
 from kngjax.samplers.advice import advice_for
+from kngjax.samplers.base import AbstractChainSampler, Info
 from kngjax.samplers.chains.expansion import Expansion, expansion
-from kngjax.samplers.chains.independence import AbstractIndependenceSampler, Weighted
 from kngjax.samplers.newton import Point, evaluate, gradient, log_determinant, solve
 from kngjax.samplers.target import Target
 
 _PROPOSALS_A_BATCH = 50
+
+
+class Weighted(NamedTuple):
+    """A point, or points with a leading axis, and what its acceptance rests on.
+
+    **Arguments:** `theta`; `log_weight`: log f - log q up to a common constant, -inf for what is never accepted;
+    `log_density`: log f; `num_evaluations` that it took; `diverging`: whether the search for it failed.
+    """
+
+    theta: Float[Array, "*points dimension"]
+    log_weight: Float[Array, "*points"]
+    log_density: Float[Array, "*points"]
+    num_evaluations: Int[Array, "*points"]
+    diverging: Bool[Array, "*points"]
 
 
 class Proposal(NamedTuple):
@@ -37,7 +51,21 @@ class Proposal(NamedTuple):
         return functools.partial(evaluate, target) if self.expansion is None else self.expansion.point
 
 
-class GradientSpace(AbstractIndependenceSampler):
+class GradientSpaceState(NamedTuple):
+    """**Arguments:** `current`: where the chain is; `proposal`: what candidates are made with, always the same."""
+
+    current: Weighted
+    proposal: Proposal
+
+
+class GradientSpaceNoise(NamedTuple):
+    """**Arguments:** `candidates`; `thresholds`: exponential. Each with a leading axis of sweeps."""
+
+    candidates: Weighted
+    thresholds: Float[Array, "*sweeps"]
+
+
+class GradientSpace(AbstractChainSampler):
     """Proposals θ = (∇ℓ)^{-1}(z) with z from the K-norm density exp(-c‖z‖_K), weighed by f(θ)/q(θ) ≈ ν(θ)/det ∇²ℓ(θ).
 
     For a smooth strictly convex loss ∇ℓ is one to one, and in the coordinate g = ∇ℓ(θ) the mechanism's density is
@@ -65,6 +93,10 @@ class GradientSpace(AbstractIndependenceSampler):
     where columns are collinear, so that the loss is not strictly convex and only draws from the base measure are
     ever accepted.
 
+    A candidate θ' with weight w(θ') = f(θ')/q(θ') replaces θ with probability min(1, w(θ')/w(θ)) (Tierney 1994, section
+    2.3.3). Candidates, their weights and the thresholds of acceptance are arrays before the loop over sweeps begins, so
+    a sweep is a comparison.
+
     Where Θ cuts the law hard, most solutions lie outside and are rejected: 100 proposals are then few, take more.
 
     **Arguments:** `num_sweeps`: proposals before a release. `num_warmup`: proposals that `sample` discards. `mixture`:
@@ -76,6 +108,10 @@ class GradientSpace(AbstractIndependenceSampler):
     mixture: float = eqx.field(static=True, default=0.05)
     expansion: Expansion | None = eqx.field(default=None, metadata={"derived": True})
 
+    unproved: ClassVar[tuple[str, ...]] = (
+        "what the proposals of the chain do to it: they are made from the private data by a public rule. The "
+        "mechanism's law is invariant all the same, but how they move the law of a finite run is not known",
+    )
     sweeps_a_block: ClassVar[int] = 100
     needs_convexity: ClassVar[bool] = True
 
@@ -108,6 +144,33 @@ class GradientSpace(AbstractIndependenceSampler):
     def gather(self, target: Target, centre: Vector) -> "GradientSpace":
         return dataclasses.replace(self, expansion=expansion(target, centre))
 
+    def init(
+        self, target: Target, points: Float[Array, "points dimension"], centre: Vector, key: PRNGKeyArray
+    ) -> GradientSpaceState:
+        proposal = self.proposal(target, centre)
+        return GradientSpaceState(self.weigh(target, proposal, points[0]), proposal)
+
+    def noise(
+        self, key: PRNGKeyArray, target: Target, state: GradientSpaceState, num_sweeps: int
+    ) -> GradientSpaceNoise:
+        candidate_key, threshold_key = jax.random.split(key)
+        return GradientSpaceNoise(
+            self.candidates(target, state.proposal, candidate_key, num_sweeps),
+            jax.random.exponential(threshold_key, (num_sweeps,)),
+        )
+
+    def step(
+        self, target: Target, state: GradientSpaceState, noise: GradientSpaceNoise
+    ) -> tuple[GradientSpaceState, Info]:
+        candidate = noise.candidates
+        accept = state.current.log_weight - candidate.log_weight < noise.thresholds
+        current = jax.tree.map(lambda new, old: jnp.where(accept, new, old), candidate, state.current)
+        info = Info(current.log_density, accept.astype(float), candidate.num_evaluations, candidate.diverging)
+        return state._replace(current=current), info
+
+    def position(self, target: Target, state: GradientSpaceState) -> Float[Array, " dimension"]:
+        return state.current.theta
+
     def proposal(self, target: Target, centre: Vector) -> Proposal:
         """What is inverted, and where Newton's method starts: θ̂ if it lies in Θ, else the interior point."""
         if self.expansion is not None:
@@ -124,6 +187,7 @@ class GradientSpace(AbstractIndependenceSampler):
         return Proposal(best, None)
 
     def candidates(self, target: Target, proposal: Proposal, key: PRNGKeyArray, number: int) -> Weighted:
+        """Independent draws from q with their weights."""
         assert target.norm is not None
         noise_key, base_key, choice_key = jax.random.split(key, 3)
         values = k_norm_noise(target.norm, noise_key, target.rate, (number,), target.dimension)
@@ -146,6 +210,7 @@ class GradientSpace(AbstractIndependenceSampler):
         return jax.lax.map(candidate, (values, anywhere, from_base), batch_size=min(number, _PROPOSALS_A_BATCH))
 
     def weigh(self, target: Target, proposal: Proposal, theta: Vector) -> Weighted:
+        """A point of Θ with its weight."""
         assert target.norm is not None
         point = proposal.inverted(target)(theta)
         here = point.gradient if proposal.expansion is None else gradient(target, theta)

@@ -115,7 +115,8 @@ class SliceGibbs(AbstractChainSampler):
             radius = slice_radius(target, state, noise.levels[kind])
 
             def move(number, state, radius=radius):
-                lower, upper = move_interval(target, state, radius, number)
+                geometry = state.geometry
+                lower, upper = _interval(target, state, radius, geometry.directions[number], geometry.images[number])
                 return step_along(state, number, lower + noise.uniforms[number] * (upper - lower))
 
             state = jax.lax.fori_loop(kind * dimension, (kind + 1) * dimension, move, state)
@@ -172,14 +173,6 @@ def slice_radius(target: Target, state: SliceGibbsState, level: Array) -> Float[
     if target.norm is None:
         return jnp.sqrt(state.image @ state.image + 2.0 * level / target.rate)
     return _image_norm(target)(state.image) + level / target.rate
-
-
-def move_interval(
-    target: Target, state: SliceGibbsState, radius: Array, number: int | Int[Array, ""]
-) -> tuple[Float[Array, ""], Float[Array, ""]]:
-    """The steps t along a direction that stay within the slice and Θ; 0 is one of them."""
-    geometry = state.geometry
-    return _interval(target, state, radius, geometry.directions[number], geometry.images[number])
 
 
 def step_along(state: SliceGibbsState, number: int | Int[Array, ""], step: Array) -> SliceGibbsState:

@@ -8,7 +8,7 @@ from scipy import stats
 
 import kngjax as kng
 from kngjax.releases.sampler_choice import default_sampler
-from kngjax.samplers.chains import couplings, slice_gibbs
+from kngjax.samplers.chains import slice_gibbs
 from kngjax.samplers.quadratic import quadratic_form
 from tests.oracles.goodness_of_fit import assert_same_law, assert_two_samples_agree
 from tests.samplers.exact.test_envelopes import CASES, regression
@@ -62,9 +62,10 @@ def test_chains_agree_with_exact_draws_at_twelve_coefficients(n):
     assert_same_joint_law(exact_draws(mechanism, data), slice_draws(mechanism, data, 40))
 
 
+@pytest.mark.takes(4.0, "compiles radial moves and whole sweeps")
 @pytest.mark.default_cases(1)
 @pytest.mark.parametrize("middle", [[0.0, 0.0, 0.0], [0.9, 0.0, 0.0], [5.0, -3.0, 1.0]])
-def test_one_sweep_leaves_the_density_invariant_whatever_the_middle(middle):
+def test_sweeps_leave_the_density_invariant_whatever_the_middle(middle):
     """Chains that start at exact draws; a middle within Θ, near its boundary, and far outside of it."""
     mechanism, data = regression("kng", "default", "l1_ball", shift=0.45)
     exact = drawn_by_rejection(mechanism, data, 1)
@@ -78,12 +79,14 @@ def test_one_sweep_leaves_the_density_invariant_whatever_the_middle(middle):
 
         def one(theta, key):
             state = slice_gibbs.state_at(geometry, theta)
-            noise = kng.SliceGibbs().noise(key, target, state, 1)
-            # The radial move alone, many times: it is what the middle bears upon.
+            sampler = kng.SliceGibbs()
+            noise = sampler.noise(key, target, state, 9)
+            # The radial move alone, many times, since it is what the middle bears upon; then whole sweeps.
             for number in range(noise.levels.shape[1]):
                 radius = slice_gibbs.slice_radius(target, state, noise.levels[0, number])
                 state = slice_gibbs.radial_move(target, state, radius, noise.uniforms[0, number])
-            return state.theta
+            others = jax.tree.map(lambda part: part[1:], noise)
+            return jax.lax.scan(lambda state, one: (sampler.step(target, state, one)[0], None), state, others)[0].theta
 
         return jax.vmap(one)(theta, keys)
 
@@ -146,71 +149,3 @@ def test_a_release_of_many_coefficients_is_of_this_chain():
     assert release.certificate.sampler["type"] == "SliceGibbs"
     assert not release.certificate.exact
     assert np.abs(release.value).sum() <= 1.0
-
-
-@pytest.mark.slow
-def test_uniform_laws_are_coupled_maximally():
-    """Both marginals are right, and the two are equal as often as the laws overlap."""
-    uniforms = jax.random.uniform(kng.research_key(6), (20_000, 3))
-    for first, second in [((0.0, 1.0), (0.4, 2.4)), ((0.0, 1.0), (0.2, 0.5)), ((0.0, 1.0), (2.0, 3.0))]:
-        intervals = [tuple(map(jnp.asarray, interval)) for interval in (first, second)]
-        x, y = jax.vmap(lambda u, i=intervals: couplings.coupled_uniforms(*i, u, jnp.asarray(False)))(uniforms)
-        for draws, (lower, upper) in ((x, first), (y, second)):
-            assert_same_law(draws, lambda at, lower=lower, upper=upper: np.clip((at - lower) / (upper - lower), 0, 1))
-        overlap = max(min(first[1], second[1]) - max(first[0], second[0]), 0.0)
-        shared = overlap / max(first[1] - first[0], second[1] - second[0])
-        equal = np.mean(np.asarray(x == y))
-        assert abs(equal - shared) <= 5.0 * np.sqrt(shared * (1.0 - shared) / 20_000) + 1e-12
-
-
-@pytest.mark.parametrize("kind", ["kng", pytest.param("exponential", marks=pytest.mark.slow)])
-def test_each_chain_of_a_pair_moves_as_one_alone_and_pairs_meet(kind):
-    mechanism, data = regression(kind, "default", "l1_ball", shift=0.45)
-    first, second, law = (
-        drawn_by_rejection(mechanism, data, seed) if kind == "kng" else exact_draws(mechanism, data, seed, FEW)
-        for seed in (7, 8, 10)
-    )
-    num_radial = slice_gibbs.num_radial_moves(3)
-
-    @jax.jit
-    def sweep(mechanism, data, first, second, keys):
-        target = mechanism.target(data)
-        geometry = slice_gibbs.slice_geometry(target, quadratic_form(target))
-
-        def one(first, second, key):
-            def advance(number, pair):
-                keys = jax.random.split(jax.random.fold_in(key, number), 3)
-                noise = couplings._Noise(
-                    jax.random.uniform(keys[0]) < 0.7,
-                    jax.random.exponential(keys[1], (2 + num_radial, 2)),
-                    jax.random.uniform(keys[2], (6 + num_radial, 3)),
-                )
-                return couplings.coupled_sweep(target, geometry, *pair, noise)
-
-            return jax.lax.fori_loop(0, 12, advance, (first, second))
-
-        return jax.vmap(one)(first, second, keys)
-
-    keys = jax.random.split(kng.research_key(9), FEW)
-    ends = sweep(mechanism, data, jnp.asarray(first), jnp.asarray(second), keys)
-    for end in ends:
-        assert_same_joint_law(np.asarray(end), law)
-    assert np.mean(np.all(ends[0] == ends[1], axis=1)) > 0.3
-
-
-@pytest.mark.slow
-def test_a_coupling_bound_falls_and_says_when_it_cannot_tell():
-    mechanism, data = regression("kng", "default", "l1_ball", shift=0.45)
-    bound = kng.coupling_bound(mechanism, data, key=kng.research_key(11), num_pairs=200, lag=5, num_sweeps=100)
-    assert bound.total_variation.shape == (101,)
-    assert np.all(np.diff(bound.total_variation) <= 0.0)
-    assert 5 < bound.sweeps_to(1e-2) < 80
-    assert "OWNER ONLY" in repr(bound)
-    # One pair that never met leaves no bound.
-    never = couplings.convergence_bound(jnp.asarray([6.0, jnp.inf]), 5, 3)
-    assert np.all(np.isinf(never))
-    np.testing.assert_array_equal(couplings.convergence_bound(jnp.asarray([6.0, 16.0]), 5, 2), [2.0, 1.0, 1.0])
-    with pytest.raises(RuntimeError, match="more sweeps"):
-        kng.CouplingBound(np.asarray(never)).sweeps_to()
-    with pytest.raises(ValueError, match="lag must be at least 1"):
-        kng.coupling_bound(mechanism, data, key=kng.research_key(13), lag=0)
