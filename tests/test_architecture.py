@@ -34,7 +34,7 @@ IMPORT_THE_TOP = {
     "quantile_process_results quantile_processes regression_results regressions results study survey_weights "
     "synthesis.comparisons synthesis.distances synthesis.drawing synthesis.parts synthesis.plans "
     "synthesis.synthesizing synthesis.synthetic_tables table_results tables tabulations",
-    "sklearn": "base private_search tables",
+    "sklearn": "base named_tables private_search",
     "command": "job of_documentation planning registry report study_job synthesis_job",
 }
 NOT_FOR_THE_PACKAGE = {"unittest", "pytest", "hypothesis", "tests", "audits"}

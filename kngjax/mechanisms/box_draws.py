@@ -16,11 +16,11 @@ from kngjax.losses.record_scores import RecordScores
 from kngjax.mechanisms.density import AbstractDensityMechanism
 from kngjax.mechanisms.grid_draws import AbstractGridDraw
 from kngjax.mechanisms.smooth_facts import SmoothFacts
-from kngjax.samplers.grid.boxes.coordinates import coordinates_for
+from kngjax.samplers.grid.boxes.box_coordinates import coordinates_for
+from kngjax.samplers.grid.boxes.box_rejection import cover_of, draw
 from kngjax.samplers.grid.boxes.cover import Cover
-from kngjax.samplers.grid.boxes.draws import cover_of, draw
 from kngjax.samplers.grid.boxes.gauges import ScaledNorm
-from kngjax.samplers.grid.boxes.sums import RecordSums
+from kngjax.samplers.grid.boxes.record_sums import RecordSums
 from kngjax.samplers.grid.cells import Grid
 from kngjax.samplers.grid.quadratic.bodies import AbstractBody
 from kngjax.samplers.grid.uniforms import Bits

@@ -25,8 +25,8 @@ from kngjax.mechanisms.grid_draws import AbstractGridDraw
 from kngjax.mechanisms.parameters import check_epsilon, require_part
 from kngjax.mechanisms.preparation import values_alone
 from kngjax.samplers.grid.cells import Grid
-from kngjax.samplers.grid.geometric import draw_two_sided_geometric
 from kngjax.samplers.grid.uniforms import Bits
+from kngjax.samplers.grid.whole_noise import draw_two_sided_geometric
 from kngjax.sensitivity import sums
 from kngjax.sensitivity.gradients import Sensitivity
 

@@ -17,9 +17,9 @@ from kngjax.mechanisms.grid_draws import AbstractGridDraw
 from kngjax.samplers.grid.cells import Grid
 from kngjax.samplers.grid.quadratic.bodies import AbstractBody, body_of
 from kngjax.samplers.grid.quadratic.choices import Choice
-from kngjax.samplers.grid.quadratic.draws import draw_quadratic
 from kngjax.samplers.grid.quadratic.envelopes import QuadraticEnvelope
 from kngjax.samplers.grid.quadratic.law import QuadraticLaw
+from kngjax.samplers.grid.quadratic.quadratic_rejection import draw_quadratic
 from kngjax.samplers.grid.uniforms import Bits
 from kngjax.sensitivity.change_sets import LARGEST_NUMBER, number_of_points
 from kngjax.sensitivity.in_fractions import Ranges, change_vectors

@@ -23,9 +23,9 @@ from kngjax.samplers.advice import GRADIENTS_UNASKED
 from kngjax.samplers.grid.cells import Grid
 from kngjax.samplers.grid.shells.certificate import certify
 from kngjax.samplers.grid.shells.envelope import Envelope, build
-from kngjax.samplers.grid.shells.records import ShellRecords
-from kngjax.samplers.grid.shells.regions import ScaledNormInBalls, ShapeInBalls
-from kngjax.samplers.grid.shells.search import ShellProblem, draw
+from kngjax.samplers.grid.shells.sets_in_balls import ScaledNormInBalls, ShapeInBalls
+from kngjax.samplers.grid.shells.shell_records import ShellRecords
+from kngjax.samplers.grid.shells.shell_search import ShellProblem, draw
 from kngjax.samplers.grid.shells.solutions import estimate
 from kngjax.samplers.grid.uniforms import Bits
 

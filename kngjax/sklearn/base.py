@@ -20,7 +20,7 @@ from kngjax.estimators.regression_results import RegressionResults
 from kngjax.estimators.responses import Response
 from kngjax.mechanisms.parameters import check_count, whole_epsilon
 from kngjax.sklearn.column_facts import design_of, pair_of, plain
-from kngjax.sklearn.tables import feature_names, refuse_text, renamed, seen_as, table_of, with_response
+from kngjax.sklearn.named_tables import feature_names, refuse_text, renamed, seen_as, table_of, with_response
 from kngjax.sklearn.uncounted_fits import UncountedFits
 
 NO_SCORE = (

@@ -14,7 +14,7 @@ import numpy as np
 from kngjax.core.errors import UnfitShape, UnfitType
 from kngjax.data import cells
 from kngjax.data.column_types import Holds, holds
-from kngjax.sklearn.tables import table_of
+from kngjax.sklearn.named_tables import table_of
 
 _ROWS = 2
 

@@ -12,7 +12,7 @@ from kngjax.core.errors import UnfitShape
 from kngjax.data.columns import Columns
 from kngjax.data.terms import Design, Product
 from kngjax.data.terms.base import AbstractTerm
-from kngjax.sklearn.tables import seen_as, table_of
+from kngjax.sklearn.named_tables import seen_as, table_of
 
 
 class PublicDesign(TransformerMixin, BaseEstimator):

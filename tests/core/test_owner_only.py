@@ -31,7 +31,7 @@ from kngjax.samplers.grid.quadratic.bodies import body_of
 from kngjax.samplers.grid.quadratic.law import QuadraticLaw
 from kngjax.samplers.grid.shells.certificate import Certificate
 from kngjax.samplers.grid.shells.envelope import Envelope
-from kngjax.samplers.grid.shells.records import ShellRecords
+from kngjax.samplers.grid.shells.shell_records import ShellRecords
 from tests.offenders import every_case
 
 # As many digits as nothing else shows.

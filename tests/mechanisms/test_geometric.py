@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 import kngjax as kng
-from kngjax.samplers.grid.geometric import draw_two_sided_geometric
+from kngjax.samplers.grid.whole_noise import draw_two_sided_geometric
 from tests.oracles.goodness_of_fit import assert_cell_frequencies
 
 ADJACENCIES = ("replace", "add_remove")
@@ -70,13 +70,13 @@ def test_the_edge_between_two_numbers_is_told_with_as_many_digits_as_it_takes(mo
     """U a little above and below e^-rate, by 2^-300: G is 0 and 1."""
     from flint import arb, ctx, fmpz
 
-    from kngjax.samplers.grid import geometric
+    from kngjax.samplers.grid import whole_noise
 
     with ctx.workprec(2000):
         scaled = (-arb(1)).exp() * arb(2) ** 1024
         edge = int(scaled.floor().unique_fmpz() or fmpz(0))
     for beyond, expected in ((1 << 724, 0), (-(1 << 724), 1)):
-        assert geometric._geometric(Fraction(1), Told(edge + beyond, 1024)) == expected
+        assert whole_noise._geometric(Fraction(1), Told(edge + beyond, 1024)) == expected
 
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)

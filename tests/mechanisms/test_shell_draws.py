@@ -11,7 +11,7 @@ import kngjax as kng
 from kngjax.mechanisms import shell_draws
 from kngjax.mechanisms.shell_draws import ShellDraw
 from kngjax.samplers.exact.exact import Exact
-from kngjax.samplers.grid.shells import search
+from kngjax.samplers.grid.shells import shell_search
 from tests.oracles.goodness_of_fit import assert_cell_frequencies, assert_two_samples_agree
 from tests.oracles.shell_problems import LOSSES, gradients, log_density, moderate, parts, problem, scores
 
@@ -20,7 +20,7 @@ def drawn_by(mechanism, x, y, number, seed):
     """As `draw` makes them, from one envelope: it is a function of the records alone."""
     way, records, own = parts(mechanism, x, y)
     envelope, bits = way.envelope(records), random.Random(seed).getrandbits
-    return way, np.array([way.grid.values(search.draw(own, envelope, way.grid, bits)) for _ in range(number)])
+    return way, np.array([way.grid.values(shell_search.draw(own, envelope, way.grid, bits)) for _ in range(number)])
 
 
 def chances_of_cells(mechanism, loss, x, y, unit, low, high):

@@ -8,7 +8,7 @@ from scipy.special import expit
 import kngjax as kng
 from kngjax.mechanisms import shell_draws
 from kngjax.mechanisms.shell_draws import ShellDraw
-from kngjax.samplers.grid.shells.search import ShellProblem
+from kngjax.samplers.grid.shells.shell_search import ShellProblem
 
 LOSSES = {
     "pseudo-Huber": kng.PseudoHuberLoss(0.3),

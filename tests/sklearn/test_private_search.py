@@ -12,8 +12,8 @@ from kngjax.accounting.adjacency import Adjacency
 from kngjax.core.errors import FAILED_OF_FIT
 from kngjax.sklearn import PrivateQuantileRegressor, PrivateSearch, PublicPipeline, UncountedFits
 from kngjax.sklearn.holdouts import is_covered, parts
+from kngjax.sklearn.named_tables import table_of
 from kngjax.sklearn.rowwise import exponentials, predictors, probabilities
-from kngjax.sklearn.tables import table_of
 from tests.sklearn.people import COMMON, EVERY, X, Y, fitted, linear, logistic, response_for
 
 GRID = {"epsilon": [0.001, 1.0]}

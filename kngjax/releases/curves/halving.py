@@ -23,7 +23,7 @@ from kngjax.releases.lattice.envelope import Envelope
 from kngjax.releases.lattice.lattice import Lattice, Problem, rate_of
 from kngjax.releases.lattice.plans import LatticePlan
 from kngjax.releases.lattice.problems import WholeRecords, check_score, prepared
-from kngjax.releases.lattice.regions import Region, vertices_of
+from kngjax.releases.lattice.regions import CurveRegion, vertices_of
 from kngjax.samplers.grid.uniforms import Bits
 from kngjax.sensitivity import gradients
 from kngjax.sensitivity.gradients import Sensitivity
@@ -204,12 +204,12 @@ class Halving:
         mechanism, plan = self.mechanisms[node.index], self.plans[node.index]
         return Problem(check_score(mechanism, members, plan), plan.domain, rate_of(mechanism))
 
-    def region(self, node: Node, curves: Curves) -> Region | None:
+    def region(self, node: Node, curves: Curves) -> CurveRegion | None:
         """The part of Θ between the curves beside it, on the polytope of the public bounds; None for all of it."""
         if node.below is None and node.above is None:
             return None
         beside = (None if index is None else curves[index] for index in (node.below, node.above))
-        return Region(self.vertices, self.plans[0].domain.exponents, *beside)
+        return CurveRegion(self.vertices, self.plans[0].domain.exponents, *beside)
 
     def envelope(self, node: Node, records: WholeRecords, curves: Curves) -> Envelope:
         """From which a curve is drawn. Private."""

@@ -10,7 +10,7 @@ import numpy as np
 from kngjax.releases.lattice.check_records import EXACT, MOST_ASKED, ROUNDING, CheckRecords, in_passes
 from kngjax.releases.lattice.cone_scores import ConeScore
 from kngjax.releases.lattice.cones import Cones
-from kngjax.releases.lattice.coordinates import Coordinates, round_frame
+from kngjax.releases.lattice.coordinates import LatticeCoordinates, round_frame
 from kngjax.releases.lattice.fits import DistinctRecords, Fit, ScoreDensity, fit_of
 from kngjax.releases.lattice.heaps import apex_of
 from kngjax.releases.lattice.places import somewhere
@@ -67,10 +67,10 @@ class QuantileScore(AbstractScore):
     def __init__(self, features, responses, tau: Fraction, norm: GradientNorm | None = None, weight: int = 1):
         self._records = CheckRecords(features, responses, tau, norm, weight)
         dimension = len(self._records.columns)
-        self._place(Coordinates.own(dimension), np.zeros(dimension, np.int64))
+        self._place(LatticeCoordinates.own(dimension), np.zeros(dimension, np.int64))
         self._importance, self._curvature = np.ones(dimension), np.zeros((dimension, dimension))
 
-    def _place(self, coordinates: Coordinates, origin: np.ndarray) -> None:
+    def _place(self, coordinates: LatticeCoordinates, origin: np.ndarray) -> None:
         self._coordinates = coordinates
         self._turned = coordinates.inverse @ origin
         self._moves = coordinates.matrix.T @ self._records.columns

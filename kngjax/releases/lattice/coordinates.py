@@ -33,19 +33,19 @@ Form = list[list[Fraction]]
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Coordinates(AbstractCoordinates):
+class LatticeCoordinates(AbstractCoordinates):
     """k = Um. **Arguments:** `matrix`: U, whole and unimodular; `inverse`: U^{-1}, whole."""
 
     matrix: Int[np.ndarray, "dimension dimension"]
     inverse: Int[np.ndarray, "dimension dimension"]
 
     @classmethod
-    def own(cls, dimension: int) -> "Coordinates":
+    def own(cls, dimension: int) -> "LatticeCoordinates":
         """Returns the coordinates that are k itself."""
         return cls(np.eye(dimension, dtype=np.int64), np.eye(dimension, dtype=np.int64))
 
     @classmethod
-    def reduced(cls, form: Float[np.ndarray, "dimension dimension"], low, high) -> "Coordinates":
+    def reduced(cls, form: Float[np.ndarray, "dimension dimension"], low, high) -> "LatticeCoordinates":
         """Finds coordinates in which k'Qk is about diagonal (Lenstra, Lenstra and Lovász 1982), for k from low to high.
 
         They are k itself where a form is not finite or not positive, or whole numbers of 64 bits would not hold a box
@@ -90,7 +90,7 @@ class Coordinates(AbstractCoordinates):
 class Frame(NamedTuple):
     """Coordinates for a law on Θ. **Arguments:** `lengths`: of their axes in the law's norm, positive and finite."""
 
-    coordinates: Coordinates
+    coordinates: LatticeCoordinates
     lengths: Float[np.ndarray, " dimension"]
 
 
@@ -106,9 +106,9 @@ def round_frame(form: Float[np.ndarray, "dimension dimension"], domain: DomainLa
     # Where Θ ends a law it is no wider than Θ.
     extent = np.diag(4.0 / (domain.high - domain.low + 1.0) ** 2)
     whole = np.where(np.all(np.isfinite(form)), form, 0.0) + extent
-    own = Coordinates.own(len(whole))
+    own = LatticeCoordinates.own(len(whole))
     given = Frame(own, np.sqrt(np.maximum(np.diagonal(whole), np.diagonal(extent))))
-    found = Coordinates.reduced(whole, domain.low, domain.high)
+    found = LatticeCoordinates.reduced(whole, domain.low, domain.high)
     exact = _exact(whole)
     if exact is None or np.array_equal(found.matrix, own.matrix) or not _holds(found, entries):
         return given
@@ -120,7 +120,7 @@ def round_frame(form: Float[np.ndarray, "dimension dimension"], domain: DomainLa
     return Frame(found, np.array([_root(turned[axis][axis]) for axis in range(len(turned))]))
 
 
-def _holds(found: Coordinates, entries) -> bool:
+def _holds(found: LatticeCoordinates, entries) -> bool:
     if entries is None:
         return True
     columns = np.abs(found.matrix).T.tolist()

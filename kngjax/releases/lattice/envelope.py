@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from kngjax.releases.lattice.regions import Region
+from kngjax.releases.lattice.regions import CurveRegion
 from kngjax.releases.lattice.scores import AbstractScore, LatticeBoxes
 from kngjax.releases.lattice.surroundings import first_boxes
 from kngjax.releases.lattice.units import DomainLattice
@@ -50,7 +50,7 @@ class Envelope:
         rate: Fraction,
         target: float | None,
         most_boxes: int,
-        region: Region | None = None,
+        region: CurveRegion | None = None,
     ):
         self._domain, self._rate, self._region = domain, rate, region
         self._score = score.near(domain, float(rate))

@@ -25,7 +25,7 @@ from kngjax.mechanisms.preparation import TOO_MANY_RECORDS
 from kngjax.releases.lattice.envelope import Envelope
 from kngjax.releases.lattice.plans import LatticePlan, plan_for
 from kngjax.releases.lattice.problems import divisor_of, score_of
-from kngjax.releases.lattice.regions import Region
+from kngjax.releases.lattice.regions import CurveRegion
 from kngjax.releases.lattice.scores import RESOLUTION, AbstractScore
 from kngjax.releases.lattice.sums import sums_of
 from kngjax.releases.lattice.units import DomainLattice
@@ -186,7 +186,7 @@ class Lattice(ShownAsTyped, AbstractModule):
         # Sums of losses are larger than sums of gradients, by the predictors.
         return self.max_records or (2**24 if mechanism.scored_by == "loss" else 2**27)
 
-    def envelope(self, problem: "Problem", region: Region | None = None) -> Envelope:
+    def envelope(self, problem: "Problem", region: CurveRegion | None = None) -> Envelope:
         """Builds the envelope that k is drawn from, on a part of Θ where one is given. Private."""
         return Envelope(*problem, self.expected_proposals, self.most_boxes, region)
 

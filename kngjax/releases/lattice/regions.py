@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Bool, Int
 
 from kngjax.core.balls import power_of_two
-from kngjax.releases.lattice.coordinates import Coordinates
+from kngjax.releases.lattice.coordinates import LatticeCoordinates
 from kngjax.releases.lattice.places import AbstractCoordinates
 
 Point = Int[np.ndarray, " dimension"]
@@ -20,7 +20,7 @@ _LARGEST = 2**61
 _ROUNDING = 2.0**-46
 
 
-class Region:
+class CurveRegion:
     """The lattice points k with v'θ_below ≤ v'θ ≤ v'θ_above at every vertex v of a polytope, and so at all its points.
 
     θ_j = k_j·2^(e_j). A vertex's numbers are those of its floats, so that v'(θ - θ_below) is a whole number a'(k -
@@ -53,7 +53,7 @@ class Region:
     def misses(self, coordinates: AbstractCoordinates, low: np.ndarray, high: np.ndarray) -> Bool[np.ndarray, " boxes"]:
         """Marks boxes low ≤ m ≤ high of these coordinates that certainly miss the region. Not all such are found."""
         rows = self._rows
-        if isinstance(coordinates, Coordinates):
+        if isinstance(coordinates, LatticeCoordinates):
             rows = rows @ coordinates.matrix.astype(object)
         else:
             low, high = coordinates.extremes(low, high)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float, Int
 
-from kngjax.releases.lattice.coordinates import Coordinates, round_frame
+from kngjax.releases.lattice.coordinates import LatticeCoordinates, round_frame
 from kngjax.releases.lattice.places import AbstractCoordinates
 from kngjax.releases.lattice.units import DomainLattice
 
@@ -185,11 +185,11 @@ class QuadraticScore(AbstractScore):
         squares=0,
         norm: GradientNorm | None = None,
         weight: int = 1,
-        coordinates: Coordinates | None = None,
+        coordinates: LatticeCoordinates | None = None,
     ):
         self._gram, self._moment, self._squares = _objects(gram), _objects(moment), int(squares)
         self._norm, self._weight = norm, int(weight)
-        self._coordinates = Coordinates.own(len(self._moment)) if coordinates is None else coordinates
+        self._coordinates = LatticeCoordinates.own(len(self._moment)) if coordinates is None else coordinates
         self._importance = np.ones(len(self._moment))
         matrix = _objects(self._coordinates.matrix)
         self._moves = self._gram @ matrix

@@ -10,7 +10,7 @@ from kngjax.releases.lattice.check_records import CheckRecords
 from kngjax.releases.lattice.check_scores import QuantileScore
 from kngjax.releases.lattice.cone_scores import ConeScore
 from kngjax.releases.lattice.cones import Cones
-from kngjax.releases.lattice.coordinates import Coordinates
+from kngjax.releases.lattice.coordinates import LatticeCoordinates
 from kngjax.releases.lattice.runs import Runs
 from kngjax.releases.lattice.scores import RESOLUTION, WEIGHT_UNITS, GradientNorm
 from tests.releases.lattice.test_check_scores import scores_of
@@ -79,7 +79,7 @@ def test_signs_are_not_told_by_products_that_float64_rounds():
         score = QuantileScore(
             x, x @ k + generator.integers(-1, 2, 30), Fraction(1, 2), GradientNorm([2**18 * WEIGHT_UNITS] * 2)
         )
-        score._place(Coordinates(matrix, inverse), np.zeros(2, np.int64))
+        score._place(LatticeCoordinates(matrix, inverse), np.zeros(2, np.int64))
         place = (inverse @ k)[None]
         boxes = score.parts(place, place, [score._records.everything], np.zeros((1, 2)))
         (level,) = scores_of(score, k[None])
@@ -123,7 +123,7 @@ def test_a_vector_that_float64_does_not_hold_bounds_nothing():
         x = np.tile([2 * first, 2 * second], (100, 1))
         y = np.repeat([-(10**6), 2 * int(place[1]) + 1], [60, 40])
         score = QuantileScore(x, y, Fraction(1, 2), GradientNorm([2**29 * WEIGHT_UNITS] * 2))
-        score._place(Coordinates(matrix, inverse), np.zeros(2, np.int64))
+        score._place(LatticeCoordinates(matrix, inverse), np.zeros(2, np.int64))
         low, high = place + np.array([[[0, -1]], [[0, 1]]])
         boxes = score.parts(low, high, [score._records.everything], np.zeros((1, 2)))
         (level,) = scores_of(score, k[None])

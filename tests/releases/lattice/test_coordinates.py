@@ -10,7 +10,7 @@ import kngjax as kng
 from audits.lattices import lattice_law
 from kngjax.releases.lattice import coordinates, envelope
 from kngjax.releases.lattice.check_scores import QuantileScore
-from kngjax.releases.lattice.coordinates import Coordinates
+from kngjax.releases.lattice.coordinates import LatticeCoordinates
 from tests.oracles.goodness_of_fit import assert_cell_frequencies
 
 # A column that varies little beside the intercept, on a lattice of some 2,000 points.
@@ -40,7 +40,7 @@ def frequencies(problem, points):
 def test_coordinates_are_unimodular_and_round(dimension):
     generator = np.random.default_rng(dimension)
     x = np.column_stack([np.ones(500), 0.5 + 0.01 * generator.standard_normal((500, dimension - 1))])
-    found = Coordinates.reduced(x.T @ x, np.full(dimension, -(2**24)), np.full(dimension, 2**24))
+    found = LatticeCoordinates.reduced(x.T @ x, np.full(dimension, -(2**24)), np.full(dimension, 2**24))
     np.testing.assert_array_equal(found.matrix @ found.inverse, np.eye(dimension))
     assert all(part.dtype == np.int64 for part in (found.matrix, found.inverse))
     moves = x @ found.matrix
@@ -52,10 +52,10 @@ def test_coordinates_are_unimodular_and_round(dimension):
 
 def test_what_numbers_of_64_bits_would_not_hold_keeps_its_own_coordinates():
     form = np.array([[1.0, 1.0 - 1e-9], [1.0 - 1e-9, 1.0]])
-    small, large = (Coordinates.reduced(form, np.full(2, -(2**size)), np.full(2, 2**size)) for size in (20, 59))
+    small, large = (LatticeCoordinates.reduced(form, np.full(2, -(2**size)), np.full(2, 2**size)) for size in (20, 59))
     assert np.any(small.matrix != np.eye(2))
     np.testing.assert_array_equal(large.matrix, np.eye(2))
-    np.testing.assert_array_equal(Coordinates.reduced(form * np.nan, [-1, -1], [1, 1]).matrix, np.eye(2))
+    np.testing.assert_array_equal(LatticeCoordinates.reduced(form * np.nan, [-1, -1], [1, 1]).matrix, np.eye(2))
 
 
 def test_a_basis_of_another_lattice_is_refused():
@@ -77,7 +77,7 @@ def test_draws_in_round_coordinates_have_the_probabilities_of_each_point():
 @pytest.mark.parametrize("plant", ["a matrix of determinant 2", "a wrong inverse"])
 def test_coordinates_that_are_not_unimodular_draw_another_law(plant, monkeypatch):
     """Every second point is never drawn; or a part of Θ, which the boxes leave out."""
-    reduced = Coordinates.reduced
+    reduced = LatticeCoordinates.reduced
 
     def planted(form, low, high):
         found = reduced(form, low, high)
@@ -85,7 +85,7 @@ def test_coordinates_that_are_not_unimodular_draw_another_law(plant, monkeypatch
             return dataclasses.replace(found, inverse=0 * found.inverse)
         return dataclasses.replace(found, matrix=found.matrix @ np.diag([2, 1]))
 
-    monkeypatch.setattr(Coordinates, "reduced", planted)
+    monkeypatch.setattr(LatticeCoordinates, "reduced", planted)
     problem = COARSE.problem(NARROW, narrow_records())
     _, points = draws_of(problem, COARSE, 1500)
     law = lattice_law(NARROW, narrow_records(), COARSE)

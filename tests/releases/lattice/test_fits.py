@@ -9,7 +9,7 @@ import pytest
 
 import kngjax as kng
 from kngjax.releases.lattice import fits
-from kngjax.releases.lattice.coordinates import Coordinates, reduced_basis, round_frame
+from kngjax.releases.lattice.coordinates import LatticeCoordinates, reduced_basis, round_frame
 from kngjax.releases.lattice.fits import ScoreDensity
 from kngjax.releases.lattice.units import DomainLattice
 from kngjax.samplers.exact.refinement import refine
@@ -149,7 +149,7 @@ def test_a_law_as_wide_as_its_domain_keeps_the_given_coordinates(digits):
     mechanism = kng.KNG(kng.QuantileLoss(0.3), kng.Bounds(x=([0.0], [1.0])), kng.Box(-1.0, 1.0), 1.0, "replace")
     sampler = kng.Lattice(theta_digits=digits)
     drawn = sampler.envelope(sampler.problem(mechanism, mechanism.records(np.array([[0.7]]), np.array([0.2]))))
-    np.testing.assert_array_equal(drawn._coordinates.matrix, Coordinates.own(2).matrix)
+    np.testing.assert_array_equal(drawn._coordinates.matrix, LatticeCoordinates.own(2).matrix)
     assert len(drawn._boxes.runs) < 100
 
 

@@ -9,8 +9,8 @@ import pytest
 
 import kngjax as kng
 from audits.lattices import lattice_law
-from kngjax.releases.lattice.coordinates import Coordinates
-from kngjax.releases.lattice.regions import Region, vertices_of
+from kngjax.releases.lattice.coordinates import LatticeCoordinates
+from kngjax.releases.lattice.regions import CurveRegion, vertices_of
 from tests.oracles.goodness_of_fit import assert_cell_frequencies
 
 EXPONENTS = (-3, -2, -5)
@@ -37,7 +37,7 @@ def test_it_has_the_points_between_its_ends_at_all_vertices(ends):
     assert vertices.shape == (4, 3)
     below = None if ends == "above" else np.array([-9, 1, 3])
     above = None if ends == "below" else np.array([7, 2, 2])
-    region = Region(vertices, EXPONENTS, below, above)
+    region = CurveRegion(vertices, EXPONENTS, below, above)
     points = generator.integers(-12, 13, (400, 3))
     points = np.vstack([points, *(end for end in (below, above) if end is not None)])
     found = region.contains_each(points)
@@ -48,10 +48,10 @@ def test_it_has_the_points_between_its_ends_at_all_vertices(ends):
 
 def test_inequalities_that_float64_and_64_bits_cannot_tell_from_equalities_are_decided():
     below = np.array([2**33, 2, 0])
-    region = Region(np.array([[1.0, 2.0**-30, 0.0]]), (0, 0, 0), below, None)
+    region = CurveRegion(np.array([[1.0, 2.0**-30, 0.0]]), (0, 0, 0), below, None)
     assert [region.contains(below + np.array([0, step, 0])) for step in (-1, 0, 1)] == [False, True, True]
     # 0.1 + 0.2 is not 0.3 for the numbers that floats are.
-    region = Region(np.array([[0.1, 0.2, -0.3]]), (0, 0, 0), np.zeros(3, np.int64), None)
+    region = CurveRegion(np.array([[0.1, 0.2, -0.3]]), (0, 0, 0), np.zeros(3, np.int64), None)
     sign = Fraction(0.1) + Fraction(0.2) - Fraction(0.3)
     assert 0 < abs(sign) < Fraction(1, 2**53)
     for times in (2**40, -(2**40)):
@@ -62,10 +62,10 @@ def test_inequalities_that_float64_and_64_bits_cannot_tell_from_equalities_are_d
 def test_no_box_that_has_one_of_its_points_misses_it(turned):
     generator = np.random.default_rng(1)
     vertices = vertices_of([np.ones((1, 1)), [[-1.0], [1.0]], [[0.0], [0.5]]])
-    region = Region(vertices, EXPONENTS, np.array([-4, 0, 1]), np.array([4, 1, 2]))
+    region = CurveRegion(vertices, EXPONENTS, np.array([-4, 0, 1]), np.array([4, 1, 2]))
     matrix = np.array([[1, 2, -1], [0, 1, 3], [0, 0, 1]]) if turned else np.eye(3, dtype=np.int64)
     inverse = np.rint(np.linalg.inv(matrix)).astype(np.int64)
-    coordinates = Coordinates(matrix, inverse)
+    coordinates = LatticeCoordinates(matrix, inverse)
     points = generator.integers(-12, 13, (3000, 3))
     inside = points[region.contains_each(points)] @ inverse.T
     low = inside - generator.integers(0, 3, inside.shape)
@@ -84,7 +84,7 @@ def test_draws_in_a_part_of_a_domain_have_its_share_of_the_law(norm):
     problem, law = sampler.problem(mechanism, records), lattice_law(mechanism, records, sampler)
     exponents = problem.domain.exponents
     points = np.array([np.rint(np.ldexp(theta, -np.array(exponents))) for theta in law.theta], np.int64)
-    region = Region(vertices_of(bounds.feature_blocks(2)), exponents, np.array([-3, 1]), np.array([2, -1]))
+    region = CurveRegion(vertices_of(bounds.feature_blocks(2)), exponents, np.array([-3, 1]), np.array([2, -1]))
     held = region.contains_each(points)
     assert 4 < held.sum() < len(points) // 2
     envelope = sampler.envelope(problem, region)
@@ -101,7 +101,7 @@ def test_a_part_of_one_point_is_drawn():
         mechanism, mechanism.records(np.ones((5, 1)), np.ones(5))
     )
     only = np.array([12345, -678])
-    region = Region(vertices_of(mechanism.bounds.feature_blocks(2)), problem.domain.exponents, only, only)
+    region = CurveRegion(vertices_of(mechanism.bounds.feature_blocks(2)), problem.domain.exponents, only, only)
     np.testing.assert_array_equal(sampler.envelope(problem, region).draw(random.Random(0).getrandbits), only)
 
 

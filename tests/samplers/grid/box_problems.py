@@ -8,9 +8,9 @@ from flint import arb
 import kngjax as kng
 from kngjax.geometry.abstract_norms import Noise
 from kngjax.losses.record_scores import RecordScores
-from kngjax.samplers.grid.boxes.coordinates import coordinates_for
+from kngjax.samplers.grid.boxes.box_coordinates import coordinates_for
 from kngjax.samplers.grid.boxes.gauges import ScaledNorm
-from kngjax.samplers.grid.boxes.sums import RecordSums
+from kngjax.samplers.grid.boxes.record_sums import RecordSums
 from kngjax.samplers.grid.quadratic.bodies import body_of
 
 LOSSES = {

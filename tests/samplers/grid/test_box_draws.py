@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from flint import arb, ctx, fmpq
 
-from kngjax.samplers.grid.boxes import cover, draws
-from kngjax.samplers.grid.boxes.coordinates import BoxCoordinates
-from kngjax.samplers.grid.boxes.sums import RecordSums
+from kngjax.samplers.grid.boxes import box_rejection, cover
+from kngjax.samplers.grid.boxes.box_coordinates import BoxCoordinates
+from kngjax.samplers.grid.boxes.record_sums import RecordSums
 from kngjax.samplers.grid.cells import Grid
 from tests.oracles.goodness_of_fit import assert_cell_frequencies
 from tests.samplers.grid.box_problems import SIZE, problem
@@ -27,9 +27,9 @@ def test_the_law_does_not_depend_on_the_boxes(floored, monkeypatch):
         monkeypatch.setattr(cover.Cover, "_look", lambda self, boxes: boxes)
         monkeypatch.setattr(cover.Cover, "refine", lambda self, most: None)
         monkeypatch.setattr(cover.Cover, "known", sums.over(np.zeros((1, 2)), np.zeros((1, 2))))
-    found = draws.cover_of(others, gauge, body)
+    found = box_rejection.cover_of(others, gauge, body)
     bits, grid = random.Random(4).getrandbits, Grid((-40, -40))
-    theta = np.array([grid.values(draws.draw(found, others, gauge, body, grid, bits)) for _ in range(300)])
+    theta = np.array([grid.values(box_rejection.draw(found, others, gauge, body, grid, bits)) for _ in range(300)])
     axis = np.linspace(-SIZE, SIZE, 301)
     points = np.stack(np.meshgrid(axis, axis, indexing="ij"), axis=-1)
     gradient = np.clip(points @ sums.x.T - sums.scores.y, -0.4, 0.4) @ sums.x
@@ -47,7 +47,7 @@ def test_what_float64_rejects_is_rejected_in_balls():
     with np.errstate(all="ignore"):
         found = cover.Cover(sums, gauge, body.range, sums.coordinates.whole(body))
         found.refine(200)
-        proposals = draws.BoxProposals(sums, gauge, body, found, bits)
+        proposals = box_rejection.BoxProposals(sums, gauge, body, found, bits)
         rejected = 0
         for _ in range(100):
             words = np.array([[bits(64) for _ in range(3)]], np.uint64)
@@ -55,8 +55,8 @@ def test_what_float64_rejects_is_rejected_in_balls():
             if not proposals._are_rejected(chosen, words)[0]:
                 continue
             rejected += 1
-            shares = [draws.Uniform(bits, int(word), 64) for word in words[0]]
-            proposal = draws.BoxProposal(
+            shares = [box_rejection.Uniform(bits, int(word), 64) for word in words[0]]
+            proposal = box_rejection.BoxProposal(
                 sums.coordinates, found.boxes.lower[chosen[0]], found.boxes.upper[chosen[0]], shares[:-1]
             )
             assert not proposals._is_accepted(proposal, int(proposals._weights.whole[chosen[0]]), shares[-1])
@@ -69,10 +69,12 @@ def test_what_lies_outside_of_the_domain_is_not_accepted():
     bits, outside = random.Random(9).getrandbits, 0
     with np.errstate(all="ignore"):
         found = cover.Cover(sums, gauge, body.range, sums.coordinates.whole(body))
-        proposals = draws.BoxProposals(sums, gauge, body, found, bits)
+        proposals = box_rejection.BoxProposals(sums, gauge, body, found, bits)
         for box in proposals._choose(100):
-            *places, share = (draws.Uniform(bits, word, 64) for word in (bits(64), bits(64), 1))
-            proposal = draws.BoxProposal(sums.coordinates, found.boxes.lower[box], found.boxes.upper[box], places)
+            *places, share = (box_rejection.Uniform(bits, word, 64) for word in (bits(64), bits(64), 1))
+            proposal = box_rejection.BoxProposal(
+                sums.coordinates, found.boxes.lower[box], found.boxes.upper[box], places
+            )
             length = np.hypot(*(float(one.mid()) for one in proposal.place(64)))
             assert proposals._is_accepted(proposal, int(proposals._weights.whole[box]), share) == (length < SIZE)
             outside += length > SIZE
@@ -84,7 +86,7 @@ def test_weights_are_at_least_the_masses_that_floors_allow():
     with np.errstate(all="ignore"):
         found = cover.Cover(sums, gauge, body.range, sums.coordinates.whole(body))
         found.refine(200)
-        weights = draws.Weights.of(found.boxes)
+        weights = box_rejection.Weights.of(found.boxes)
     with ctx.workprec(200):
         unit = arb(fmpq(2)) ** weights.exponent
         for k in range(found.boxes.floors.size):

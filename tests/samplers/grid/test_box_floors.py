@@ -7,8 +7,8 @@ import pytest
 from flint import arb, ctx
 
 from kngjax.samplers.grid.boxes import cover
-from kngjax.samplers.grid.boxes.coordinates import BoxCoordinates
-from kngjax.samplers.grid.boxes.sums import RecordSums
+from kngjax.samplers.grid.boxes.box_coordinates import BoxCoordinates
+from kngjax.samplers.grid.boxes.record_sums import RecordSums
 from tests.samplers.grid.box_problems import KINDS, LOSSES, levels, problem
 
 

@@ -10,8 +10,8 @@ from flint import arb, arb_mat, ctx
 import kngjax as kng
 from kngjax.geometry.abstract_norms import Noise
 from kngjax.losses.record_scores import RecordScores
+from kngjax.samplers.grid.boxes.box_coordinates import coordinates_for
 from kngjax.samplers.grid.boxes.boxes import Boxes, shares_inside, slabs
-from kngjax.samplers.grid.boxes.coordinates import coordinates_for
 from kngjax.samplers.grid.boxes.gauges import ScaledNorm
 from kngjax.samplers.grid.boxes.inside import may_meet
 from kngjax.samplers.grid.quadratic.bodies import body_of

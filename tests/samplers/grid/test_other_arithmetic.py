@@ -16,10 +16,10 @@ from kngjax.data.admission import Facts
 from kngjax.mechanisms import verified_minima
 from kngjax.mechanisms.newton_searches import float_search
 from kngjax.mechanisms.smooth_objectives import Objective
-from kngjax.samplers.grid.boxes.coordinates import BoxCoordinates
-from kngjax.samplers.grid.boxes.sums import RecordSums
-from kngjax.samplers.grid.shells import search
-from kngjax.samplers.grid.shells.records import ShellRecords
+from kngjax.samplers.grid.boxes.box_coordinates import BoxCoordinates
+from kngjax.samplers.grid.boxes.record_sums import RecordSums
+from kngjax.samplers.grid.shells import shell_search
+from kngjax.samplers.grid.shells.shell_records import ShellRecords
 from tests.oracles.perturbed_problems import LAWS, table
 from tests.oracles.shell_problems import LOSSES, parts, problem
 from tests.oracles.smooth_minima import LOSSES as MINIMA
@@ -166,10 +166,10 @@ def test_cells_of_shells_do_not_rest_on_what_float64_proposes(loss, monkeypatch)
     """Solutions rounded to float32, or moved by some of its units: the same cells, from the same bits."""
     mechanism, x, y = problem(60, 2, 100.0, loss=loss)
     way, records, own = parts(mechanism, x, y)
-    envelope, right = way.envelope(records), search.search
+    envelope, right = way.envelope(records), shell_search.search
 
     def cells(number):
-        return [search.draw(own, envelope, way.grid, random.Random(seed).getrandbits) for seed in range(number)]
+        return [shell_search.draw(own, envelope, way.grid, random.Random(seed).getrandbits) for seed in range(number)]
 
     expected = cells(8)
     for move in (0.0, 2.0**-20):
@@ -181,5 +181,5 @@ def test_cells_of_shells_do_not_rest_on_what_float64_proposes(loss, monkeypatch)
             near = theta.astype(np.float32).astype(np.float64) + move
             return near, records.evaluate(near), False
 
-        monkeypatch.setattr(search, "search", proposed)
+        monkeypatch.setattr(shell_search, "search", proposed)
         assert cells(8) == expected

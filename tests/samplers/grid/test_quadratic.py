@@ -14,9 +14,9 @@ from kngjax.samplers.grid import uniforms
 from kngjax.samplers.grid.cells import Grid
 from kngjax.samplers.grid.quadratic import choices, envelopes
 from kngjax.samplers.grid.quadratic.bodies import body_of
-from kngjax.samplers.grid.quadratic.draws import draw_quadratic
 from kngjax.samplers.grid.quadratic.envelopes import QuadraticEnvelope, Rejected
 from kngjax.samplers.grid.quadratic.law import QuadraticLaw
+from kngjax.samplers.grid.quadratic.quadratic_rejection import draw_quadratic
 from kngjax.samplers.grid.quadratic.tilted_noises import tilted_noise
 from kngjax.samplers.grid.uniforms import Uniform, decided
 from tests.oracles.goodness_of_fit import assert_cell_frequencies

@@ -11,7 +11,7 @@ from flint import arb, ctx
 import kngjax as kng
 from kngjax.geometry.abstract_norms import Noise
 from kngjax.samplers.grid.quadratic.bodies import body_of
-from kngjax.samplers.grid.quadratic.levels import GammaLevels, LevelsBeyond, levels_for
+from kngjax.samplers.grid.quadratic.tilted_levels import GammaLevels, LevelsBeyond, levels_for
 from kngjax.samplers.grid.quadratic.tilted_noises import about_log_mass, tilted_noise
 from kngjax.samplers.grid.uniforms import Uniform, decided
 from tests.oracles.goodness_of_fit import assert_gamma, assert_two_samples_agree

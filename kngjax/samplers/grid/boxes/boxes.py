@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from kngjax.core.verified import NEXT_TO_ZERO
-from kngjax.samplers.grid.boxes.coordinates import BoxCoordinates
+from kngjax.samplers.grid.boxes.box_coordinates import BoxCoordinates
 from kngjax.samplers.grid.boxes.inside import about_inside, sides_of
 from kngjax.sensitivity.in_fractions import DomainRange
 

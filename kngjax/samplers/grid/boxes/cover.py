@@ -23,7 +23,7 @@ from kngjax.samplers.exact.refinement import refine
 from kngjax.samplers.grid.boxes.boxes import ENDS, UNSEEN, Boxes, crossing_axes, shares_inside, slabs
 from kngjax.samplers.grid.boxes.gauges import ScaledNorm
 from kngjax.samplers.grid.boxes.inside import may_meet
-from kngjax.samplers.grid.boxes.sums import RecordSums, Slopes
+from kngjax.samplers.grid.boxes.record_sums import RecordSums, Slopes
 from kngjax.sensitivity.in_fractions import DomainRange
 
 Ends = tuple[np.ndarray, np.ndarray]

@@ -30,7 +30,7 @@ from kngjax.core.balls import ball_of, largest, precision
 from kngjax.geometry.abstract_norms import Noise
 from kngjax.samplers.grid.noises import StandardNormalNoise, draw_noise
 from kngjax.samplers.grid.quadratic.bodies import steps_down
-from kngjax.samplers.grid.quadratic.levels import levels_for, upper_fraction
+from kngjax.samplers.grid.quadratic.tilted_levels import levels_for, upper_fraction
 from kngjax.samplers.grid.uniforms import Bits, Uniform
 
 # Digits with which what is public about a tilt is checked.

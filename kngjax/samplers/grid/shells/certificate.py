@@ -33,8 +33,8 @@ from kngjax.core.verified import UNIT, sum_error
 from kngjax.losses.base import NO_WEIGHT, ScoresAndWeights, Tangents
 from kngjax.samplers.grid.shells import matrices
 from kngjax.samplers.grid.shells.matrices import as_floats, congruent, downward, matrix, upward
-from kngjax.samplers.grid.shells.records import UPWARD, ShellRecords
-from kngjax.samplers.grid.shells.regions import ScaledNormInBalls, ShapeInBalls, length
+from kngjax.samplers.grid.shells.sets_in_balls import ScaledNormInBalls, ShapeInBalls, length
+from kngjax.samplers.grid.shells.shell_records import UPWARD, ShellRecords
 
 _NUM_RADII = 28
 # The metric must be known so well, and columns may be so nearly collinear.

@@ -16,7 +16,7 @@ from jaxtyping import Float
 
 from kngjax.core.owner_only import OwnerOnly, owner_only
 from kngjax.samplers.grid.shells.certificate import Certificate, farthest_level
-from kngjax.samplers.grid.shells.regions import ScaledNormInBalls, ShapeInBalls, round_volume
+from kngjax.samplers.grid.shells.sets_in_balls import ScaledNormInBalls, ShapeInBalls, round_volume
 
 _NUM_SHELLS = 1000
 

@@ -9,8 +9,8 @@ from flint import arb, ctx
 from kngjax.core import verified
 from kngjax.losses import smooth_scores
 from kngjax.losses.smooth_scores import SmoothLogistic, SmoothPoisson, SmoothPseudoHuber
-from kngjax.samplers.grid.shells import matrices, records
-from kngjax.samplers.grid.shells.records import ShellRecords
+from kngjax.samplers.grid.shells import matrices, shell_records
+from kngjax.samplers.grid.shells.shell_records import ShellRecords
 
 SCORES = {
     "pseudo-Huber": SmoothPseudoHuber(0.3),
@@ -134,7 +134,7 @@ def test_a_bound_that_forgets_an_error_is_found_out(planted, monkeypatch):
         for module in (verified, smooth_scores):
             monkeypatch.setattr(module, "UNIT", 2.0**-60)
     else:
-        monkeypatch.setattr(records, "sum_error", lambda terms: 0.0)
+        monkeypatch.setattr(shell_records, "sum_error", lambda terms: 0.0)
     with pytest.raises(AssertionError):
         check(5)
 

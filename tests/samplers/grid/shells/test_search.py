@@ -8,7 +8,7 @@ from flint import ctx
 
 import kngjax as kng
 from kngjax.samplers.grid import uniforms
-from kngjax.samplers.grid.shells import search
+from kngjax.samplers.grid.shells import shell_search
 from kngjax.samplers.grid.shells.certificate import certify
 from kngjax.samplers.grid.shells.envelope import Envelope
 from kngjax.samplers.grid.shells.solutions import estimate
@@ -39,7 +39,7 @@ def test_pieces_of_the_domain_have_the_law_too(shells, rings, loss):
         0.0,
     )
     bits = random.Random(100 * shells + rings).getrandbits
-    drawn = np.array([way.grid.values(search.draw(own, envelope, way.grid, bits))[0] for _ in range(80)])
+    drawn = np.array([way.grid.values(shell_search.draw(own, envelope, way.grid, bits))[0] for _ in range(80)])
     places = np.linspace(-0.6, 0.6, 2001)[:, None]
     density = np.exp(np.concatenate([log_density(mechanism, loss, x, y, part) for part in np.array_split(places, 50)]))
     sums = np.cumsum(density)
@@ -53,8 +53,8 @@ def test_cells_do_not_depend_on_whether_float64_could_tell(loss, monkeypatch):
     way, records, own = parts(mechanism, x, y)
     envelope, found = way.envelope(records), []
     for digits in (-1, 64):
-        monkeypatch.setattr(search, "_DIGITS_OF_FLOATS", digits)
+        monkeypatch.setattr(shell_search, "_DIGITS_OF_FLOATS", digits)
         bits = random.Random(7).getrandbits
-        found.append([search.draw(own, envelope, way.grid, bits) for _ in range(12)])
+        found.append([shell_search.draw(own, envelope, way.grid, bits) for _ in range(12)])
     assert found[0] == found[1]
     assert uniforms._FIRST_DIGITS == 64

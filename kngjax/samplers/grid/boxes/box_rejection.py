@@ -24,7 +24,7 @@ from kngjax.samplers.grid.boxes.boxes import Boxes
 from kngjax.samplers.grid.boxes.cover import Cover
 from kngjax.samplers.grid.boxes.gauges import ScaledNorm
 from kngjax.samplers.grid.boxes.inside import may_meet
-from kngjax.samplers.grid.boxes.sums import BoxCoordinates, RecordSums
+from kngjax.samplers.grid.boxes.record_sums import BoxCoordinates, RecordSums
 from kngjax.samplers.grid.cells import Grid
 from kngjax.samplers.grid.quadratic.bodies import AbstractBody
 from kngjax.samplers.grid.uniforms import Bits, Uniform, decided

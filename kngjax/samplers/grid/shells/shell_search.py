@@ -15,8 +15,8 @@ from flint import arb, arb_mat
 from kngjax.samplers.grid.cells import Grid
 from kngjax.samplers.grid.shells.envelope import Envelope
 from kngjax.samplers.grid.shells.matrices import matrix, upward
-from kngjax.samplers.grid.shells.records import ShellRecords
-from kngjax.samplers.grid.shells.regions import RoundDirection, ScaledNormInBalls, ShapeInBalls, between, length
+from kngjax.samplers.grid.shells.sets_in_balls import RoundDirection, ScaledNormInBalls, ShapeInBalls, between, length
+from kngjax.samplers.grid.shells.shell_records import ShellRecords
 from kngjax.samplers.grid.shells.solutions import enclose, middles, refine, search
 from kngjax.samplers.grid.uniforms import Bits, Uniform, decided
 
