@@ -132,11 +132,6 @@ def _wrap(key_bytes: bytes) -> Array:
     return jax.random.wrap_key_data(jnp.asarray(words), impl=_chacha20())
 
 
-def from_words(words: Any) -> Array:
-    """The secure key of the eight words of another, `jax.random.key_data(key)`: to send a key to another process."""
-    return jax.random.wrap_key_data(jnp.asarray(words, jnp.uint32), impl=_chacha20())
-
-
 def _seed(seed: Any) -> Array:
     raise TypeError(
         "a ChaCha20 key is made of 32 bytes from the operating system and never of a seed, which could be "

@@ -127,7 +127,7 @@ def test_what_is_refused():
 class OfSeveralProcesses(jax.Array):
     """Rows of which other processes hold a part, which this one cannot read."""
 
-    is_fully_addressable = False
+    is_fully_addressable = property(lambda self: False)
 
     def __init__(self, *shape):
         self._shape = shape
@@ -142,16 +142,16 @@ class OfSeveralProcesses(jax.Array):
 @pytest.mark.parametrize("part", ["X", "y", "weights", "shards"])
 def test_rows_of_several_processes_are_refused_before_anything_is_spent(part, tmp_path):
     ledger = kng.Ledger.create(tmp_path / "budget", kng.Budget.pure(1), adjacency="replace", dataset="invented")
-    data = dict(zip(("X", "y"), rows(), strict=True))
-    spread = OfSeveralProcesses(ROWS, 2) if part in ("X", "shards") else OfSeveralProcesses(ROWS)
-    bounds = kng.Bounds(x=(-1.0, 1.0), y=(-2.0, 2.0), columns=2, weight=2.0) if part == "weights" else BOUNDS
-    if part == "shards":
-        data = {"X": kng.shard(spread, data["y"])}
-    else:
-        data[part] = spread
+    X, y = rows()
+    table, column = OfSeveralProcesses(ROWS, 2), OfSeveralProcesses(ROWS)
+    given = {"X": (table, y, None), "y": (X, column, None), "weights": (X, y, column), "shards": (table, y, None)}
+    X, y, weights = given[part]
+    bounds = BOUNDS if weights is None else kng.Bounds(x=(-1.0, 1.0), y=(-2.0, 2.0), columns=2, weight=2.0)
     refused = kng.KNG(kng.SquaredLoss(), bounds, BOX, 1.0, "replace")
+    if part == "shards":
+        X, y = kng.shard(X, y), None
     with pytest.raises(TypeError, match=r"is spread over several processes, .* keep all rows on one host, or read"):
-        kng.release(refused, **data, ledger=ledger)
+        kng.release(refused, X, y, weights=weights, ledger=ledger)
     assert ledger.verify().num_rows == 1
 
 
