@@ -1,4 +1,4 @@
 from . import nonprivate as nonprivate
 from . import per_instance as per_instance
-from .comparisons import UtilityReport as UtilityReport
-from .comparisons import utility as utility
+from .utility_report import UtilityReport as UtilityReport
+from .utility_report import utility as utility
