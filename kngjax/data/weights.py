@@ -24,7 +24,7 @@ _GIVE = "release(mechanism, X, y, weights=...)"
 
 
 @owner_only
-class Weighted(OwnerOnly):
+class WeightedTable(OwnerOnly):
     """A table whose records have weights, in the place of X. Private.
 
     So every path that takes X meets the weights too: who knows nothing of them refuses what is no table.
@@ -40,9 +40,9 @@ def with_weights(X: Any, weights: Any) -> Any:
     """X, or X with its weights. Private."""
     if weights is None:
         return X
-    if isinstance(X, Weighted):
+    if isinstance(X, WeightedTable):
         raise UnfitShape("the weights of the records were given twice")
-    return Weighted(X, weights)
+    return WeightedTable(X, weights)
 
 
 def opened(largest: Any, X: Any) -> tuple[Any, Any]:
@@ -50,7 +50,7 @@ def opened(largest: Any, X: Any) -> tuple[Any, Any]:
 
     **Arguments:** `largest`: W of the bounds, or None. Raises UnfitShape where one of the two is missing.
     """
-    if isinstance(X, Weighted):
+    if isinstance(X, WeightedTable):
         if largest is None:
             raise UnfitShape(
                 "weights were given, and the bounds do not say how large one may be: Bounds(..., weight=...) with a "

@@ -5,7 +5,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, ParamSpec, TypeVar
 
-from kngjax.estimators import estimates, quantile_processes, regressions
+from kngjax.estimators import column_estimates, quantile_processes, regressions
 from kngjax.estimators.estimate_results import EstimateResults
 from kngjax.estimators.intervals import with_intervals
 from kngjax.estimators.public_facts import PublicFacts
@@ -164,7 +164,7 @@ class AbstractAnalyses(AbstractTabulations[Tabled, Summed], Generic[Regressed, E
 
     def mean(self, column: str, *, epsilon: Any, force: bool = False) -> Estimated:
         """The mean of a column of numbers, or the share of the second of its two levels."""
-        made = estimates.mean(self.facts.declared(column), epsilon, self.facts.adjacency.value)
+        made = column_estimates.mean(self.facts.declared(column), epsilon, self.facts.adjacency.value)
         return self._carry_out(made.forced(force), EstimateResults.of)
 
     def quantile(
@@ -177,7 +177,7 @@ class AbstractAnalyses(AbstractTabulations[Tabled, Summed], Generic[Regressed, E
         force: bool = False,
     ) -> Estimated:
         """Quantiles of a column of numbers. **Arguments:** `budget`: as of `kngjax.PrivateQuantile`."""
-        made = estimates.quantile(self.facts.declared(column), tau, epsilon, self.facts.adjacency.value, budget)
+        made = column_estimates.quantile(self.facts.declared(column), tau, epsilon, self.facts.adjacency.value, budget)
         return self._carry_out(made.forced(force), EstimateResults.of)
 
     def quantile_interval(
@@ -189,7 +189,7 @@ class AbstractAnalyses(AbstractTabulations[Tabled, Summed], Generic[Regressed, E
         `kngjax.QuantileInterval`.
         """
         facts = self.facts
-        made = estimates.quantile_interval(
+        made = column_estimates.quantile_interval(
             facts.declared(column), tau, epsilon, facts.adjacency.value, facts.count, level, spread, force
         )
         return self._carry_out(made.forced(force), EstimateResults.of)

@@ -9,8 +9,8 @@ import numpy as np
 import kngjax as kng
 from kngjax.estimators.analyses import Analysis, Part
 from kngjax.estimators.group_sizes import GroupSize
-from kngjax.estimators.moments import CentredSquares, least_noise_of_variance
 from kngjax.estimators.responses import Response
+from kngjax.estimators.sums_and_variances import CentredSquares, least_noise_of_variance
 from kngjax.inference.foreseen_ends import WithoutEnds, why_without_ends
 from kngjax.inference.interval_previews import IntervalPreview
 from kngjax.inference.previews import LITTLE, MOST_NOISE, rounded_up

@@ -10,9 +10,9 @@ import numpy as np
 import kngjax as kng
 from kngjax.estimators.analyses import Analysis
 from kngjax.estimators.expectations import Expectations
-from kngjax.estimators.moments import CentredSquares, noise_of_variance, variance_of
 from kngjax.estimators.responses import Response
 from kngjax.estimators.results import AbstractResults, releases_from, response_from
+from kngjax.estimators.sums_and_variances import CentredSquares, noise_of_variance, variance_of
 
 if TYPE_CHECKING:
     import pandas as pd

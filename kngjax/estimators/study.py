@@ -14,10 +14,10 @@ from kngjax.estimators.estimate_results import EstimateResults
 from kngjax.estimators.grouped_results import GroupedResults
 from kngjax.estimators.groups import GroupedAnalyses, Sizes, groups_of
 from kngjax.estimators.moment_results import MomentResults
-from kngjax.estimators.plans import Plan, Previews
 from kngjax.estimators.public_facts import PublicFacts
 from kngjax.estimators.quantile_process_results import QuantileProcessResults
 from kngjax.estimators.regression_results import RegressionResults
+from kngjax.estimators.study_plan import Plan, Previews
 from kngjax.estimators.table_results import TableResults
 
 

@@ -12,8 +12,8 @@ from kngjax.core.errors import UnfitShape, UnfitType
 from kngjax.data import cells
 from kngjax.data.columns import Columns
 from kngjax.estimators.analyses import Analysis, Part
-from kngjax.estimators.moments import CentredSquares, names_of_sums
 from kngjax.estimators.regressions import equal_parts
+from kngjax.estimators.sums_and_variances import CentredSquares, names_of_sums
 
 
 @dataclasses.dataclass(frozen=True)

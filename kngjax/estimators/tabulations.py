@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 
 import kngjax as kng
 from kngjax.data.terms.base import is_number
-from kngjax.estimators import moments, tables
+from kngjax.estimators import sums_and_variances, tables
 from kngjax.estimators.analyses import Analysis
 from kngjax.estimators.moment_results import MomentResults
 from kngjax.estimators.table_results import TableResults
@@ -106,7 +106,7 @@ class AbstractTabulations(abc.ABC, Generic[Tabled, Summed]):
 
         **Arguments:** `force`: release also what public facts say is little but noise.
         """
-        made = moments.total(self.facts.declared(column), epsilon, self.facts.adjacency.value)
+        made = sums_and_variances.total(self.facts.declared(column), epsilon, self.facts.adjacency.value)
         return self._carry_out(made.forced(force), MomentResults.of)
 
     def variance(self, column: str, *, epsilon: Any, ddof: Any = None, force: bool = False) -> Summed:
@@ -127,6 +127,6 @@ class AbstractTabulations(abc.ABC, Generic[Tabled, Summed]):
         is_public = facts.adjacency is kng.Adjacency.REPLACE
         if is_public and facts.count <= ddof:
             raise ValueError(f"a variance with the divisor n - {ddof:g} needs more records than {ddof:g}")
-        made = moments.variance(facts.declared(column), epsilon, facts.adjacency.value)
+        made = sums_and_variances.variance(facts.declared(column), epsilon, facts.adjacency.value)
         count = facts.count if is_public else None
         return self._carry_out(made.forced(force), functools.partial(MomentResults.of, ddof=float(ddof), count=count))

@@ -21,7 +21,7 @@ from kngjax.losses.distance import SquaredDistanceLoss
 from kngjax.mechanisms.direct import AbstractDirectMechanism
 from kngjax.mechanisms.grid_draws import AbstractGridDraw
 from kngjax.mechanisms.parameters import require_positive
-from kngjax.samplers.grid.matrices import NoisyNumbers
+from kngjax.samplers.grid.noisy_matrices import NoisyNumbers
 from kngjax.samplers.grid.uniforms import Bits
 from kngjax.sensitivity.gradients import Sensitivity
 from kngjax.sensitivity.moments_in_fractions import squared_change_of_grams

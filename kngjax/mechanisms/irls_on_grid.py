@@ -18,7 +18,7 @@ from kngjax.data.weighted_sums import RootWeights, WeightedRows
 from kngjax.mechanisms.grid_draws import AbstractGridDraw
 from kngjax.mechanisms.noise.matrix_noise import wishart_degrees
 from kngjax.mechanisms.noise.wishart_in_balls import wishart_hides
-from kngjax.samplers.grid.matrices import AbstractNoisyMatrix, NoisyByWishart, NoisyNumbers, NoisyTriangle
+from kngjax.samplers.grid.noisy_matrices import AbstractNoisyMatrix, NoisyByWishart, NoisyNumbers, NoisyTriangle
 from kngjax.samplers.grid.uniforms import Bits
 from kngjax.sensitivity.moments_in_fractions import (
     SquaredRadii,

@@ -14,7 +14,7 @@ from kngjax.data.public_units import PublicUnits
 from kngjax.mechanisms.grid_draws import AbstractGridDraw
 from kngjax.mechanisms.noise.calibration import certified_shift_squared
 from kngjax.samplers.grid.eigenvalues import nearest_multiple
-from kngjax.samplers.grid.matrices import NoisyNumbers
+from kngjax.samplers.grid.noisy_matrices import NoisyNumbers
 from kngjax.samplers.grid.uniforms import Bits
 from kngjax.sensitivity.moments_in_fractions import (
     SquaredRadii,

@@ -21,7 +21,7 @@ from kngjax.data.exact_sums import ExactSums
 from kngjax.data.records import Data, Records, WeightedRecords
 from kngjax.data.shards import Shards
 from kngjax.data.streams import RECORDS_NEEDED, Stream
-from kngjax.data.weights import Weighted, with_weights
+from kngjax.data.weights import WeightedTable, with_weights
 from kngjax.losses.base import AbstractLoss, AbstractPredictorLoss
 
 MAX_RECORDS = "a public number that n does not exceed"
@@ -62,7 +62,7 @@ class AbstractPreparation(ShownAsTyped, AbstractModule):
         of columns show to be no data for this mechanism: a release calls this before anything is spent.
         """
         require_own_responses(X, y)
-        table = X.table if isinstance(X, Weighted) else X
+        table = X.table if isinstance(X, WeightedTable) else X
         if isinstance(table, Stream | Shards):
             weights.refuse(self.bounds.weight, f"a {type(table).__name__.lower()}")
         if isinstance(X, Shards):
@@ -279,9 +279,9 @@ def values_alone(X: Any, y: Any) -> tuple[Any, Any]:
 
     Raises UnfitShape for both.
     """
-    if isinstance(X, Weighted):
+    if isinstance(X, WeightedTable):
         nothing, values = values_alone(X.table, y)
-        return Weighted(nothing, X.weights), values
+        return WeightedTable(nothing, X.weights), values
     if X is not None and y is not None:
         raise UnfitShape("this mechanism is of one column: pass the values alone, as X or as y")
     return None, X if y is None else y

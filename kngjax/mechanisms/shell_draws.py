@@ -22,7 +22,7 @@ from kngjax.mechanisms.smooth_facts import SmoothFacts
 from kngjax.samplers.advice import GRADIENTS_UNASKED
 from kngjax.samplers.grid.cells import Grid
 from kngjax.samplers.grid.shells.certificate import certify
-from kngjax.samplers.grid.shells.envelope import Envelope, build
+from kngjax.samplers.grid.shells.envelope import ShellEnvelope, build
 from kngjax.samplers.grid.shells.sets_in_balls import ScaledNormInBalls, ShapeInBalls
 from kngjax.samplers.grid.shells.shell_records import ShellRecords
 from kngjax.samplers.grid.shells.shell_search import ShellProblem, draw
@@ -112,7 +112,7 @@ class ShellDraw(AbstractGridDraw):
             records = self.mechanism.records(X, y)
         return ShellRecords.of(np.asarray(records.x, np.float64), np.asarray(records.y, np.float64), self.score)
 
-    def envelope(self, records: ShellRecords) -> Envelope:
+    def envelope(self, records: ShellRecords) -> ShellEnvelope:
         """Builds the envelope of less mass: about an estimate, or about where Θ ends on the way to it. Private."""
         gauge, region = self.sets
         with precision(_PRECISION), np.errstate(all="ignore"):

@@ -18,7 +18,7 @@ from kngjax.core.representation import is_distribution
 from kngjax.data.admission import Facts
 from kngjax.data.missing import policy_of_each_column
 from kngjax.mechanisms.base import AbstractMechanism
-from kngjax.mechanisms.declared import declared_facts
+from kngjax.mechanisms.declared_facts import declared_facts
 from kngjax.releases.division import Membership
 from kngjax.releases.promises import EXACT, Promise
 from kngjax.releases.rounding import KEPT_DIGITS, Rounding

@@ -17,7 +17,7 @@ from kngjax.core.compiling import Compiled
 from kngjax.core.errors import raise_from_outside
 from kngjax.data.records import Data
 from kngjax.mechanisms.base import AbstractMechanism
-from kngjax.mechanisms.declared import require_declared
+from kngjax.mechanisms.declared_facts import require_declared
 from kngjax.mechanisms.density import AbstractDensityMechanism
 from kngjax.mechanisms.direct import AbstractDirectMechanism
 from kngjax.owner import nonprivate

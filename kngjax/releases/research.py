@@ -10,7 +10,7 @@ from kngjax.core.arrays import float64
 from kngjax.core.randomness import require_typed_key
 from kngjax.data.records import Data
 from kngjax.mechanisms.base import AbstractMechanism
-from kngjax.mechanisms.declared import require_declared
+from kngjax.mechanisms.declared_facts import require_declared
 from kngjax.mechanisms.density import AbstractDensityMechanism
 from kngjax.mechanisms.direct import AbstractDirectMechanism
 from kngjax.owner.draws import Draws

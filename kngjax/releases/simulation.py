@@ -16,7 +16,7 @@ from tqdm import tqdm
 from kngjax.core.randomness import require_typed_key
 from kngjax.data.records import prepare_simulated
 from kngjax.mechanisms.base import AbstractMechanism
-from kngjax.mechanisms.declared import require_declared
+from kngjax.mechanisms.declared_facts import require_declared
 from kngjax.mechanisms.density import AbstractDensityMechanism
 from kngjax.mechanisms.direct import AbstractDirectMechanism
 from kngjax.mechanisms.parameters import check_epsilon

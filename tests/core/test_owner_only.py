@@ -19,7 +19,7 @@ from audits.lattices import LatticeLaw
 from kngjax.core.owner_only import OwnerOnly
 from kngjax.data.exact_sums import ExactSums
 from kngjax.data.records import Counts, QuadraticSummary, Records, SortedValues, WeightedRecords
-from kngjax.data.weights import Weighted
+from kngjax.data.weights import WeightedTable
 from kngjax.estimators.checks import Check
 from kngjax.geometry.abstract_norms import Noise
 from kngjax.losses.smooth_scores import SmoothPseudoHuber
@@ -29,8 +29,8 @@ from kngjax.owner.per_instance.everyone import ForAll
 from kngjax.owner.per_instance.laws import PosteriorPair
 from kngjax.samplers.grid.quadratic.bodies import body_of
 from kngjax.samplers.grid.quadratic.law import QuadraticLaw
-from kngjax.samplers.grid.shells.certificate import Certificate
-from kngjax.samplers.grid.shells.envelope import Envelope
+from kngjax.samplers.grid.shells.certificate import ShellCertificate
+from kngjax.samplers.grid.shells.envelope import ShellEnvelope
 from kngjax.samplers.grid.shells.shell_records import ShellRecords
 from tests.offenders import every_case
 
@@ -40,7 +40,7 @@ VALUES = np.full(3, SECRET)
 FOR_ALL = ForAll(SECRET, SECRET, "none")
 PAIR = PosteriorPair(VALUES, VALUES, np.asarray(SECRET))
 TABLE = np.full((3, 3), SECRET)
-CERTIFICATE = Certificate(VALUES, TABLE, SECRET, SECRET, SECRET, SECRET, SECRET, SECRET, (), SECRET, SECRET)
+CERTIFICATE = ShellCertificate(VALUES, TABLE, SECRET, SECRET, SECRET, SECRET, SECRET, SECRET, (), SECRET, SECRET)
 OBJECTS = {
     "draws": kng.Draws(np.full((1, 2, 3), SECRET), "Exact"),
     "report": kng.PerInstanceReport(0.1, VALUES, VALUES, VALUES, PAIR, FOR_ALL, SECRET, "OPS", "removed"),
@@ -51,7 +51,7 @@ OBJECTS = {
     "fit": kng.nonprivate.NonprivateFit(VALUES, VALUES),
     "records": Records(np.full((3, 2), SECRET), VALUES),
     "weighted records": WeightedRecords(Records(np.full((3, 2), SECRET), VALUES), VALUES),
-    "weighted table": Weighted(TABLE, VALUES),
+    "weighted table": WeightedTable(TABLE, VALUES),
     "sums": QuadraticSummary(np.asarray(SECRET), np.full((3, 3), SECRET), VALUES, np.asarray(SECRET)),
     "objective": Objective.of(
         Records(np.full((3, 2), SECRET), VALUES), HuberScore(1.0), Fraction(1234567), Fraction(1234567)
@@ -65,7 +65,7 @@ OBJECTS = {
     ),
     "records of a smooth loss": ShellRecords.of(TABLE, VALUES, SmoothPseudoHuber(1.0)),
     "certificate": CERTIFICATE,
-    "envelope": Envelope(CERTIFICATE, VALUES, VALUES, VALUES, VALUES, SECRET, SECRET),
+    "envelope": ShellEnvelope(CERTIFICATE, VALUES, VALUES, VALUES, VALUES, SECRET, SECRET),
     "law on a lattice": LatticeLaw(np.full((2, 3), SECRET), np.full(2, 1234567), Fraction(1, 2)),
     "sorted values": SortedValues(VALUES),
     "check": Check(True, ("1.2345 cells",)),

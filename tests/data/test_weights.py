@@ -10,14 +10,14 @@ import pytest
 import kngjax as kng
 from kngjax.data import exact_sums, records, weights
 from kngjax.data.records import Records, WeightedRecords
-from kngjax.data.weights import Weighted, with_weights
+from kngjax.data.weights import WeightedTable, with_weights
 
 X, Y = np.array([[0.5], [-3.0], [0.25], [1.0]]), np.array([0.0, 1.0, 5.0, -5.0])
 BOUNDS = {"x": (np.array([-1.0]), 1.0), "y": (-2.0, 2.0)}
 
 
 def prepared(given, X=X, y=Y, **facts):
-    return records.prepare_rows(kng.Bounds(**BOUNDS, **{"weight": 3.0} | facts), Weighted(X, given), y)
+    return records.prepare_rows(kng.Bounds(**BOUNDS, **{"weight": 3.0} | facts), WeightedTable(X, given), y)
 
 
 @pytest.mark.parametrize("largest", [3.0, 0.3, 1.0, 2.0**21, 7.1e-9, 2.0])
@@ -69,7 +69,7 @@ def test_records_with_weights_are_no_records_without():
     assert not hasattr(made, "x")
     assert not hasattr(made, "y")
     assert "OWNER ONLY" in repr(made)
-    assert "OWNER ONLY" in repr(Weighted(X, [1.0]))
+    assert "OWNER ONLY" in repr(WeightedTable(X, [1.0]))
 
 
 CELLS = {
@@ -131,10 +131,10 @@ def test_what_types_and_shapes_refuse_is_refused_before_a_value_is_looked_at(cas
 
 def test_what_takes_plain_records_refuses_bounds_with_weights():
     with pytest.raises(TypeError, match="takes no weights"):
-        records.prepare(kng.Bounds(**BOUNDS, weight=3.0), Weighted(X, np.ones(4)), Y)
+        records.prepare(kng.Bounds(**BOUNDS, weight=3.0), WeightedTable(X, np.ones(4)), Y)
     mechanism = kng.KNG(kng.HuberLoss(1.0), kng.Bounds(**BOUNDS, weight=3.0), kng.Box(-1.0, 1.0), 1.0, "replace")
     with pytest.raises(TypeError, match="HuberLoss with these settings takes no weights"):
-        mechanism.records(Weighted(X, np.ones(4)), np.ones(4))
+        mechanism.records(WeightedTable(X, np.ones(4)), np.ones(4))
 
 
 def test_weights_in_another_order_than_the_rows_are_refused():
@@ -161,7 +161,7 @@ def test_weights_and_their_maximum_come_together_or_not_at_all(adjacency, tmp_pa
         with pytest.raises(ValueError, match=words):
             mechanism.prepare(X, Y, weights=given)
     with pytest.raises(ValueError, match="given twice"):
-        kng.release(mechanism, Weighted(X, np.ones(4)), Y, weights=np.ones(4))
+        kng.release(mechanism, WeightedTable(X, np.ones(4)), Y, weights=np.ones(4))
     assert ledger.verify().spent is None
 
 
@@ -209,12 +209,14 @@ def test_products_lie_within_their_bounds_to_the_last_bit():
         bounds = kng.Bounds(x=(lower, upper), y=(-0.7, 0.3), weight=largest)
         x = np.concatenate([lower + (upper - lower) * generator.uniform(size=(50, 3)), [lower, upper]])
         given = np.concatenate([generator.uniform(0.0, largest, 50), [largest, largest]])
-        made = records.prepare_rows(bounds, Weighted(x, given), generator.uniform(-2.0, 2.0, 52)).products()
+        made = records.prepare_rows(bounds, WeightedTable(x, given), generator.uniform(-2.0, 2.0, 52)).products()
         box = bounds.of_products(4)
         assert (box.dimension, box.intercept, box.weight) == (4, False, None)
         assert np.all((made.x >= box.x_lower) & (made.x <= box.x_upper))
         assert np.all((made.y >= box.y_lower) & (made.y <= box.y_upper))
-    far = records.prepare_rows(kng.Bounds(weight=9.0), Weighted(None, [9.0, 1.0]), np.array([1e308, -1e308])).products()
+    far = records.prepare_rows(
+        kng.Bounds(weight=9.0), WeightedTable(None, [9.0, 1.0]), np.array([1e308, -1e308])
+    ).products()
     assert np.all(np.isfinite(far.y))
 
 

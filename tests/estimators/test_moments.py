@@ -10,8 +10,8 @@ import pytest
 
 import kngjax as kng
 from kngjax.estimators.moment_results import MomentResults
-from kngjax.estimators.moments import CentredSquares, noise_of_variance, variance_of
 from kngjax.estimators.responses import Response
+from kngjax.estimators.sums_and_variances import CentredSquares, noise_of_variance, variance_of
 
 ADJACENCIES = ("replace", "add_remove")
 WAGES = np.random.default_rng(0).uniform(-50.0, 1100.0, 2000)

@@ -14,7 +14,7 @@ from kngjax.data.admission import Facts
 from kngjax.mechanisms import irls_on_grid
 from kngjax.mechanisms.irls_on_grid import IteratesOnGrid
 from kngjax.mechanisms.noise.matrix_noise import wishart_degrees
-from kngjax.samplers.grid.matrices import NoisyByWishart, NoisyTriangle
+from kngjax.samplers.grid.noisy_matrices import NoisyByWishart, NoisyTriangle
 
 SIDE = np.ones(2)
 BOUNDS = kng.Bounds(x=(-SIDE, SIDE), y=(-2.0, 2.0))

@@ -15,7 +15,7 @@ from kngjax.core import registry
 from kngjax.core.arrays import float64
 from kngjax.data import weights
 from kngjax.data.records import QuadraticSummary, Records, WeightedRecords
-from kngjax.data.weights import Weighted, with_weights
+from kngjax.data.weights import WeightedTable, with_weights
 from kngjax.mechanisms import objective_on_grid
 from kngjax.mechanisms.box_draws import BoxDraw
 from kngjax.mechanisms.quadratic_draws import QuadraticDraw
@@ -93,12 +93,12 @@ def test_whole_weights_are_repeated_records(name):
 def test_estimates_without_privacy_are_those_of_repeated_records(name):
     times = WHOLE.astype(int)
     bounds = kng.Bounds(x=(np.array([-1.0]), 1.0), weight=3.0)
-    given = kng.data.prepare_rows(bounds, Weighted(X, WHOLE), Y)
+    given = kng.data.prepare_rows(bounds, WeightedTable(X, WHOLE), Y)
     repeated = Records(np.repeat(given.rows.x, times, axis=0), np.repeat(Y, times))
     fits = [kng.nonprivate.fit(LOSSES[name], data).theta for data in (given, repeated)]
     values = [float(sums(LOSSES[name], fit, repeated)[0]) for fit in fits]
     assert values[0] == pytest.approx(values[1], rel=1e-6)
-    fractions = kng.data.records.clipped_fractions(bounds, Weighted(X, WHOLE - 1.0), Y)
+    fractions = kng.data.records.clipped_fractions(bounds, WeightedTable(X, WHOLE - 1.0), Y)
     assert fractions["weight"] == pytest.approx(np.mean(WHOLE == 0.0))
 
 
@@ -148,12 +148,12 @@ def test_minimisers_of_whole_weights_are_those_of_repeated_records(case):
     name, kind = GRIDS[case]
     mechanism, times = made(name, kind, "add_remove"), WHOLE.astype(int)
     y = responses(name)
-    way = mechanism.on_grid(mechanism.admit(Weighted(X, WHOLE), y))
+    way = mechanism.on_grid(mechanism.admit(WeightedTable(X, WHOLE), y))
     repeated = np.repeat(X, times, axis=0), np.repeat(y, times)
     without = eqx.tree_at(lambda part: part.bounds.weight, mechanism, None, is_leaf=lambda part: part is None)
     other = type(way)(without, way.law, way.grid)
     for seed in range(3):
-        value = way.draw_alone(way.prepare(Weighted(X, WHOLE), y), random.Random(seed).getrandbits)
+        value = way.draw_alone(way.prepare(WeightedTable(X, WHOLE), y), random.Random(seed).getrandbits)
         expected = other.draw_alone(other.prepare(*repeated), random.Random(seed).getrandbits)
         np.testing.assert_array_equal(value, expected)
 
@@ -326,11 +326,11 @@ def test_replayed_neighbours_that_differ_in_a_weight_spend_no_more_than_epsilon(
     other = given.copy()
     given[-1], other[-1] = 0.0, 50.0
     number = 29 if adjacency == "add_remove" else 30
-    first = Weighted(x[:number], given[:number]), y[:number]
+    first = WeightedTable(x[:number], given[:number]), y[:number]
     mechanism = made("squared", kind, adjacency)
     walk = kng.EnsembleWalk(num_warmup=20)
     settings = {"key": kng.research_key(0), "num_points": 40, "sampler": walk}
-    found = replayed_sensitivity(mechanism, first, (Weighted(x, other), y), **settings)
+    found = replayed_sensitivity(mechanism, first, (WeightedTable(x, other), y), **settings)
     assert found.passed
     assert found.ratio > (0.9 if adjacency == "add_remove" else 0.45)
 

@@ -11,7 +11,7 @@ from kngjax.data import weights
 from kngjax.data.records import QuadraticSummary, Records
 from kngjax.losses.base import AbstractPredictorLoss
 from kngjax.mechanisms.base import AbstractMechanism
-from kngjax.mechanisms.declared import require_declared
+from kngjax.mechanisms.declared_facts import require_declared
 from kngjax.mechanisms.gaussian import AbstractGaussianMechanism
 from kngjax.mechanisms.parameters import check_delta
 from kngjax.owner.per_instance import everyone, leave_one_out, ridge

@@ -21,7 +21,7 @@ from kngjax.releases.certificate import WITH_ROUNDING, describe
 from kngjax.releases.curves.levels import Node, tree_of
 from kngjax.releases.lattice.envelope import Envelope
 from kngjax.releases.lattice.lattice import Lattice, Problem, rate_of
-from kngjax.releases.lattice.plans import LatticePlan
+from kngjax.releases.lattice.lattice_plan import LatticePlan
 from kngjax.releases.lattice.problems import WholeRecords, check_score, prepared
 from kngjax.releases.lattice.regions import CurveRegion, vertices_of
 from kngjax.samplers.grid.uniforms import Bits

@@ -5,7 +5,7 @@ from jaxtyping import Int
 
 from kngjax.data.exact_sums import ExactSums, products
 from kngjax.data.records import Records
-from kngjax.releases.lattice.plans import LatticePlan
+from kngjax.releases.lattice.lattice_plan import LatticePlan
 from kngjax.releases.lattice.units import on_lattice
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from kngjax.data.admission import Facts
 from kngjax.mechanisms.base import AbstractMechanism
-from kngjax.mechanisms.declared import require_declared
+from kngjax.mechanisms.declared_facts import require_declared
 from kngjax.releases.certificate import Certificate
 from kngjax.releases.lattice.lattice import Lattice
 from kngjax.releases.routes.base import AbstractRoute

@@ -11,7 +11,7 @@ import kngjax as kng
 from kngjax.geometry.abstract_norms import Noise
 from kngjax.losses.record_scores import RecordScores
 from kngjax.samplers.grid.boxes.box_coordinates import coordinates_for
-from kngjax.samplers.grid.boxes.boxes import Boxes, shares_inside, slabs
+from kngjax.samplers.grid.boxes.boxes import BoundedBoxes, shares_inside, slabs
 from kngjax.samplers.grid.boxes.gauges import ScaledNorm
 from kngjax.samplers.grid.boxes.inside import may_meet
 from kngjax.samplers.grid.quadratic.bodies import body_of
@@ -41,7 +41,7 @@ def test_the_first_box_contains_all_of_the_domain(domain):
 def test_halves_and_slabs_fill_what_they_come_from_exactly():
     generator = np.random.default_rng(2)
     lower = generator.uniform(-1.0, 0.0, (30, 3))
-    boxes = Boxes.between([(low, low + generator.uniform(1e-9, 1.0, 3)) for low in lower])
+    boxes = BoundedBoxes.between([(low, low + generator.uniform(1e-9, 1.0, 3)) for low in lower])
 
     def volume(some):
         sides = [
@@ -54,10 +54,10 @@ def test_halves_and_slabs_fill_what_they_come_from_exactly():
     assert halves.floors.size == 60
     assert volume(halves) == volume(boxes)
     inner, outer = (np.array([-0.1, -1.0, -0.3]), np.array([0.2, 0.7, 0.1])), (np.full(3, -1.0), np.full(3, 0.7))
-    parts = Boxes.between([inner, *slabs(inner, outer)])
-    assert volume(parts) == volume(Boxes.between([outer]))
+    parts = BoundedBoxes.between([inner, *slabs(inner, outer)])
+    assert volume(parts) == volume(BoundedBoxes.between([outer]))
     # Two numbers next to each other have none between them.
-    thin = Boxes.between([(np.array([1.0]), np.array([np.nextafter(1.0, 2.0)]))])
+    thin = BoundedBoxes.between([(np.array([1.0]), np.array([np.nextafter(1.0, 2.0)]))])
     assert thin.halved(np.array([0])).floors.size == 1
 
 
@@ -104,7 +104,7 @@ def test_shares_are_about_how_much_of_a_box_lies_in_the_domain(domain):
     sums, _, body = problem("logistic", "maximum", domain, 3)
     low, high = sums.coordinates.whole(body)
     generator = np.random.default_rng(4)
-    boxes = Boxes.between([(low + 0.1 * k * (high - low), high - 0.05 * k * (high - low)) for k in range(6)])
+    boxes = BoundedBoxes.between([(low + 0.1 * k * (high - low), high - 0.05 * k * (high - low)) for k in range(6)])
     shares = shares_inside(body.range, sums.coordinates, boxes)
     for k, (lower, upper) in enumerate(zip(boxes.lower, boxes.upper, strict=True)):
         places = sums.coordinates.centre + generator.uniform(lower, upper, (4000, 3)) @ sums.coordinates.matrix.T

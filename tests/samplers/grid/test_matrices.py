@@ -10,7 +10,7 @@ from scipy import stats
 
 from kngjax.geometry.abstract_norms import Noise
 from kngjax.samplers.grid import cells
-from kngjax.samplers.grid.matrices import NoisyByWishart, NoisyNumbers, NoisyTriangle, _BartlettFactor
+from kngjax.samplers.grid.noisy_matrices import NoisyByWishart, NoisyNumbers, NoisyTriangle, _BartlettFactor
 from tests.oracles.goodness_of_fit import assert_cell_frequencies, assert_gamma, assert_same_law
 
 MATRIX = np.array([[Fraction(10, 3), Fraction(-1, 7)], [Fraction(-1, 7), Fraction(1, 9)]], object)

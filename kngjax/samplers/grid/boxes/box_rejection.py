@@ -20,7 +20,7 @@ from jaxtyping import Float, Int
 
 from kngjax.core.balls import ball_of, power_of_two
 from kngjax.core.verified import exp
-from kngjax.samplers.grid.boxes.boxes import Boxes
+from kngjax.samplers.grid.boxes.boxes import BoundedBoxes
 from kngjax.samplers.grid.boxes.cover import Cover
 from kngjax.samplers.grid.boxes.gauges import ScaledNorm
 from kngjax.samplers.grid.boxes.inside import may_meet
@@ -52,7 +52,7 @@ class Weights(NamedTuple):
         return "<Weights; OWNER ONLY>"
 
     @classmethod
-    def of(cls, boxes: Boxes) -> "Weights":
+    def of(cls, boxes: BoundedBoxes) -> "Weights":
         level = float(boxes.floors.min())
         # A relative error of some units for each side, and of 2^-50 of the exponential, whose argument errs by less.
         sides = boxes.upper - boxes.lower

@@ -20,7 +20,7 @@ UNSEEN, ENDS = -1, -2
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class Boxes:
+class BoundedBoxes:
     """Holds boxes of u with floors of ‖G‖. Private.
 
     **Arguments:** `lower`, `upper`: their ends. `floors`: at most ‖G‖ on each. `middles`: about ‖G‖ at the middle.
@@ -36,26 +36,26 @@ class Boxes:
     shares: Float[np.ndarray, " boxes"]
 
     def __repr__(self) -> str:
-        return "<Boxes; OWNER ONLY>"
+        return "<BoundedBoxes; OWNER ONLY>"
 
     @staticmethod
-    def between(ends: Sequence[tuple[np.ndarray, np.ndarray]], floor: float = 0.0) -> "Boxes":
+    def between(ends: Sequence[tuple[np.ndarray, np.ndarray]], floor: float = 0.0) -> "BoundedBoxes":
         """Boxes with these ends, on which ‖G‖ is at least so much."""
         lower, upper = (np.array([one[side] for one in ends]) for side in (0, 1))
         count = len(ends)
         known = np.full(count, floor), np.full(count, np.inf), np.full(count, UNSEEN), np.ones(count)
-        return Boxes(lower, upper, *known)
+        return BoundedBoxes(lower, upper, *known)
 
     @staticmethod
-    def join(parts: Sequence["Boxes"]) -> "Boxes":
+    def join(parts: Sequence["BoundedBoxes"]) -> "BoundedBoxes":
         """Joins the boxes of several collections, in order."""
-        return Boxes(*(np.concatenate([getattr(part, name) for part in parts]) for name in _NAMES))
+        return BoundedBoxes(*(np.concatenate([getattr(part, name) for part in parts]) for name in _NAMES))
 
-    def at(self, indices: Any) -> "Boxes":
+    def at(self, indices: Any) -> "BoundedBoxes":
         """Selects some of the boxes, by index or by a mask."""
-        return Boxes(*(getattr(self, name)[indices] for name in _NAMES))
+        return BoundedBoxes(*(getattr(self, name)[indices] for name in _NAMES))
 
-    def without(self, indices: np.ndarray) -> "Boxes":
+    def without(self, indices: np.ndarray) -> "BoundedBoxes":
         """Selects all boxes but those of these indices."""
         kept = np.ones(self.floors.size, dtype=bool)
         kept[indices] = False
@@ -76,7 +76,7 @@ class Boxes:
         """Computes the logarithms of the boxes' volumes, rounded."""
         return np.log(self.upper - self.lower).sum(axis=1)
 
-    def halved(self, axes: Int[np.ndarray, " boxes"]) -> "Boxes":
+    def halved(self, axes: Int[np.ndarray, " boxes"]) -> "BoundedBoxes":
         """Two halves of each along this axis; what no float64 number halves is left as it is, and finished."""
         rows = np.arange(axes.size)
         cuts = 0.5 * self.lower[rows, axes] + 0.5 * self.upper[rows, axes]
@@ -86,13 +86,13 @@ class Boxes:
         lower, upper = both.lower.copy(), both.upper.copy()
         lower[rows, axes], upper[rows, axes] = cuts, cuts
         finished = dataclasses.replace(whole, middles=whole.floors, shares=np.ones_like(whole.shares))
-        return Boxes.join([finished, _with_ends(both, both.lower, upper), _with_ends(both, lower, both.upper)])
+        return BoundedBoxes.join([finished, _with_ends(both, both.lower, upper), _with_ends(both, lower, both.upper)])
 
 
 _NAMES = ("lower", "upper", "floors", "middles", "which", "shares")
 
 
-def _with_ends(boxes: Boxes, lower: np.ndarray, upper: np.ndarray) -> Boxes:
+def _with_ends(boxes: BoundedBoxes, lower: np.ndarray, upper: np.ndarray) -> BoundedBoxes:
     return dataclasses.replace(boxes, lower=lower, upper=upper)
 
 
@@ -111,7 +111,7 @@ def slabs(
     return found
 
 
-def shares_inside(domain: DomainRange, coordinates: BoxCoordinates, boxes: Boxes) -> Float[np.ndarray, " boxes"]:
+def shares_inside(domain: DomainRange, coordinates: BoxCoordinates, boxes: BoundedBoxes) -> Float[np.ndarray, " boxes"]:
     """Estimates how much of each box lies in Θ, by some of its points; at least half of one of them."""
     centres, halves = boxes.centres, boxes.halves
     shares = np.ones(len(centres))
@@ -129,7 +129,7 @@ def shares_inside(domain: DomainRange, coordinates: BoxCoordinates, boxes: Boxes
     return shares
 
 
-def crossing_axes(domain: DomainRange, coordinates: BoxCoordinates, boxes: Boxes) -> Int[np.ndarray, " boxes"]:
+def crossing_axes(domain: DomainRange, coordinates: BoxCoordinates, boxes: BoundedBoxes) -> Int[np.ndarray, " boxes"]:
     """Chooses the axis along which each box reaches farthest in those coordinates of θ that cross Θ's border."""
     moves = np.abs(coordinates.matrix) * boxes.halves[:, None, :]
     lower, upper = coordinates.hull(boxes.centres, boxes.halves)

@@ -20,7 +20,7 @@ from flint import arb, arb_mat
 
 from kngjax.core.balls import precision
 from kngjax.samplers.exact.refinement import refine
-from kngjax.samplers.grid.boxes.boxes import ENDS, UNSEEN, Boxes, crossing_axes, shares_inside, slabs
+from kngjax.samplers.grid.boxes.boxes import ENDS, UNSEEN, BoundedBoxes, crossing_axes, shares_inside, slabs
 from kngjax.samplers.grid.boxes.gauges import ScaledNorm
 from kngjax.samplers.grid.boxes.inside import may_meet
 from kngjax.samplers.grid.boxes.record_sums import RecordSums, Slopes
@@ -55,7 +55,7 @@ class Cover:
         first = self._with_shares(self._first(whole))
         # A floor from rays may be enough.
         unknown = first.floors == 0.0
-        self.boxes = Boxes.join([self._look(first.at(unknown)), first.at(~unknown)])
+        self.boxes = BoundedBoxes.join([self._look(first.at(unknown)), first.at(~unknown)])
 
     def __repr__(self) -> str:
         return "<Cover; OWNER ONLY>"
@@ -82,20 +82,20 @@ class Cover:
             lambda _: (fewest, _MOST_SPLITS),
         )
 
-    def _halve(self, boxes: Boxes, chosen: np.ndarray) -> Boxes:
+    def _halve(self, boxes: BoundedBoxes, chosen: np.ndarray) -> BoundedBoxes:
         """The boxes with halves of these in place of them; of some nothing was known but what rays tell."""
         far = chosen[boxes.which[chosen] == UNSEEN]
         if far.size:
-            return Boxes.join([boxes.without(far), self._look(boxes.at(far))])
+            return BoundedBoxes.join([boxes.without(far), self._look(boxes.at(far))])
         parents = boxes.at(chosen)
         children = parents.halved(self._axes(parents))
         kept = may_meet(self._domain, *self._sums.coordinates.hull(children.centres, children.halves))
-        return Boxes.join([boxes.without(chosen), self._look(self._with_shares(children.at(kept)))])
+        return BoundedBoxes.join([boxes.without(chosen), self._look(self._with_shares(children.at(kept)))])
 
-    def _with_shares(self, boxes: Boxes) -> Boxes:
+    def _with_shares(self, boxes: BoundedBoxes) -> BoundedBoxes:
         return dataclasses.replace(boxes, shares=shares_inside(self._domain, self._sums.coordinates, boxes))
 
-    def _axes(self, boxes: Boxes) -> np.ndarray:
+    def _axes(self, boxes: BoundedBoxes) -> np.ndarray:
         """Chooses the axis along which ‖G‖ varies most, or the box crosses Θ's border, where that costs more."""
         halves, which = boxes.halves, np.maximum(boxes.which, 0)
         slopes = np.abs(self.known.matrix[which]) + self.known.off[which]
@@ -108,7 +108,7 @@ class Cover:
             found[crossing] = crossing_axes(self._domain, self._sums.coordinates, some)
         return found
 
-    def _look(self, boxes: Boxes) -> Boxes:
+    def _look(self, boxes: BoundedBoxes) -> BoundedBoxes:
         """The boxes with floors from what is known of their parents, or from records where that is too little."""
         found, stale = self._with_floors(boxes)
         if not stale.any():
@@ -131,9 +131,9 @@ class Cover:
         if not are_small.all():
             others = found.at(~are_small)
             parts.append(self._between_ends(dataclasses.replace(others, which=np.full(others.floors.size, ENDS))))
-        return Boxes.join(parts)
+        return BoundedBoxes.join(parts)
 
-    def _between_ends(self, boxes: Boxes) -> Boxes:
+    def _between_ends(self, boxes: BoundedBoxes) -> BoundedBoxes:
         least, average = self._sums.least(boxes.centres, boxes.halves)
         about = self._gauge.about(average)
         return dataclasses.replace(
@@ -142,7 +142,7 @@ class Cover:
             middles=np.where(np.isfinite(about), about, boxes.middles),
         )
 
-    def _with_floors(self, boxes: Boxes) -> tuple[Boxes, np.ndarray]:
+    def _with_floors(self, boxes: BoundedBoxes) -> tuple[BoundedBoxes, np.ndarray]:
         stale = boxes.which < 0
         if stale.all():
             return dataclasses.replace(boxes, middles=np.full(boxes.floors.size, np.inf)), stale
@@ -157,7 +157,7 @@ class Cover:
         )
         return found, stale | in_doubt
 
-    def _first(self, whole: Ends) -> Boxes:
+    def _first(self, whole: Ends) -> BoundedBoxes:
         """A box about θ₀ and shells around it, as far out as anything can matter."""
         dimension = self._sums.dimension
         origin = np.zeros((1, dimension))
@@ -170,15 +170,15 @@ class Cover:
         if level < _LOW:
             radius, floor = self._core(whole, level, own)
         inner = _within(whole, radius)
-        parts = [Boxes.between([inner])]
+        parts = [BoundedBoxes.between([inner])]
         while np.any(inner[0] > whole[0]) or np.any(inner[1] < whole[1]):
             radius *= _GROWTH
             outer = whole if floor >= wanted else _within(whole, radius)
-            parts.append(Boxes.between(slabs(inner, outer), floor))
+            parts.append(BoundedBoxes.between(slabs(inner, outer), floor))
             inner = outer
             # Where rays gave no floor before, they give none farther out.
             floor = max(floor, self._beyond(inner, whole, level)) if floor > 0.0 else 0.0
-        return Boxes.join(parts)
+        return BoundedBoxes.join(parts)
 
     def _core(self, whole: Ends, level: float, own: float) -> tuple[float, float]:
         """The radius of the first box, such that rays make the next shell light, and the floor beyond it."""
@@ -233,7 +233,7 @@ def _within(whole: Ends, radius: float) -> Ends:
     return np.maximum(whole[0], -radius), np.minimum(whole[1], radius)
 
 
-def _masses(boxes: Boxes) -> tuple[np.ndarray, np.ndarray]:
+def _masses(boxes: BoundedBoxes) -> tuple[np.ndarray, np.ndarray]:
     """Computes the envelope's mass over each box, and about how much of it is superfluous."""
     log_volumes = boxes.log_volumes()
     log_upper = log_volumes - boxes.floors

@@ -57,7 +57,7 @@ class Radius(NamedTuple):
 
 
 @owner_only
-class Certificate(OwnerOnly):
+class ShellCertificate(OwnerOnly):
     """Holds the bounds that `certify` proved about θ₀. Private.
 
     **Arguments:** `theta`: θ₀. `factor`: R. `spread`: at least sup {|Rz| : ‖z‖ ≤ 1}. `offset`: at least |Rz₀|. `slope`:
@@ -101,7 +101,7 @@ class Certificate(OwnerOnly):
 
 def certify(
     records: ShellRecords, gauge: ScaledNormInBalls, region: ShapeInBalls, theta: np.ndarray
-) -> Certificate | None:
+) -> ShellCertificate | None:
     """Proves bounds on the Hessian about θ₀; None where none can be proved."""
     with np.errstate(all="ignore"):
         return _certify(records, gauge, region, theta)
@@ -109,7 +109,7 @@ def certify(
 
 def _certify(
     records: ShellRecords, gauge: ScaledNormInBalls, region: ShapeInBalls, theta: np.ndarray
-) -> Certificate | None:
+) -> ShellCertificate | None:
     dimension, score = records.dimension, records.score
     predictor, off = records.predictors(theta)
     found = records.at(predictor, off)
@@ -159,7 +159,7 @@ def _certify(
         if np.isfinite(bend):
             radii.append(Radius(float(radius), least, bend))
     shift = upward(abs(sum((one * z for one, z in zip(b, gradient, strict=True)), arb(0))))
-    return Certificate(
+    return ShellCertificate(
         theta,
         factor,
         spread,

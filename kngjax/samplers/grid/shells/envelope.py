@@ -15,14 +15,14 @@ from flint import arb
 from jaxtyping import Float
 
 from kngjax.core.owner_only import OwnerOnly, owner_only
-from kngjax.samplers.grid.shells.certificate import Certificate, farthest_level
+from kngjax.samplers.grid.shells.certificate import ShellCertificate, farthest_level
 from kngjax.samplers.grid.shells.sets_in_balls import ScaledNormInBalls, ShapeInBalls, round_volume
 
 _NUM_SHELLS = 1000
 
 
 @owner_only
-class Envelope(OwnerOnly):
+class ShellEnvelope(OwnerOnly):
     """Holds the shells and pieces of an envelope. Private.
 
     **Arguments:** `certificate`: None where nothing is known. `edges`: t_0 = 0, ..., t_K. `heights`: E_1, ..., E_K.
@@ -30,7 +30,7 @@ class Envelope(OwnerOnly):
     `log_mass`: about that of all. `log_excess`: in units of what it would be if the Hessian were constant.
     """
 
-    certificate: Certificate | None
+    certificate: ShellCertificate | None
     edges: Float[np.ndarray, " edges"]
     heights: Float[np.ndarray, " shells"]
     radii: Float[np.ndarray, " pieces"]
@@ -59,7 +59,7 @@ class Envelope(OwnerOnly):
         return [*shells, *rings, rest]
 
 
-def build(certificate: Certificate | None, gauge: ScaledNormInBalls, region: ShapeInBalls) -> Envelope:
+def build(certificate: ShellCertificate | None, gauge: ScaledNormInBalls, region: ShapeInBalls) -> ShellEnvelope:
     """The envelope of the least mass, as far as float64 tells; uniform on Θ where nothing is known."""
     if certificate is None:
         return _uniform(region)
@@ -89,7 +89,7 @@ def build(certificate: Certificate | None, gauge: ScaledNormInBalls, region: Sha
     if not np.isfinite(total[shell, ring]):
         return _uniform(region)
     log_excess = float(np.log(total[shell, ring]))
-    return Envelope(
+    return ShellEnvelope(
         certificate,
         edges[: shell + 1],
         heights[:shell],
@@ -100,5 +100,5 @@ def build(certificate: Certificate | None, gauge: ScaledNormInBalls, region: Sha
     )
 
 
-def _uniform(region: ShapeInBalls) -> Envelope:
-    return Envelope(None, np.zeros(1), np.zeros(0), np.zeros(1), np.zeros(1), float(region.volume.log()))
+def _uniform(region: ShapeInBalls) -> ShellEnvelope:
+    return ShellEnvelope(None, np.zeros(1), np.zeros(0), np.zeros(1), np.zeros(1), float(region.volume.log()))

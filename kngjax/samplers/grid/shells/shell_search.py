@@ -13,7 +13,7 @@ import numpy as np
 from flint import arb, arb_mat
 
 from kngjax.samplers.grid.cells import Grid
-from kngjax.samplers.grid.shells.envelope import Envelope
+from kngjax.samplers.grid.shells.envelope import ShellEnvelope
 from kngjax.samplers.grid.shells.matrices import matrix, upward
 from kngjax.samplers.grid.shells.sets_in_balls import RoundDirection, ScaledNormInBalls, ShapeInBalls, between, length
 from kngjax.samplers.grid.shells.shell_records import ShellRecords
@@ -34,7 +34,7 @@ class ShellProblem(NamedTuple):
         return "<ShellProblem; OWNER ONLY>"
 
 
-def draw(problem: ShellProblem, envelope: Envelope, grid: Grid, bits: Bits) -> list[int]:
+def draw(problem: ShellProblem, envelope: ShellEnvelope, grid: Grid, bits: Bits) -> list[int]:
     """The cell of one draw."""
     component = _components(problem, envelope, bits)
     shells = len(envelope.heights)
@@ -49,7 +49,7 @@ def draw(problem: ShellProblem, envelope: Envelope, grid: Grid, bits: Bits) -> l
             return found
 
 
-def _components(problem: ShellProblem, envelope: Envelope, bits: Bits) -> Callable[[], int]:
+def _components(problem: ShellProblem, envelope: ShellEnvelope, bits: Bits) -> Callable[[], int]:
     """Draws of numbers with probabilities in proportion to the masses."""
     known: dict[int, list[arb]] = {}
 
@@ -85,7 +85,7 @@ _REFUSED: list[int] = []
 Attempt = Callable[[int], list[int] | None]
 
 
-def _of_shell(problem: ShellProblem, envelope: Envelope, grid: Grid, number: int, bits: Bits) -> Attempt:
+def _of_shell(problem: ShellProblem, envelope: ShellEnvelope, grid: Grid, number: int, bits: Bits) -> Attempt:
     records, gauge, region = problem
     certificate = envelope.certificate
     assert certificate is not None
@@ -126,7 +126,7 @@ def _of_shell(problem: ShellProblem, envelope: Envelope, grid: Grid, number: int
     return attempt
 
 
-def _of_piece(problem: ShellProblem, envelope: Envelope, grid: Grid, number: int, bits: Bits) -> Attempt:
+def _of_piece(problem: ShellProblem, envelope: ShellEnvelope, grid: Grid, number: int, bits: Bits) -> Attempt:
     records, gauge, region = problem
     certificate, acceptance, last = envelope.certificate, Uniform(bits), number == len(envelope.radii) - 1
     floor, edge = arb(float(envelope.floors[number])), arb(float(envelope.edges[-1]))

@@ -16,7 +16,7 @@ import numpy as np
 from flint import arb, arb_mat
 
 from kngjax.samplers.grid.shells import matrices
-from kngjax.samplers.grid.shells.certificate import Certificate, inverse_factor
+from kngjax.samplers.grid.shells.certificate import ShellCertificate, inverse_factor
 from kngjax.samplers.grid.shells.matrices import congruent, matrix
 from kngjax.samplers.grid.shells.sets_in_balls import ShapeInBalls, length
 from kngjax.samplers.grid.shells.shell_records import Evaluation, ShellRecords
@@ -41,7 +41,7 @@ def middles(balls: Sequence[arb]) -> np.ndarray:
 
 
 def search(
-    records: ShellRecords, region: ShapeInBalls, certificate: Certificate, z: Sequence[arb]
+    records: ShellRecords, region: ShapeInBalls, certificate: ShellCertificate, z: Sequence[arb]
 ) -> tuple[np.ndarray, Evaluation, bool]:
     """A float64 θ near to θ(z), with G and H there, and whether they prove that Θ has no solution."""
 
@@ -120,7 +120,7 @@ def is_separated(region: ShapeInBalls, theta: Sequence[arb], evaluation: Evaluat
 
 def enclose(
     records: ShellRecords,
-    certificate: Certificate,
+    certificate: ShellCertificate,
     theta: Sequence[arb],
     evaluation: Evaluation,
     z: Sequence[arb],

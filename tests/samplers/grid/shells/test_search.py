@@ -10,7 +10,7 @@ import kngjax as kng
 from kngjax.samplers.grid import uniforms
 from kngjax.samplers.grid.shells import shell_search
 from kngjax.samplers.grid.shells.certificate import certify
-from kngjax.samplers.grid.shells.envelope import Envelope
+from kngjax.samplers.grid.shells.envelope import ShellEnvelope
 from kngjax.samplers.grid.shells.solutions import estimate
 from tests.oracles.goodness_of_fit import assert_same_law
 from tests.oracles.shell_problems import LOSSES, log_density, moderate, parts, problem
@@ -30,7 +30,7 @@ def test_pieces_of_the_domain_have_the_law_too(shells, rings, loss):
     full = way.envelope(records)
     finite = [one for one in certificate.radii if np.isfinite(one.radius)][:rings]
     edges, floors = full.edges[: shells + 1], [0.0, *(certificate.floor(one) for one in finite)]
-    envelope = Envelope(
+    envelope = ShellEnvelope(
         certificate,
         edges,
         full.heights[:shells],
