@@ -117,7 +117,7 @@ def studies() -> Iterator[tuple[str, Entry]]:
 
     odd = {"levels": (None, [0.5, 0.2], 2, [0.5])}
     odd |= {"epsilon": (None, 1000.0), "bounds": (None,), "adjacency": (None,), "missing": ("drop",)}
-    given, takes = facts | process.given, named(kng.Study, kng.Study.quantile_process)
+    given, takes = {**facts, **process.given}, named(kng.Study, kng.Study.quantile_process)
     yield "Study, levels of a quantile process", Entry(levels_of_process, given, takes, odd, _OF_STUDIES)
     for name in ("mean", "interval", "robust"):
 
