@@ -1,4 +1,4 @@
-"""Whether private data get into what JAX and XLA write down: dumps, lowered programs, the compilation cache.
+"""Searches what JAX and XLA write down for private data: dumps, lowered programs, the compilation cache.
 
 A child process releases recognisable records with all of these switched on, and every file is searched. Snapshots of
 arguments (--xla_dump_hlo_snapshots) hold the data by design and are not switched on; `kngjax.core.side_doors` refuses
@@ -20,7 +20,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from audits.cases import CASES
+from audits.every_mechanism import CASES
 from kngjax.core import side_doors
 from kngjax.core.arrays import float64
 
@@ -33,7 +33,7 @@ _CHILD = "import sys; from audits import dumps; dumps._release_all(int(sys.argv[
 
 @dataclasses.dataclass(frozen=True)
 class DumpSearch:
-    """What a search for private records in dumps found.
+    """Counts the private records that a search found in dumps.
 
     **Arguments:** `mechanisms`: their names. `files`, `bytes_searched`: of all that was written, after decompression.
     `bytes_found`: of records, of sums over them, or of their decimals; 8 for each number. `bytes_planted`: the same in
@@ -61,8 +61,8 @@ def data_in_dumps(
     the mechanisms have them, pairs of neighbours in float32, all of these in hexadecimal, and their decimals; in the
     files and in what zlib or zstandard make of them.
 
-    **Arguments:** `mechanisms`: names among `audits.cases.CASES`, None for all. `folder`: where to write, None
-    for one that is removed afterwards. `seed`: of the invented records.
+    **Arguments:** `mechanisms`: names among `audits.every_mechanism.CASES`, None for all. `folder`: where to write,
+    None for one that is removed afterwards. `seed`: of the invented records.
 
     Raises RuntimeError where the child fails.
     """
@@ -134,7 +134,7 @@ class _Sought:
         self._short = {digit[:9]: place for place, digit in enumerate(short)}
 
     def within(self, content: bytes) -> set[int]:
-        """Which of the numbers are in it."""
+        """Finds the places of those numbers that a file holds."""
         found = self._as_bytes(content)
         for run in re.findall(rb"(?<![0-9A-Fa-f])(?:[0-9A-Fa-f]{2}){8,}", content):
             found |= self._as_bytes(bytes.fromhex(run.decode()))

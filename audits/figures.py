@@ -1,4 +1,4 @@
-"""The figures of docs/promises.md, measured anew: what `python -m audits` prints."""
+"""Measures the figures of docs/promises.md anew; `python -m audits` prints them."""
 
 import dataclasses
 import math
@@ -7,14 +7,13 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from audits import cases, climbing, killed_jobs, ledger_strain, plans
+from audits import climbing, every_mechanism, killed_jobs, ledger_strain, plans
 from audits.dumps import data_in_dumps
-from audits.finding import Finding
 from audits.grid_laws.cases import CASES
 from audits.grid_laws.laws import are_right
 from audits.grid_laws.neighbours import worst_ratios
 from audits.hostile import hostile_inputs
-from audits.jobs import figures_of_jobs
+from audits.jobs import Finding, figures_of_jobs
 from audits.lattice_search import search_lattices
 from audits.processes_told_apart import black_box_of_process, worst_pair
 from audits.support import impossible_outputs, laplace_values
@@ -39,7 +38,7 @@ from kngjax.samplers.exact.exact import Exact
 
 
 def figures(quick: bool = False) -> Iterator[Finding]:
-    """All figures, each as soon as it is measured.
+    """Measures all figures, and yields each as soon as it is known.
 
     **Arguments:** `quick`: a few inputs, kills and mechanisms, in some six minutes instead of twenty.
     """
@@ -95,7 +94,7 @@ def figures(quick: bool = False) -> Iterator[Finding]:
         yield Finding("kills by SIGKILL amid jobs that are resumed", killed.explain(), killed.passed)
 
 
-# Of `audits.cases`, those whose proof leaves rounding out where `release` chooses: docs/promises.md says why.
+# Of `audits.every_mechanism`, those whose proof leaves rounding out where `release` chooses: docs/promises.md says why.
 _IN_REALS = frozenset({"two quantiles"})
 
 
@@ -104,7 +103,7 @@ def _assured(quick: bool) -> Finding:
     found: dict[str, str] = {}
     seen, random = [], np.random.default_rng(0)
     x, y = random.uniform(size=(40, 2)), random.uniform(size=40)
-    for name, case in cases.CASES.items():
+    for name, case in every_mechanism.CASES.items():
         made = case()
         if str(made.mechanism) in seen or (quick and len(seen) >= 4):
             continue
@@ -122,7 +121,7 @@ def _assured(quick: bool) -> Finding:
 
 def _replayed(quick: bool) -> Finding:
     """The largest replayed change when one record moves from one corner of the bounds to another, of each density."""
-    mechanisms = {name: case().mechanism for name, case in cases.CASES.items() if "lattice" not in name}
+    mechanisms = {name: case().mechanism for name, case in every_mechanism.CASES.items() if "lattice" not in name}
     densities = [mechanism for mechanism in mechanisms.values() if isinstance(mechanism, AbstractDensityMechanism)]
     x, y = np.ones((40, 2)), np.zeros(40)
     other, response = x.copy(), y.copy()
@@ -170,7 +169,7 @@ def _climbing(quick: bool) -> Finding:
 
 
 def _told_apart(quick: bool) -> Finding:
-    """What an attacker makes of exact draws of a smooth loss on two neighbours whose loss is .91 of ε.
+    """Attacks exact draws of a smooth loss on two neighbours whose loss is .91 of ε.
 
     Four zeros, and a fifth number far below them or far above. Nearly everywhere in Θ the score of a residual is ±k, so
     that the gradient is shorter by Δ for θ > 0 once the fifth has moved, and longer by Δ for θ < 0; the law's total
@@ -208,7 +207,7 @@ def _replayed_sums(quick: bool) -> Finding:
 
 
 def _plans_told_apart(quick: bool) -> Iterator[Finding]:
-    """What an attacker makes of all that plans release of two neighbours: sums besides an estimate, and groups."""
+    """Attacks all that plans release of two neighbours: sums besides an estimate, and groups."""
     number = 1_000 if quick else 4_000
     bounds = Bounds(x=([0.0], [1.0]), y=(-1.0, 1.0), intercept=False)
     apart = (np.array([[1.0], [0.5]]), np.array([-1.0, 0.0])), (np.array([[0.0], [0.5]]), np.array([1.0, 0.0]))
@@ -230,7 +229,7 @@ def _plans_told_apart(quick: bool) -> Iterator[Finding]:
 
 
 def _process_told_apart(quick: bool) -> Finding:
-    """What an attacker makes of all curves of two neighbours."""
+    """Attacks all curves of two neighbours."""
     number = 1_000 if quick else 4_000
     found, claimed = black_box_of_process(*worst_pair(), num_draws=number)
     return Finding(
@@ -241,7 +240,7 @@ def _process_told_apart(quick: bool) -> Finding:
 
 
 def _worst_of_noise() -> Finding:
-    """What one record at a corner of the bounds does, over what the noise of releases on grids hides."""
+    """Compares the effect of one record at a corner of the bounds with the noise of releases on grids that hides it."""
     ratios = dict(worst_ratios())
     largest = max(ratios.values())
     return Finding(
@@ -252,7 +251,7 @@ def _worst_of_noise() -> Finding:
 
 
 def _laws(quick: bool) -> Finding:
-    """What releases draw on grids against exact probabilities of cells."""
+    """Compares draws of releases on grids with exact probabilities of cells."""
     number = 300 if quick else 3_000
     found = [value for make in CASES.values() for value in make().p_values(number)]
     return Finding(

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from audits.cell_pairs import CellPairs
+from audits.frames import CellPairs
 from audits.hostile import HostileInputs, trouble_with
 from kngjax.accounting.adjacency import Adjacency
 from kngjax.core.errors import FAILED, ReleaseFailed

@@ -4,12 +4,12 @@ A column has one type in both frames of a pair, as a table's schema has. Its cel
 the steps of a pipeline are given.
 """
 
+import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
-from audits.cell_pairs import CellPairs
 from kngjax.data.terms import Categorical, Design, Polynomial
 
 _ROWS = (2, 3, 17)
@@ -21,6 +21,25 @@ _DESIGNS = (
     Design((Categorical("c", ("1", "01", "x"), missing="x"),)),
     Design((Polynomial("c", 0, 9, degree=2, missing=4),)),
 )
+
+
+@dataclasses.dataclass(frozen=True)
+class CellPairs:
+    """Counts pairs of tables that differ in one cell, and tells those in which it reached another record.
+
+    **Arguments:** `tried`: pairs, by reader or place where cells are read. `changed`: those in which the cell's own
+    record became another. `differences`: pairs in which the number of records or another record changed, or that could
+    not be read, in words.
+    """
+
+    tried: dict[str, int]
+    changed: int
+    differences: tuple[str, ...]
+
+    @property
+    def passed(self) -> bool:
+        """No other record changed; and the pairs are pairs: some records of their own did."""
+        return not self.differences and self.changed > 0
 
 
 def frame_pairs(number: int, seed: int = 0, places: Mapping[str, Callable[[Any], Any]] | None = None) -> CellPairs:

@@ -17,7 +17,7 @@ import numpy as np
 import scipy.sparse
 from tqdm import tqdm
 
-from audits.cases import CASES, Case
+from audits.every_mechanism import CASES, Case
 from kngjax.core.errors import FAILED, ReleaseFailed
 from kngjax.ledger.budgets import Budget
 from kngjax.ledger.ledgers import Ledger
@@ -29,7 +29,7 @@ _PACKAGE = "kngjax"
 
 @dataclasses.dataclass(frozen=True)
 class HostileInputs:
-    """What became of hostile inputs.
+    """Counts how hostile inputs ended.
 
     **Arguments:** `tried`: how many. `released`: ended in a valid release. `told`: were refused in words, for their
     type or shape. `unchanged`: those of them that left their ledger as it was. `failed`: ended in `ReleaseFailed`, and
@@ -61,7 +61,7 @@ def hostile_inputs(
     error behind them, and then, made anew, to a release. Warnings count as breakage.
 
     **Arguments:** `number`: of inputs. `seed`: of the inputs; what is drawn by releases is secure. `mechanisms`: names
-    among `audits.cases.CASES`, None for all. `progress`: None shows a bar on a terminal.
+    among `audits.every_mechanism.CASES`, None for all. `progress`: None shows a bar on a terminal.
     """
     names = tuple(mechanisms or CASES)
     made = {name: CASES[name]() for name in names}

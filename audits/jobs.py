@@ -1,5 +1,6 @@
 """Figures of what is read before it is released: files, frames, and jobs of which the number of records is private."""
 
+import dataclasses
 import functools
 import pathlib
 import re
@@ -10,11 +11,25 @@ from typing import Any
 import numpy as np
 
 from audits import files
-from audits.finding import Finding
 from audits.frames import frame_pairs
 from kngjax.command import config as configuration
 from kngjax.command import job, planning, registry
 from kngjax.ledger.ledgers import Ledger
+
+
+@dataclasses.dataclass(frozen=True)
+class Finding:
+    """Holds a line of the table of figures.
+
+    **Arguments:** `what`: was measured. `found`: in words with its number. `passed`: whether it is as promised.
+    """
+
+    what: str
+    found: str
+    passed: bool
+
+    def __str__(self) -> str:
+        return f"{'ok    ' if self.passed else 'FAILED'}  {self.what:48} {self.found}"
 
 
 def figures_of_jobs(quick: bool = False) -> Iterator[Finding]:
@@ -123,7 +138,7 @@ _COUNTS = (1, 374, 375, 499, 500, 2_000)
 
 
 def _private_counts() -> Finding:
-    """What jobs with intervals choose and say before a debit of tables of which only the number of records differs."""
+    """Compares all that jobs with intervals choose and say before a debit of tables of several numbers of records."""
     told, tells = 0, False
     with tempfile.TemporaryDirectory() as folder:
         path, data = (pathlib.Path(folder) / name for name in ("job.toml", "data.csv"))

@@ -59,7 +59,7 @@ _LONGEST = 300.0
 
 @dataclasses.dataclass(frozen=True)
 class KilledJobs:
-    """What kills made of jobs of five regressions each.
+    """Counts how jobs of five regressions each came through kills.
 
     **Arguments:**
 

@@ -33,7 +33,7 @@ _EPSILONS = (0.3, 1.0, 4.7)
 
 
 class LatticeSearch(NamedTuple):
-    """What the search found: all relative to ε, so that nothing may be above 1.
+    """Holds the findings of a search: all relative to ε, so that nothing may be above 1.
 
     **Arguments:** `pairs`: of neighbours that were compared. `loss`: the largest, an upper bound of it. `spread`: the
     largest, exactly. `refused`: settings for which there is no lattice, refused in words.

@@ -32,7 +32,7 @@ _LONGEST = 300.0
 
 @dataclasses.dataclass(frozen=True)
 class Strain:
-    """What writers under strain made of one budget.
+    """Counts how one budget came through writers under strain.
 
     **Arguments:**
 

@@ -98,7 +98,7 @@ def black_box_of_plan(
 
 
 def _draws(plan: WithIntervals, pair: Pair, number: int, bits: Bits) -> Any:
-    """All that is released, number by number."""
+    """Draws all that a plan releases, number by number."""
     if isinstance(plan.covariance, Groups):
         yield from _draws_of_groups(plan, pair, number, bits)
         return
@@ -115,7 +115,7 @@ def _draws(plan: WithIntervals, pair: Pair, number: int, bits: Bits) -> Any:
 
 
 def _draws_of_groups(plan: WithIntervals, pair: Pair, number: int, bits: Bits) -> Any:
-    """The same of groups, however small: that they are large is asked for accuracy alone."""
+    """Draws the parts of groups, however small: that they are large is asked for accuracy alone."""
     ways: dict[bytes, Callable[[Bits], np.ndarray]] = {}
     for _ in range(number):
         parts, drawn = groups.divided(*pair, plan.covariance.number or groups.FEWEST, plan.adjacency), []

@@ -40,7 +40,7 @@ class ProcessLaws:
         self._known: dict[Any, NodeLaw] = {}
 
     def law(self, X: Any, y: Any) -> Law:
-        """Of every outcome that these records give a probability. Private."""
+        """Enumerates the outcomes that these records give a probability, with its logarithm. Private."""
         records = self.halving.prepare(X, y)
         curves: list[tuple[dict[int, np.ndarray], float]] = [({}, 0.0)]
         for nodes in self.halving.depths:
@@ -55,7 +55,7 @@ class ProcessLaws:
         }
 
     def of_node(self, node: Node, records: WholeRecords, curves: Curves) -> NodeLaw:
-        """Of one curve given those that were drawn before. Private."""
+        """Enumerates the law of one curve given those that were drawn before. Private."""
         members = self.halving.members(node, records, curves)
         rows = sorted(np.column_stack(members).tolist())
         beside = (None if index is None else curves[index].tolist() for index in (node.below, node.above))

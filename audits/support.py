@@ -1,4 +1,4 @@
-"""What floating point leaves of noise that is added: values that one answer can give and its neighbour cannot."""
+"""Noise that is added in floating point: values that one answer can give and its neighbour cannot."""
 
 import jax
 import jax.numpy as jnp

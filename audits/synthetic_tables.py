@@ -39,7 +39,7 @@ class TableLaws:
         self._processes: dict[str, ProcessLaws] = {}
 
     def losses(self, first: Any, second: Any) -> dict[str, tuple[float, float]]:
-        """Of each release the largest log P/P' and log P'/P, on two tables that are frames. Made up, neighbours."""
+        """Finds the largest log P/P' and log P'/P of each release, on two frames. Made up, neighbours."""
         return losses_of(self.laws(first), self.laws(second))
 
     def loss(self, first: Any, second: Any) -> float:
@@ -47,7 +47,7 @@ class TableLaws:
         return max(map(sum, zip(*self.losses(first, second).values(), strict=True)))
 
     def laws(self, frame: Any) -> dict[str, Law]:
-        """Of each release by its label. Private."""
+        """Enumerates the law of each release, by its label. Private."""
         values, rows = self.plan.read(frame), len(frame)
         return {part.label: self._law(part, *part.records(values, rows)) for part in self.plan.parts()}
 
@@ -80,7 +80,7 @@ class TableLaws:
 
 
 def losses_of(first: dict[str, Law], second: dict[str, Law]) -> dict[str, tuple[float, float]]:
-    """Of each release the largest logarithm of each ratio of its two laws."""
+    """Finds the largest logarithm of each ratio of the two laws of each release."""
     return {label: _spread(first[label], second[label]) for label in first}
 
 

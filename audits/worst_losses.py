@@ -44,7 +44,7 @@ def _heaps() -> Iterator[Any]:
 
 
 def _heaps_at_one() -> Iterator[Any]:
-    """The same with a feature that is 1 for everybody."""
+    """Makes the pairs of `_heaps` with a feature that is 1 for everybody."""
     for pair in _heaps():
         yield tuple((np.ones((y.size, 1)), y) for _, y in pair)
 

@@ -2,13 +2,13 @@
 
 from collections.abc import Callable
 
-from audits.grid_laws import densities, lattices, noises, wholes
+from audits.grid_laws import densities, noises, points, wholes
 from audits.grid_laws.laws import Law
 
 # Made when called.
-CASES: dict[str, Callable[[], Law | lattices.LatticeLaw]] = {
+CASES: dict[str, Callable[[], Law | points.PointLaw]] = {
     **noises.CASES,
     **densities.CASES,
-    **lattices.CASES,
+    **points.CASES,
     **wholes.CASES,
 }

@@ -29,7 +29,7 @@ _FEWEST = 20.0
 
 
 def cell_edges(middle: float, reach: int, exponent: int, low: float, high: float) -> Floats:
-    """Where numbers of [low, high] are rounded to another multiple of 2^e: about the middle, and the two ends."""
+    """Finds where numbers of [low, high] are rounded to another multiple of 2^e: about the middle, and the two ends."""
     unit = 2.0**exponent
     first = round(middle / unit) - reach
     inner = (np.arange(first, first + 2 * reach + 1) + 0.5) * unit
@@ -68,7 +68,7 @@ def level_masses(
 
 
 def normal_masses(edges: Floats, mean: float, deviation: float) -> Floats:
-    """Of the intervals between these edges, which may be infinite, of N(mean, deviation²)."""
+    """Computes N(mean, deviation²) of the intervals between these edges, which may be infinite."""
     places = (edges - mean) / deviation
     # From the side where both tails are small.
     below, above = scipy.special.ndtr(places), scipy.special.ndtr(-places)
@@ -110,7 +110,7 @@ def chi_square(counts: Int[np.ndarray, "..."], probabilities: Floats) -> float:
 
 
 def root(function: Callable[[float], float], low: float, high: float) -> float:
-    """Where an increasing function is 0, as nearly as float64 tells."""
+    """Finds the root of an increasing function, as nearly as float64 tells."""
     return float(scipy.optimize.brentq(function, low, high, xtol=1e-15))  # pyright: ignore[reportArgumentType]
 
 

@@ -45,7 +45,7 @@ class CellLaw:
     exponent: int | None = None
 
     def p_values(self, number: int, seed: int = 0) -> list[float]:
-        """Of so many draws: of their cells together. **Arguments:** `seed`: of what stands for random bits."""
+        """Tests the cells of so many draws together. **Arguments:** `seed`: of what stands for random bits."""
         way, data = _way(self)
         if self.exponent is not None:
             way = dataclasses.replace(way, grid=Grid((self.exponent,) * len(way.grid.exponents)))
@@ -69,7 +69,7 @@ class StagedLaw:
     uniforms: Callable[[Any, Any, int, Callable[[int], int]], Float[np.ndarray, "draws stages"]]
 
     def p_values(self, number: int, seed: int = 0) -> list[float]:
-        """Of each stage by itself, and of each pair that follow each other."""
+        """Tests each stage by itself, and each pair of stages that follow each other."""
         way, data = _way(self)
         found = self.uniforms(way, data, number, random.Random(seed).getrandbits)
         ends, fewer = np.linspace(0.0, 1.0, _CELLS + 1), np.linspace(0.0, 1.0, _CELLS_OF_PAIRS + 1)

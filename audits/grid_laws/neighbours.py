@@ -32,7 +32,7 @@ _THETA = Box([-0.7, -0.2], [0.3, 0.9])
 
 
 def worst_ratios() -> Iterator[tuple[str, Fraction]]:
-    """What is released, and the largest of its squared ratios."""
+    """Names each kind of release, with the largest of its squared ratios."""
     yield "means by K-norm noise", _of_means()
     yield "KNG, squared", _of_scores()
     yield "KNG, Huber", _of_steps()
@@ -52,7 +52,7 @@ def _records(dimension: int = 2) -> list[tuple[float, ...]]:
 
 
 def _tables(shared: list[tuple[float, ...]], records: list[tuple[float, ...]]) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Of some shared records and one more; last without one more."""
+    """Makes tables of some shared records and one more; the last has the shared ones alone."""
     tables = [np.array([*shared, one]) for one in records] + [np.array(shared)]
     return [(table[:, :-1], table[:, -1]) for table in tables]
 
@@ -116,7 +116,7 @@ def _moves(mechanism: Any, rows: np.ndarray, adjacency: str) -> list[np.ndarray]
 
 
 def _of_scores() -> Fraction:
-    """Of X'Xθ - X'y at corners of Θ: half of ε is for the density, and half for its total."""
+    """Bounds how X'Xθ - X'y changes at corners of Θ: half of ε is for the density, and half for its total."""
     mechanism, found = KNG(SquaredLoss(), _BOUNDS, _THETA, 0.4, "add_remove"), Fraction(0)
     *more, less = _tables(_records()[:3], _records())
     way = _way(mechanism, *less)
@@ -154,7 +154,7 @@ def _of_moments() -> Fraction:
 
 
 def _of_weighted_moments() -> Fraction:
-    """The same with weights up to 3: of one record more with one of a few weights, or with one that is too large."""
+    """Bounds how noisy moments change by one record more, with a weight up to 3, or one that is too large."""
     mechanism, found = AdaSSP(_WEIGHTED, 0.5, 1e-6, "add_remove"), Fraction(0)
     one = with_weights(np.ones((1, 1)), [0.5]), np.ones(1)
     way = _way(mechanism, *one)

@@ -144,7 +144,7 @@ _LOSSES = {"logistic": LogisticLoss(), "pseudo-Huber": PseudoHuberLoss(0.5), "sq
 
 
 def _output(name: str, largest: float) -> Law:
-    """One record more moves the minimiser by √2·max|s|/λ at most; the search spends next to nothing of that."""
+    """Makes a minimiser with noise: a record more moves it by √2·max|s|/λ at most, the search by next to nothing."""
     (x, y), ridge = _records(), 2.0
     y = (y > 0.0) * 1.0 if name == "logistic" else y
     mechanism = OutputPerturbation(_LOSSES[name], _OPEN, ridge, 1.5, 1e-4, "add_remove")
@@ -271,7 +271,7 @@ _BELOW = {"gaussian": scipy.special.ndtr, "laplace": scipy.stats.laplace.cdf}
 
 
 def _of_triangle(kind: str, noise: Floats) -> Floats:
-    """Of isotropic normal noise the entry off the diagonal has half of the variance."""
+    """Scales symmetric noise to unit laws: the entry off the diagonal has half of the variance where it is normal."""
     return _BELOW[kind](noise * [1.0, 2.0**0.5 if kind == "gaussian" else 1.0, 1.0])
 
 

@@ -49,7 +49,7 @@ class RecordSource:
         self.levels = levels
 
     def prepare(self, rows: np.ndarray) -> np.ndarray:
-        """The same rows after the validation and clipping that every release goes through."""
+        """Takes rows through the validation and clipping that every release goes through."""
         flat, bounds = rows.reshape(-1, rows.shape[-1]), self.mechanism.bounds
         columns, response = flat[:, int(bounds.intercept) : -1], flat[:, -1] if self.has_response else None
         if response is not None and bounds.y_lower is not None:
@@ -87,7 +87,7 @@ class RecordSource:
         return np.where(is_common & (kind < 2), np.where(kind == 0, one, halves), rows)
 
     def mutated(self, rows: np.ndarray, num_common: int) -> np.ndarray:
-        """One change for every climber: some of its rows become one new record, or all take the same small step."""
+        """Changes the rows of every climber once: some become one new record, or all take the same small step."""
         random, num_rows = self.generator, rows.shape[1]
         row = np.arange(num_rows)
         own = row == num_common + random.integers(num_rows - num_common, size=(NUM_CLIMBERS, 1))

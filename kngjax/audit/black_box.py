@@ -10,10 +10,10 @@ from typing import Any
 
 import jax
 import numpy as np
-from jaxtyping import Float, PRNGKeyArray
+from jaxtyping import Float, Int, PRNGKeyArray
+from scipy import stats
 
 from kngjax.accounting.guarantees import Adjacency, Guarantee
-from kngjax.audit.log_ratios import log_ratio_bound
 from kngjax.core.arrays import float64
 from kngjax.data import weights
 from kngjax.data.records import Records, prepare
@@ -153,6 +153,27 @@ def epsilon_lower_bound(
             named, other = direction * test[order][:, place], direction * test[1 - order][:, place]
             bounds.append(float(_bounds(named, other, np.array([threshold]), delta, risk)[0]))
     return max(bounds)
+
+
+def log_ratio_bound(
+    named: Int[np.ndarray, " sets"],
+    of_named: int,
+    other: Int[np.ndarray, " sets"],
+    of_other: int,
+    risk: float,
+    delta: float = 0.0,
+) -> Float[np.ndarray, " sets"]:
+    """Bounds log((P(A) - δ)/Q(A)) of each set A from below, by bounds of P(A) and Q(A) of Clopper and Pearson.
+
+    From independent draws, of which binomial numbers lie in A. Each of the two bounds fails with probability at most
+    `risk`, and so the ratio's with twice as much; -inf where P(A) may be δ or less.
+
+    **Arguments:** `named`, `other`: how many draws of P and of Q lie in each set. `of_named`, `of_other`: of how many.
+    """
+    lower = np.where(named > 0, stats.beta.ppf(risk, np.maximum(named, 1), of_named - named + 1), 0.0)
+    upper = np.where(other < of_other, stats.beta.isf(risk, other + 1, np.maximum(of_other - other, 1)), 1.0)
+    with np.errstate(divide="ignore"):
+        return np.log(np.maximum(lower - delta, 0.0)) - np.log(upper)
 
 
 def check_neighbours(first: Records, second: Records, adjacency: Adjacency) -> None:

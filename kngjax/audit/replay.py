@@ -26,7 +26,7 @@ _FAR = 12.0
 
 @dataclasses.dataclass(frozen=True)
 class Replay:
-    """What was found.
+    """Holds the largest change that a replay found.
 
     **Arguments:** `ratio`: over ε, at most 1 if the sensitivity holds. `num_points`: θ tried. `rounding`: what float64
     may have added to the ratio, as sums of many large terms lose digits.

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from kngjax.audit.log_ratios import log_ratio_bound
+from kngjax.audit.black_box import log_ratio_bound
 
 
 @pytest.mark.parametrize("delta", [0.0, 0.01])

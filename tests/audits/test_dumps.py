@@ -7,7 +7,7 @@ import jax
 import numpy as np
 import pytest
 
-from audits import cases, dumps
+from audits import dumps, every_mechanism
 from audits.dumps import data_in_dumps
 
 
@@ -29,7 +29,7 @@ def test_a_mean_and_a_walk_leave_nothing_of_the_data():
 @pytest.mark.slow
 def test_no_mechanism_leaves_anything_of_the_data():
     search = data_in_dumps()
-    assert search.mechanisms == tuple(cases.CASES)
+    assert search.mechanisms == tuple(every_mechanism.CASES)
     check(search)
 
 
@@ -49,7 +49,7 @@ FORMS = {
 def sought():
     """The numbers looked for in one mechanism's dump: its own sums beside the records."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(dumps, "CASES", {"AdaSSP": cases.CASES["AdaSSP"]})
+        patch.setattr(dumps, "CASES", {"AdaSSP": every_mechanism.CASES["AdaSSP"]})
         return dumps._Sought(X, Y)
 
 
@@ -77,7 +77,7 @@ def test_the_lowered_text_of_a_release_holds_no_data(sought):
     """The same in one process, on the program of the release itself; and that a closure would be seen."""
     from kngjax.releases import chains
 
-    case = cases.CASES["AdaSSP"]()
+    case = every_mechanism.CASES["AdaSSP"]()
     data = case.mechanism.prepare(X, Y)
     key = jax.random.key(0)
     text = chains._compiled_direct_draws.optimised.lower(case.mechanism, data, key, 1).as_text().encode()

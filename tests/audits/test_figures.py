@@ -4,7 +4,7 @@ import pytest
 
 from audits import figures, files, jobs
 from audits.__main__ import main
-from audits.cell_pairs import CellPairs
+from audits.frames import CellPairs
 from kngjax.accounting.adjacency import Adjacency
 from kngjax.inference import makings
 

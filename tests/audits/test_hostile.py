@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import kngjax as kng
-from audits import cases, hostile
+from audits import every_mechanism, hostile
 from audits.hostile import hostile_inputs
 from kngjax.releases import release
 
@@ -51,7 +51,7 @@ def test_what_is_broken_is_seen(monkeypatch):
     def crashing(*_, **__):
         raise KeyError("of another package")
 
-    case = cases.CASES["means"]()
+    case = every_mechanism.CASES["means"]()
     monkeypatch.setattr("kngjax.data.records._convert_hiding_errors", crashing)
     ends = [hostile._try(case, (0, place)) for place in range(20)]
     assert any("KeyError is no class of a refusal" in trouble for _, trouble, _ in ends)
@@ -61,7 +61,7 @@ def test_a_debit_for_a_refusal_in_words_is_seen(monkeypatch):
     ledgers, made, run = [], hostile._ledger, release.run_telling_refusals
 
     def debited_first(step):
-        ledgers[-1].reserve(cases.CASES["means"]().mechanism.guarantee)
+        ledgers[-1].reserve(every_mechanism.CASES["means"]().mechanism.guarantee)
         return run(step)
 
     monkeypatch.setattr(hostile, "_ledger", lambda *parts: ledgers.append(made(*parts)) or ledgers[-1])
@@ -97,7 +97,7 @@ def test_errors_of_others_are_seen():
 
 
 def test_a_value_out_of_range_is_seen():
-    case = cases.CASES["quantile"]()
+    case = every_mechanism.CASES["quantile"]()
     assert case.admits(np.array([0.5]))
     for theta in (np.array([1.5]), np.array([np.nan]), np.array([0.5, 0.5])):
         assert not case.admits(theta)

@@ -3,12 +3,21 @@
 Every bound of exact draws holds with confidence .999, and seeds are fixed.
 """
 
+import random
+
 import numpy as np
 import pytest
 
 import kngjax as kng
-from audits.cells import Cells, bound_by_cells
-from audits.processes_told_apart import black_box_of_process, process_of_numbers, worst_pair
+from audits.processes_told_apart import (
+    Cells,
+    black_box_of_process,
+    bound_by_cells,
+    keeping,
+    process_of_numbers,
+    worst_pair,
+)
+from kngjax.releases.lattice.envelope import Envelope
 
 ADD_REMOVE, REPLACE = kng.Adjacency.ADD_REMOVE, kng.Adjacency.REPLACE
 HALVING, *WORST = worst_pair()
@@ -87,3 +96,33 @@ def test_cells_are_those_of_training_draws_and_all_others_are_one():
     np.testing.assert_array_equal(cells.counts(trained), np.append(np.ones(1000), 0))
     np.testing.assert_array_equal(cells.counts(np.repeat(trained[3:5], 7, axis=0)).nonzero()[0].size, 2)
     np.testing.assert_array_equal(cells.counts(tested), np.append(np.zeros(1000), 1000))
+
+
+def test_with_the_same_bits_the_same_curves_are_drawn_of_whichever_data_set():
+    """One object draws of both neighbours in turn, and of a third data set of as many records as the second."""
+    made, *neighbours = worst_pair()
+    pairs = [*neighbours, (None, np.append(neighbours[1][1][1:], 0.5))]
+    kept, of_new, of_kept = keeping(made), random.Random(0), random.Random(0)
+    for _ in range(3):
+        for pair in pairs:
+            records = made.prepare(*pair)
+            expected = made.draw(records, of_new.getrandbits)
+            np.testing.assert_array_equal(kept.draw(records, of_kept.getrandbits), expected)
+    assert of_new.getrandbits(64) == of_kept.getrandbits(64)
+
+
+def test_an_envelope_is_made_once(monkeypatch):
+    """The first curve's is the same for all draws, and beside it are as many as Θ has points, at most."""
+    made, pair, _ = worst_pair()
+    number, original = [], Envelope.__init__
+
+    def counted(self, *given, **others):
+        number.append(self)
+        original(self, *given, **others)
+
+    monkeypatch.setattr(Envelope, "__init__", counted)
+    kept, records, bits = keeping(made), made.prepare(*pair), random.Random(1).getrandbits
+    for _ in range(100):
+        kept.draw(records, bits)
+    domain = made.plans[0].domain
+    assert len(number) <= 1 + 2 * int(domain.high[0] - domain.low[0] + 1)

@@ -1,4 +1,4 @@
-"""What is drawn on a lattice: cases with every point's probability by the formulas of the mechanisms.
+"""Draws on a lattice: cases with every point's probability by the formulas of the mechanisms.
 
 Records and θ are few binary digits long, so that float64 computes their scores exactly.
 """
@@ -30,7 +30,7 @@ _TAU, _EPSILON = 0.3, 2.0
 
 
 @dataclasses.dataclass(frozen=True)
-class LatticeLaw:
+class PointLaw:
     """Probabilities of points of one density after the other, each by itself.
 
     **Arguments:** `mechanism`, `X`, `y`: what is released of what. `probabilities`: of the points of each density,
@@ -44,7 +44,7 @@ class LatticeLaw:
     route: type = Lattice
 
     def p_values(self, number: int, seed: int = 0) -> list[float]:
-        """Of so many draws of each density. **Arguments:** `seed`: of what stands for random bits."""
+        """Tests so many draws of each density. **Arguments:** `seed`: of what stands for random bits."""
         records, bits, found = _COARSE.prepare(self.mechanism, self.X, self.y), random.Random(seed).getrandbits, []
         between = (_POINTS[1:] + _POINTS[:-1]) / 2.0
         edges = np.concatenate([[-1.1], between, [1.1]])
@@ -74,34 +74,34 @@ def _law(exponents: Floats) -> Floats:
     return masses / masses.sum()
 
 
-def _gradients() -> LatticeLaw:
+def _gradients() -> PointLaw:
     """exp(-(ε/2)·max_j|Σ(1{y ≤ x'θ} - τ)x_j|/Δ): |x| ≤ 1, and scores of at most .7, so that Δ = 1.4."""
     x, y = _records(2)
     gradients = ((_residuals(x, y) >= 0.0) - _TAU) @ x
     mechanism = KNG(QuantileLoss(_TAU), _PLANE, Box(-1.0, 1.0), _EPSILON, "replace")
-    return LatticeLaw(mechanism, x, y, [_law(-_EPSILON / 2.0 * np.abs(gradients).max(axis=-1) / 1.4)])
+    return PointLaw(mechanism, x, y, [_law(-_EPSILON / 2.0 * np.abs(gradients).max(axis=-1) / 1.4)])
 
 
-def _losses(name: str) -> LatticeLaw:
+def _losses(name: str) -> PointLaw:
     """exp(-(ε/2)·Σρ/Δ): residuals of up to 3, so that a record's loss is at most 2.1, or 9/2."""
     (x, y), loss = _records(2), QuantileLoss(_TAU) if name == "quantile" else SquaredLoss()
     r = _residuals(x, y)
     values, change = (np.where(r < 0.0, -_TAU * r, 0.7 * r), 2.1) if name == "quantile" else (r**2 / 2.0, 4.5)
     mechanism = ExponentialMechanism(loss, _PLANE, Box(-1.0, 1.0), _EPSILON, "replace")
-    return LatticeLaw(mechanism, x, y, [_law(-_EPSILON / 2.0 * values.sum(axis=-1) / change)])
+    return PointLaw(mechanism, x, y, [_law(-_EPSILON / 2.0 * values.sum(axis=-1) / change)])
 
 
-def _quantiles(*levels: float) -> LatticeLaw:
+def _quantiles(*levels: float) -> PointLaw:
     """exp(-(ε/2)·|Σ(1{y ≤ θ} - τ)|) for each level with its part of ε: a record moves the sum by 1 at most."""
     y = _records(1)[1]
     several = list(levels) if len(levels) > 1 else float(*levels)
     budget = "split" if len(levels) > 1 else "joint"
     mechanism = PrivateQuantile(several, Bounds(y=(-1.0, 1.0)), _EPSILON, "replace", budget=budget)
     sums = [((y <= _POINTS[:, None]) - tau).sum(axis=1) for tau in levels]
-    return LatticeLaw(mechanism, None, y, [_law(-_EPSILON / len(levels) / 2.0 * np.abs(one)) for one in sums])
+    return PointLaw(mechanism, None, y, [_law(-_EPSILON / len(levels) / 2.0 * np.abs(one)) for one in sums])
 
 
-CASES: dict[str, Callable[[], LatticeLaw]] = {
+CASES: dict[str, Callable[[], PointLaw]] = {
     "KNG, quantile, lattice": _gradients,
     "exponential, quantile, lattice": partial(_losses, "quantile"),
     "exponential, squared, lattice": partial(_losses, "squared"),

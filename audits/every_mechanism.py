@@ -1,4 +1,4 @@
-"""One mechanism of every kind with the sampler that draws from it: what the audits of releases release.
+"""Lists a mechanism of every kind with the sampler that draws from it: audits of releases release each.
 
 All are for two columns in [0, 1] and responses in [0, 1], or for as much of these as they take.
 """
@@ -47,7 +47,9 @@ _PARTS = (BOUNDS, BOX, 1.0, "replace")
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """**Arguments:** `mechanism`. `sampler`: or None. `takes`: "x", "y" or "xy", what it has for data; of "y" alone its
+    """Holds a mechanism, how it is drawn from, and which data it takes.
+
+    **Arguments:** `mechanism`. `sampler`: or None. `takes`: "x", "y" or "xy", what it has for data; of "y" alone its
     values are whole, or stay within the bounds.
     """
 
@@ -60,7 +62,7 @@ class Case:
         return X if "x" in self.takes else None, y if "y" in self.takes else None
 
     def release(self, X: Any, y: Any, ledger: Ledger | None = None) -> Release:
-        """What `kngjax.release` makes of these records."""
+        """Releases these records by `kngjax.release`."""
         return release(self.mechanism, *self.given(X, y), sampler=self.sampler, ledger=ledger, progress=False)
 
     def admits(self, theta: np.ndarray) -> bool:
