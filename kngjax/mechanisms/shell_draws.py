@@ -21,9 +21,9 @@ from kngjax.mechanisms.grid_draws import AbstractGridDraw
 from kngjax.mechanisms.smooth_facts import SmoothFacts
 from kngjax.samplers.advice import GRADIENTS_UNASKED
 from kngjax.samplers.grid.cells import Grid
-from kngjax.samplers.grid.shells.certificate import certify
-from kngjax.samplers.grid.shells.envelope import ShellEnvelope, build
 from kngjax.samplers.grid.shells.sets_in_balls import ScaledNormInBalls, ShapeInBalls
+from kngjax.samplers.grid.shells.shell_certificate import certify
+from kngjax.samplers.grid.shells.shell_envelope import ShellEnvelope, build
 from kngjax.samplers.grid.shells.shell_records import ShellRecords
 from kngjax.samplers.grid.shells.shell_search import ShellProblem, draw
 from kngjax.samplers.grid.shells.solutions import estimate

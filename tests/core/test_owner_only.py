@@ -26,11 +26,11 @@ from kngjax.losses.smooth_scores import SmoothPseudoHuber
 from kngjax.losses.verified_scores import HuberScore
 from kngjax.mechanisms.verified_minima import Objective
 from kngjax.owner.per_instance.everyone import ForAll
-from kngjax.owner.per_instance.laws import PosteriorPair
+from kngjax.owner.per_instance.pairs_of_laws import PosteriorPair
 from kngjax.samplers.grid.quadratic.bodies import body_of
 from kngjax.samplers.grid.quadratic.law import QuadraticLaw
-from kngjax.samplers.grid.shells.certificate import ShellCertificate
-from kngjax.samplers.grid.shells.envelope import ShellEnvelope
+from kngjax.samplers.grid.shells.shell_certificate import ShellCertificate
+from kngjax.samplers.grid.shells.shell_envelope import ShellEnvelope
 from kngjax.samplers.grid.shells.shell_records import ShellRecords
 from tests.offenders import every_case
 

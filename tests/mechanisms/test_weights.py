@@ -19,7 +19,7 @@ from kngjax.data.weights import WeightedTable, with_weights
 from kngjax.mechanisms import objective_on_grid
 from kngjax.mechanisms.box_draws import BoxDraw
 from kngjax.mechanisms.quadratic_draws import QuadraticDraw
-from kngjax.releases.lattice.sums import whole_features
+from kngjax.releases.lattice.lattice_sums import whole_features
 from kngjax.samplers.grid import cells
 from kngjax.samplers.grid.quadratic import bodies
 from tests.oracles.goodness_of_fit import assert_cell_frequencies

@@ -13,7 +13,7 @@ from kngjax.data.bounds import Bounds
 from kngjax.data.records import Records, prepare
 from kngjax.losses.base import AbstractPredictorLoss
 from kngjax.owner.per_instance.chunks import by_chunks
-from kngjax.owner.per_instance.laws import PosteriorPair, ShiftPair
+from kngjax.owner.per_instance.pairs_of_laws import PosteriorPair, ShiftPair
 from kngjax.owner.per_instance.ridge import Influence, RidgeFit
 from kngjax.sensitivity.gradients import feature_radius
 

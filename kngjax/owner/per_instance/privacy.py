@@ -17,7 +17,7 @@ from kngjax.mechanisms.parameters import check_delta
 from kngjax.owner.per_instance import everyone, leave_one_out, ridge
 from kngjax.owner.per_instance.chunks import CHUNK, by_chunks
 from kngjax.owner.per_instance.everyone import ForAll
-from kngjax.owner.per_instance.laws import ShiftPair
+from kngjax.owner.per_instance.pairs_of_laws import ShiftPair
 from kngjax.owner.per_instance.report import PerInstanceReport, broadcast_numbers, epsilons_at
 
 # Each of these is as costly as a person of a smooth loss.

@@ -12,7 +12,7 @@ from kngjax.core.owner_only import OwnerOnly, owner_only
 from kngjax.mechanisms.parameters import check_delta
 from kngjax.owner.per_instance.chunks import CHUNK, by_chunks
 from kngjax.owner.per_instance.everyone import ForAll, epsilons
-from kngjax.owner.per_instance.laws import AbstractPair
+from kngjax.owner.per_instance.pairs_of_laws import AbstractPair
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

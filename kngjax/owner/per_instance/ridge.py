@@ -9,7 +9,7 @@ import scipy
 
 from kngjax.core.arrays import Matrix, Vector
 from kngjax.owner.per_instance.chunks import CHUNK, by_chunks
-from kngjax.owner.per_instance.laws import AbstractPair, ObjectivePair, PosteriorPair, ShiftPair
+from kngjax.owner.per_instance.pairs_of_laws import AbstractPair, ObjectivePair, PosteriorPair, ShiftPair
 
 METRICS = ("identity", "hessian", "hessian_squared")
 # The least 1 - μ': a smaller one has lost nine digits by cancellation.

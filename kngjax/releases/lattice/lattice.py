@@ -24,10 +24,10 @@ from kngjax.mechanisms.density import AbstractDensityMechanism
 from kngjax.mechanisms.preparation import TOO_MANY_RECORDS
 from kngjax.releases.lattice.envelope import Envelope
 from kngjax.releases.lattice.lattice_plan import LatticePlan, plan_for
+from kngjax.releases.lattice.lattice_sums import sums_of
 from kngjax.releases.lattice.problems import divisor_of, score_of
 from kngjax.releases.lattice.regions import CurveRegion
 from kngjax.releases.lattice.scores import RESOLUTION, AbstractScore
-from kngjax.releases.lattice.sums import sums_of
 from kngjax.releases.lattice.units import DomainLattice
 from kngjax.samplers.grid.uniforms import Bits
 

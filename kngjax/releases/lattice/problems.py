@@ -15,8 +15,8 @@ from kngjax.mechanisms.density import AbstractDensityMechanism
 from kngjax.mechanisms.preparation import TOO_MANY_RECORDS
 from kngjax.releases.lattice.check_scores import QuantileScore
 from kngjax.releases.lattice.lattice_plan import LatticePlan
+from kngjax.releases.lattice.lattice_sums import sums_of, whole_features
 from kngjax.releases.lattice.scores import WEIGHT_UNITS, AbstractScore, GradientNorm, QuadraticScore
-from kngjax.releases.lattice.sums import sums_of, whole_features
 from kngjax.releases.lattice.units import on_lattice
 from kngjax.sensitivity import in_fractions
 

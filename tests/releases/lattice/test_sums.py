@@ -8,7 +8,7 @@ import pytest
 
 import kngjax as kng
 from kngjax.data.exact_sums import ExactSums
-from kngjax.releases.lattice import sums
+from kngjax.releases.lattice import lattice_sums
 from tests.releases.lattice import problems
 
 BOXES = ([0.0, -3.0], [1.0, 2.0])
@@ -90,12 +90,12 @@ def test_the_same_bits_give_the_same_release_of_parts_and_of_records(kind):
 
 def test_products_are_exact_beyond_53_bits():
     largest = np.full((9, 1), 2**25 + 1)
-    assert sums.products(largest, largest).tolist() == [[9 * (2**25 + 1) ** 2]]
+    assert lattice_sums.products(largest, largest).tolist() == [[9 * (2**25 + 1) ** 2]]
     generator = np.random.default_rng(0)
     for digits in (26, 27, 32, 45):
         left, right = (generator.integers(-(2**digits), 2**digits, (500, 3)) for _ in range(2))
         expected = [[sum(int(a) * int(b) for a, b in zip(u, v, strict=True)) for v in right.T] for u in left.T]
-        assert sums.products(left, right).tolist() == expected
+        assert lattice_sums.products(left, right).tolist() == expected
 
 
 @pytest.mark.slow

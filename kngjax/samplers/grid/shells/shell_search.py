@@ -13,9 +13,9 @@ import numpy as np
 from flint import arb, arb_mat
 
 from kngjax.samplers.grid.cells import Grid
-from kngjax.samplers.grid.shells.envelope import ShellEnvelope
 from kngjax.samplers.grid.shells.matrices import matrix, upward
 from kngjax.samplers.grid.shells.sets_in_balls import RoundDirection, ScaledNormInBalls, ShapeInBalls, between, length
+from kngjax.samplers.grid.shells.shell_envelope import ShellEnvelope
 from kngjax.samplers.grid.shells.shell_records import ShellRecords
 from kngjax.samplers.grid.shells.solutions import enclose, middles, refine, search
 from kngjax.samplers.grid.uniforms import Bits, Uniform, decided

@@ -16,9 +16,9 @@ import numpy as np
 from flint import arb, arb_mat
 
 from kngjax.samplers.grid.shells import matrices
-from kngjax.samplers.grid.shells.certificate import ShellCertificate, inverse_factor
 from kngjax.samplers.grid.shells.matrices import congruent, matrix
 from kngjax.samplers.grid.shells.sets_in_balls import ShapeInBalls, length
+from kngjax.samplers.grid.shells.shell_certificate import ShellCertificate, inverse_factor
 from kngjax.samplers.grid.shells.shell_records import Evaluation, ShellRecords
 
 _MOST_STEPS, _SOME_RECORDS = 60, 4096

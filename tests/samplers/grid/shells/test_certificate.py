@@ -6,7 +6,7 @@ from flint import arb, ctx
 
 import kngjax as kng
 from kngjax.samplers.grid.shells import matrices
-from kngjax.samplers.grid.shells.certificate import certify
+from kngjax.samplers.grid.shells.shell_certificate import certify
 from kngjax.samplers.grid.shells.solutions import estimate
 from tests.oracles.shell_problems import LOSSES, moderate, parts, problem
 

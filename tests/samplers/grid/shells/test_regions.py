@@ -9,8 +9,8 @@ from flint import arb, ctx
 
 import kngjax as kng
 from kngjax.samplers.grid.shells import matrices
-from kngjax.samplers.grid.shells.certificate import certify
 from kngjax.samplers.grid.shells.sets_in_balls import ShapeInBalls
+from kngjax.samplers.grid.shells.shell_certificate import certify
 from tests.oracles.shell_problems import moderate, parts, problem
 
 ROWS = np.array([[1.0, 1.0], [0.9, -0.3], [-0.2, 0.7], [0.0, 0.1], [-1.0, 0.0]])

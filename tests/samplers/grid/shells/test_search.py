@@ -9,8 +9,8 @@ from flint import ctx
 import kngjax as kng
 from kngjax.samplers.grid import uniforms
 from kngjax.samplers.grid.shells import shell_search
-from kngjax.samplers.grid.shells.certificate import certify
-from kngjax.samplers.grid.shells.envelope import ShellEnvelope
+from kngjax.samplers.grid.shells.shell_certificate import certify
+from kngjax.samplers.grid.shells.shell_envelope import ShellEnvelope
 from kngjax.samplers.grid.shells.solutions import estimate
 from tests.oracles.goodness_of_fit import assert_same_law
 from tests.oracles.shell_problems import LOSSES, log_density, moderate, parts, problem

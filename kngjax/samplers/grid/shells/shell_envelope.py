@@ -15,8 +15,8 @@ from flint import arb
 from jaxtyping import Float
 
 from kngjax.core.owner_only import OwnerOnly, owner_only
-from kngjax.samplers.grid.shells.certificate import ShellCertificate, farthest_level
 from kngjax.samplers.grid.shells.sets_in_balls import ScaledNormInBalls, ShapeInBalls, round_volume
+from kngjax.samplers.grid.shells.shell_certificate import ShellCertificate, farthest_level
 
 _NUM_SHELLS = 1000
 
