@@ -12,7 +12,7 @@ from audits import figures
 
 def main(arguments: list[str] | None = None) -> int:
     """Prints each figure as soon as it is measured; returns 1 if one is not as promised, else 0."""
-    parser = argparse.ArgumentParser(prog="python -m audits", description="Measures docs/promises.md anew.")
+    parser = argparse.ArgumentParser(prog="python -m audits", description="Measures what kngjax withstands.")
     parser.add_argument("--quick", action="store_true", help="small numbers; the whole takes some twenty minutes")
     options = parser.parse_args(arguments)
     passed = True
