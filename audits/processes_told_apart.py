@@ -14,7 +14,7 @@ from kngjax.data.bounds import Bounds
 from kngjax.geometry.domains import Box
 from kngjax.releases.curves.halving import Curves, Halving
 from kngjax.releases.curves.levels import Node
-from kngjax.releases.lattice.envelope import Envelope
+from kngjax.releases.lattice.envelope import LatticeEnvelope
 from kngjax.releases.lattice.lattice import Lattice
 from kngjax.releases.lattice.problems import WholeRecords
 
@@ -79,9 +79,9 @@ def keeping(made: Halving) -> Halving:
 
     **Arguments:** `made`: how curves are drawn.
     """
-    kept: dict[Hashable, Envelope] = {}
+    kept: dict[Hashable, LatticeEnvelope] = {}
 
-    def envelope(node: Node, records: WholeRecords, curves: Curves) -> Envelope:
+    def envelope(node: Node, records: WholeRecords, curves: Curves) -> LatticeEnvelope:
         beside = (None if index is None else curves[index].tobytes() for index in (node.below, node.above))
         members = made.members(node, records, curves)
         name = (node.index, members.x.tobytes(), members.y.tobytes(), *beside)

@@ -17,7 +17,7 @@ from audits.processes_told_apart import (
     process_of_numbers,
     worst_pair,
 )
-from kngjax.releases.lattice.envelope import Envelope
+from kngjax.releases.lattice.envelope import LatticeEnvelope
 
 ADD_REMOVE, REPLACE = kng.Adjacency.ADD_REMOVE, kng.Adjacency.REPLACE
 HALVING, *WORST = worst_pair()
@@ -114,13 +114,13 @@ def test_with_the_same_bits_the_same_curves_are_drawn_of_whichever_data_set():
 def test_an_envelope_is_made_once(monkeypatch):
     """The first curve's is the same for all draws, and beside it are as many as Θ has points, at most."""
     made, pair, _ = worst_pair()
-    number, original = [], Envelope.__init__
+    number, original = [], LatticeEnvelope.__init__
 
     def counted(self, *given, **others):
         number.append(self)
         original(self, *given, **others)
 
-    monkeypatch.setattr(Envelope, "__init__", counted)
+    monkeypatch.setattr(LatticeEnvelope, "__init__", counted)
     kept, records, bits = keeping(made), made.prepare(*pair), random.Random(1).getrandbits
     for _ in range(100):
         kept.draw(records, bits)

@@ -19,7 +19,7 @@ from kngjax.losses.quantile import QuantileLoss
 from kngjax.mechanisms.kng import KNG
 from kngjax.releases.certificate import WITH_ROUNDING, describe
 from kngjax.releases.curves.levels import Node, tree_of
-from kngjax.releases.lattice.envelope import Envelope
+from kngjax.releases.lattice.envelope import LatticeEnvelope
 from kngjax.releases.lattice.lattice import Lattice, Problem, rate_of
 from kngjax.releases.lattice.lattice_plan import LatticePlan
 from kngjax.releases.lattice.problems import WholeRecords, check_score, prepared
@@ -211,7 +211,7 @@ class Halving:
         beside = (None if index is None else curves[index] for index in (node.below, node.above))
         return CurveRegion(self.vertices, self.plans[0].domain.exponents, *beside)
 
-    def envelope(self, node: Node, records: WholeRecords, curves: Curves) -> Envelope:
+    def envelope(self, node: Node, records: WholeRecords, curves: Curves) -> LatticeEnvelope:
         """From which a curve is drawn. Private."""
         problem = self.problem(node, self.members(node, records, curves))
         return self.settings.envelope(problem, self.region(node, curves))

@@ -26,7 +26,7 @@ _MOST_LEVELS = 2**40
 _FEWEST_PROPOSALS, _BOXES_A_PROPOSAL, _RUNS_A_PROPOSAL = 32.0, 4, 4096
 
 
-class Envelope:
+class LatticeEnvelope:
     """Draws k ∈ Θ with P(k) ∝ exp(-rate·s(k)), exactly, by rejection from Σ_boxes 1{k ∈ box}·exp(-rate·lower bound).
 
     A box is drawn with probability ∝ number of its places·exp(-rate·lower), a place of it uniformly, and kept with

@@ -22,7 +22,7 @@ from kngjax.data.streams import RECORDS_NEEDED, Stream
 from kngjax.mechanisms.base import AbstractMechanism
 from kngjax.mechanisms.density import AbstractDensityMechanism
 from kngjax.mechanisms.preparation import TOO_MANY_RECORDS
-from kngjax.releases.lattice.envelope import Envelope
+from kngjax.releases.lattice.envelope import LatticeEnvelope
 from kngjax.releases.lattice.lattice_plan import LatticePlan, plan_for
 from kngjax.releases.lattice.lattice_sums import sums_of
 from kngjax.releases.lattice.problems import divisor_of, score_of
@@ -186,9 +186,9 @@ class Lattice(ShownAsTyped, AbstractModule):
         # Sums of losses are larger than sums of gradients, by the predictors.
         return self.max_records or (2**24 if mechanism.scored_by == "loss" else 2**27)
 
-    def envelope(self, problem: "Problem", region: CurveRegion | None = None) -> Envelope:
+    def envelope(self, problem: "Problem", region: CurveRegion | None = None) -> LatticeEnvelope:
         """Builds the envelope that k is drawn from, on a part of Θ where one is given. Private."""
-        return Envelope(*problem, self.expected_proposals, self.most_boxes, region)
+        return LatticeEnvelope(*problem, self.expected_proposals, self.most_boxes, region)
 
 
 class Problem(NamedTuple):

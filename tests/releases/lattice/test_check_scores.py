@@ -8,7 +8,7 @@ import pytest
 import kngjax as kng
 from kngjax.releases.lattice import check_records, surroundings
 from kngjax.releases.lattice.cone_scores import ConeScore
-from kngjax.releases.lattice.envelope import Envelope
+from kngjax.releases.lattice.envelope import LatticeEnvelope
 from kngjax.releases.lattice.lattice import Problem
 from kngjax.releases.lattice.scores import RESOLUTION, WEIGHT_UNITS
 
@@ -122,7 +122,7 @@ def test_no_lattice_point_falls_below_the_bound_of_its_box(table, name):
     points = points_of(problem.domain)
     levels = scores_of(problem.score, points)
     for most in (1, 100):
-        drawn = Envelope(*problem, 1.0, most)
+        drawn = LatticeEnvelope(*problem, 1.0, most)
         assert_law_is_that_of_scores(drawn, points, levels)
 
 
@@ -169,7 +169,7 @@ def test_rays_hold_and_say_something_beside_a_column_of_zeros(name, monkeypatch)
     levels = scores_of(problem.score, points)
     boxes = surroundings.first_boxes(score, problem.domain, float(problem.rate))
     assert_bounds_hold(boxes, score.coordinates.inverse, points, levels)
-    assert_law_is_that_of_scores(Envelope(*problem, 1.0, 60), points, levels)
+    assert_law_is_that_of_scores(LatticeEnvelope(*problem, 1.0, 60), points, levels)
     # The same of a point, however far along the column.
     places = points @ score.coordinates.inverse.T
     found = score.beyond(places, places)

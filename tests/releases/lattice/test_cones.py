@@ -14,7 +14,7 @@ from kngjax.releases.lattice import heaps
 from kngjax.releases.lattice.check_records import CheckRecords
 from kngjax.releases.lattice.cone_scores import ConeScore
 from kngjax.releases.lattice.cones import Cones
-from kngjax.releases.lattice.envelope import Envelope
+from kngjax.releases.lattice.envelope import LatticeEnvelope
 from kngjax.releases.lattice.scores import WEIGHT_UNITS, GradientNorm
 from kngjax.releases.lattice.units import DomainLattice
 from tests.oracles.goodness_of_fit import assert_cell_frequencies
@@ -113,7 +113,7 @@ def test_each_point_of_a_box_is_drawn_as_one_of_its_places(name, value, apexes, 
     problem = problem_of(name, value)
     points = points_of(problem.domain)
     for apex in apexes_of(problem, value)[::2][:apexes]:
-        drawn = Envelope(*in_cones(problem, apex), 1.0, 60)
+        drawn = LatticeEnvelope(*in_cones(problem, apex), 1.0, 60)
         cones, boxes = drawn._coordinates, drawn._boxes
         place, sizes = place_of(boxes, cones.of(points)), cones.sizes(boxes.low, boxes.high)
         np.testing.assert_allclose(cones.log_sizes(boxes.low, boxes.high), np.log(np.array(sizes, float)), atol=1e-9)
@@ -137,7 +137,7 @@ def test_no_lattice_point_falls_below_the_bound_of_its_cone(value, name, apex):
     points = points_of(problem.domain)
     levels = scores_of(problem.score, points)
     for most in (1, 100):
-        drawn = Envelope(*in_cones(problem, apexes_of(problem, value)[apex]), 1.0, most)
+        drawn = LatticeEnvelope(*in_cones(problem, apexes_of(problem, value)[apex]), 1.0, most)
         boxes, place = drawn._boxes, place_of(drawn._boxes, drawn._coordinates.of(points))
         assert np.all(boxes.lower[place] <= levels)
         found = [drawn._score.at(k, boxes.runs[box], boxes.sums[box]) for k, box in zip(points, place, strict=True)]
@@ -173,7 +173,7 @@ def test_a_tie_on_the_edge_of_a_cone_counts_as_below():
     for origin in (apex, np.array([-6, 2])):
         cones = cones_over(origin, domain)
         for most in (1, 20):
-            boxes = Envelope(ConeScore(records, cones), domain, Fraction(1, 64), 1.0, most)._boxes
+            boxes = LatticeEnvelope(ConeScore(records, cones), domain, Fraction(1, 64), 1.0, most)._boxes
             points = points_of(domain)
             levels = [records.at(k, records.everything, np.zeros(2)) for k in points]
             place = place_of(boxes, cones.of(points))
@@ -247,7 +247,10 @@ def test_draws_from_cones_have_the_probabilities_of_each_point(value):
     points = points_of(problem.domain)
     logs = -float(problem.rate) * scores_of(problem.score, points).astype(float)
     masses = np.exp(logs - np.max(logs))
-    bits, drawn = random.Random(3).getrandbits, Envelope(*in_cones(problem, apexes_of(problem, value)[0]), 4.0, 400)
+    bits, drawn = (
+        random.Random(3).getrandbits,
+        LatticeEnvelope(*in_cones(problem, apexes_of(problem, value)[0]), 4.0, 400),
+    )
     found = np.array([drawn.draw(bits) for _ in range(4000)])
     sides = problem.domain.high - problem.domain.low + 1
 

@@ -138,7 +138,7 @@ def test_a_badly_scaled_table_needs_no_more_boxes_than_its_twin_times_eight(epsi
 
 def test_ends_of_a_core_and_its_slabs_hold_every_point_once():
     problem = kng.Lattice(data_digits=6, theta_digits=7).problem(NARROW, narrow_records())
-    drawn = envelope.Envelope(*problem, 1.5, 1000)
+    drawn = envelope.LatticeEnvelope(*problem, 1.5, 1000)
     boxes, inverse = drawn._boxes, drawn._score.coordinates.inverse
     generator = np.random.default_rng(8)
     for point in generator.integers(problem.domain.low, problem.domain.high + 1, (300, 2)):

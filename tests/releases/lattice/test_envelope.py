@@ -8,7 +8,7 @@ import pytest
 
 import kngjax as kng
 from audits.lattices import lattice_law
-from kngjax.releases.lattice.envelope import Envelope
+from kngjax.releases.lattice.envelope import LatticeEnvelope
 from kngjax.releases.lattice.scores import RESOLUTION, WEIGHT_UNITS, QuadraticScore
 from kngjax.releases.lattice.units import DomainLattice
 from tests.oracles.goodness_of_fit import assert_cell_frequencies
@@ -89,10 +89,10 @@ def test_levels_of_any_size_are_drawn_by():
     assert score.at(np.array([3, 2]), box.runs[0], box.sums[0]) == 8 * count * RESOLUTION
     assert box.middle[0] > 2**63
     domain = DomainLattice((0, 0), low, high, None, 0)
-    envelope = Envelope(score, domain, Fraction(1, 2 * RESOLUTION), 2.0, 100)
+    envelope = LatticeEnvelope(score, domain, Fraction(1, 2 * RESOLUTION), 2.0, 100)
     assert envelope.draw(random.Random(0).getrandbits).tolist() == [1, 0]
     # So small a rate that levels far apart are about as likely.
-    envelope = Envelope(score, domain, Fraction(1, 4 * count * RESOLUTION), 2.0, 100)
+    envelope = LatticeEnvelope(score, domain, Fraction(1, 4 * count * RESOLUTION), 2.0, 100)
     bits = random.Random(1).getrandbits
     draws = np.array([envelope.draw(bits) for _ in range(2000)])
     masses = np.exp(-np.array([[(i - 1) ** 2 + j**2 for j in range(-2, 3)] for i in range(-2, 4)]) / 4)
