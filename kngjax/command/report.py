@@ -1,4 +1,4 @@
-"""Writes what a job shows: released coefficients, certificates in short, released curves, and a view for the owner alone."""
+"""Shows a job: released coefficients, certificates in short, released curves, and a view for the owner alone."""
 
 from collections import Counter
 from collections.abc import Sequence
