@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from kngjax.data.bounds import Bounds
+from kngjax.draws.lattice.lattice import Lattice
 from kngjax.geometry.domains import Box, L2Ball
 from kngjax.ledger.ledgers import Ledger
 from kngjax.losses.huber import PseudoHuberLoss
@@ -29,7 +30,6 @@ from kngjax.mechanisms.objective_perturbation import ObjectivePerturbation
 from kngjax.mechanisms.output_perturbation import OutputPerturbation
 from kngjax.mechanisms.posterior_sample import PosteriorSample
 from kngjax.mechanisms.private_quantile import PrivateQuantile
-from kngjax.releases.lattice.lattice import Lattice
 from kngjax.releases.release import Release, release
 from kngjax.samplers.base import AbstractSampler
 from kngjax.samplers.chains.ensemble_walk import EnsembleWalk

@@ -18,6 +18,7 @@ from audits.lattices import LatticeLaw, lattice_law, lattice_loss, lattice_sprea
 from kngjax.accounting.exact import exactly
 from kngjax.accounting.guarantees import Adjacency
 from kngjax.data.bounds import Bounds
+from kngjax.draws.lattice.lattice import Lattice
 from kngjax.geometry import norms
 from kngjax.geometry.domains import AbstractDomain, Box, L1Ball, L2Ball
 from kngjax.losses.base import AbstractLoss
@@ -27,7 +28,6 @@ from kngjax.losses.squared import SquaredLoss
 from kngjax.mechanisms.density import AbstractDensityMechanism
 from kngjax.mechanisms.exponential import ExponentialMechanism
 from kngjax.mechanisms.kng import KNG
-from kngjax.releases.lattice.lattice import Lattice
 
 _EPSILONS = (0.3, 1.0, 4.7)
 

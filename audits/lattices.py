@@ -10,8 +10,8 @@ from jaxtyping import Float, Shaped
 from kngjax.core.balls import precision
 from kngjax.core.owner_only import OwnerOnly, owner_only
 from kngjax.data.records import Records
+from kngjax.draws.lattice.lattice import Lattice
 from kngjax.mechanisms.density import AbstractDensityMechanism
-from kngjax.releases.lattice.lattice import Lattice
 
 _MOST_POINTS = 2**20
 _BITS = 128

@@ -11,12 +11,12 @@ from jaxtyping import Float, Int
 from kngjax.accounting.guarantees import Adjacency
 from kngjax.audit.black_box import check_neighbours, epsilon_lower_bound, log_ratio_bound
 from kngjax.data.bounds import Bounds
+from kngjax.draws.lattice.envelope import LatticeEnvelope
+from kngjax.draws.lattice.lattice import Lattice
+from kngjax.draws.lattice.problems import WholeRecords
 from kngjax.geometry.domains import Box
 from kngjax.releases.curves.halving import Curves, Halving
 from kngjax.releases.curves.levels import Node
-from kngjax.releases.lattice.envelope import LatticeEnvelope
-from kngjax.releases.lattice.lattice import Lattice
-from kngjax.releases.lattice.problems import WholeRecords
 
 # Of k coordinates, none with few values, each is cut into 256^(1/k) parts: about so many cells, or 2^k of k > 8.
 _CELLS = 256

@@ -13,11 +13,11 @@ import numpy as np
 
 from kngjax.accounting.exact import exactly
 from kngjax.audit.replay import Replay
+from kngjax.draws.lattice.lattice import Problem
+from kngjax.draws.lattice.problems import WholeRecords
+from kngjax.draws.lattice.units import DomainLattice
 from kngjax.releases.curves.halving import Curves, Halving
 from kngjax.releases.curves.levels import Node
-from kngjax.releases.lattice.lattice import Problem
-from kngjax.releases.lattice.problems import WholeRecords
-from kngjax.releases.lattice.units import DomainLattice
 
 _MOST_POINTS = 2**12
 # By k of each level's curve, in increasing order of levels, the logarithm of its probability.

@@ -8,11 +8,11 @@ import numpy as np
 
 from audits.lattices import lattice_law, lattice_loss
 from kngjax.data.bounds import Bounds
+from kngjax.draws.lattice.lattice import Lattice
 from kngjax.geometry.domains import Box, L1Ball
 from kngjax.losses.quantile import QuantileLoss
 from kngjax.losses.squared import SquaredLoss
 from kngjax.mechanisms.kng import KNG
-from kngjax.releases.lattice.lattice import Lattice
 
 _COARSE = Lattice(data_digits=4, theta_digits=5)
 _LINE, _PLANE = Bounds(y=(-1.0, 1.0)), Bounds(x=(-1.0, 1.0), y=(-1.0, 1.0))

@@ -18,6 +18,7 @@ from .data import terms as terms
 from .data.bounds import Bounds as Bounds
 from .data.shards import shard as shard
 from .data.streams import stream as stream
+from .draws.lattice.lattice import Lattice as Lattice
 from .estimators.estimate_results import EstimateResults as EstimateResults
 from .estimators.grouped_results import GroupedResults as GroupedResults
 from .estimators.moment_results import MomentResults as MomentResults
@@ -98,7 +99,6 @@ from .releases.certificate import Certificate as Certificate
 from .releases.chains import draw as draw
 from .releases.curves.quantile_curves import QuantileCurves as QuantileCurves
 from .releases.curves.quantile_process import QuantileProcess as QuantileProcess
-from .releases.lattice.lattice import Lattice as Lattice
 from .releases.release import Release as Release
 from .releases.release import certify as certify
 from .releases.release import release as release

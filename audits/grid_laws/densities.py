@@ -15,6 +15,9 @@ import scipy.special
 from audits.grid_laws.cells import Floats, Score, cell_edges, level_masses, root
 from audits.grid_laws.laws import CellLaw, Law
 from kngjax.data.bounds import Bounds
+from kngjax.draws.box_draws import BoxDraw
+from kngjax.draws.quadratic_draws import QuadraticDraw
+from kngjax.draws.shell_draws import ShellDraw
 from kngjax.geometry.domains import Box
 from kngjax.losses.base import AbstractLoss
 from kngjax.losses.distance import SquaredDistanceLoss
@@ -24,10 +27,7 @@ from kngjax.losses.logistic import LogisticLoss
 from kngjax.losses.poisson import CappedPoissonLoss, PoissonLoss
 from kngjax.losses.smoothed_quantile import SmoothedQuantileLoss
 from kngjax.losses.squared import SquaredLoss
-from kngjax.mechanisms.box_draws import BoxDraw
 from kngjax.mechanisms.kng import KNG
-from kngjax.mechanisms.quadratic_draws import QuadraticDraw
-from kngjax.mechanisms.shell_draws import ShellDraw
 
 
 class Kind(NamedTuple):

@@ -16,10 +16,10 @@ import numpy as np
 from jaxtyping import Float
 
 from audits.grid_laws.cells import chi_square, frequencies
+from kngjax.draws.cells import Grid
+from kngjax.draws.quadratic_draws import QuadraticDraw
+from kngjax.draws.shell_draws import ShellDraw
 from kngjax.mechanisms.base import AbstractMechanism
-from kngjax.mechanisms.quadratic_draws import QuadraticDraw
-from kngjax.mechanisms.shell_draws import ShellDraw
-from kngjax.samplers.grid.cells import Grid
 
 Floats = Float[np.ndarray, "..."]
 # Of all p-values of a table together: a right library has one below this, over their number, no oftener.

@@ -16,6 +16,13 @@ from audits.grid_laws.laws import CellLaw, Law, StagedLaw, replaced
 from kngjax.core.arrays import float64
 from kngjax.data.bounds import Bounds
 from kngjax.data.weights import with_weights
+from kngjax.draws.irls_iterates import IteratesOnGrid
+from kngjax.draws.noisy_ada_ops import NoisyAdaOPS
+from kngjax.draws.noisy_minima import NoisyMinimum
+from kngjax.draws.noisy_moments import NoisyMoments
+from kngjax.draws.noisy_posterior import NoisyPosterior
+from kngjax.draws.noisy_ridge import NoisyRidge
+from kngjax.draws.perturbed_minimizers import QuadraticMinimum, SmoothMinimum
 from kngjax.geometry.domains import Box
 from kngjax.losses.huber import PseudoHuberLoss
 from kngjax.losses.logistic import LogisticLoss
@@ -25,16 +32,9 @@ from kngjax.mechanisms.ada_ssp import AdaSSP
 from kngjax.mechanisms.design_moments import DesignMoments, NoisyDesign
 from kngjax.mechanisms.gaussian_moments import GaussianMoments, NoisyGrams
 from kngjax.mechanisms.irls import PrivateIRLS
-from kngjax.mechanisms.irls_on_grid import IteratesOnGrid
 from kngjax.mechanisms.k_norm import KNormMechanism, NoisyMean
 from kngjax.mechanisms.noise.matrix_noise import wishart_degrees
-from kngjax.mechanisms.noisy_ada_ops import NoisyAdaOPS
-from kngjax.mechanisms.noisy_moments import NoisyMoments
-from kngjax.mechanisms.noisy_posterior import NoisyPosterior
-from kngjax.mechanisms.noisy_ridge import NoisyRidge
-from kngjax.mechanisms.objective_on_grid import QuadraticMinimum, SmoothMinimum
 from kngjax.mechanisms.objective_perturbation import ObjectivePerturbation
-from kngjax.mechanisms.output_on_grid import NoisyMinimum
 from kngjax.mechanisms.output_perturbation import OutputPerturbation
 from kngjax.mechanisms.posterior_sample import PosteriorSample
 

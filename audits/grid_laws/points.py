@@ -12,6 +12,7 @@ import numpy as np
 
 from audits.grid_laws.cells import Floats, chi_square, frequencies
 from kngjax.data.bounds import Bounds
+from kngjax.draws.lattice.lattice import Lattice
 from kngjax.geometry.domains import Box
 from kngjax.losses.quantile import QuantileLoss
 from kngjax.losses.squared import SquaredLoss
@@ -20,7 +21,6 @@ from kngjax.mechanisms.density import AbstractDensityMechanism
 from kngjax.mechanisms.exponential import ExponentialMechanism
 from kngjax.mechanisms.kng import KNG
 from kngjax.mechanisms.private_quantile import PrivateQuantile
-from kngjax.releases.lattice.lattice import Lattice
 
 # Spacings of 2^-4 of records, and 2^-3 of θ in a box of width 2.
 _COARSE = Lattice(data_digits=4, theta_digits=4)

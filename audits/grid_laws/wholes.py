@@ -9,8 +9,8 @@ from audits.grid_laws.cells import Floats, independent
 from audits.grid_laws.laws import CellLaw
 from kngjax.data.bounds import Bounds
 from kngjax.data.weights import with_weights
+from kngjax.draws.exact_interval import ExactInterval
 from kngjax.mechanisms.geometric import GeometricMechanism, NoisyCounts
-from kngjax.mechanisms.interval_on_grid import ExactInterval
 from kngjax.mechanisms.private_choice import ExactChoice, PrivateChoice
 from kngjax.mechanisms.quantile_interval import QuantileInterval
 

@@ -13,11 +13,11 @@ from kngjax.accounting.exact import inward
 from kngjax.data.admission import EMPTY, Facts
 from kngjax.data.formulas import Formula
 from kngjax.data.terms import Design, Product
+from kngjax.draws.box_draws import BoxDraw
 from kngjax.estimators.analyses import Analysis, Part, bounds_of, of_level
 from kngjax.estimators.centres import middle_of, public_centre
 from kngjax.estimators.responses import Response
 from kngjax.inference.score_laws import SCATTER
-from kngjax.mechanisms.box_draws import BoxDraw
 from kngjax.mechanisms.parameters import require_part, require_positive, whole_epsilon
 
 # With more than so many widths, coefficients of a basis within [-1, 1] would leave the response's bounds by far.

@@ -18,13 +18,13 @@ from kngjax.core.bisection import bisect
 from kngjax.data.admission import Facts
 from kngjax.data.bounds import Bounds
 from kngjax.data.records import Data, QuadraticSummary
+from kngjax.draws.base import AbstractDraw
+from kngjax.draws.noisy_ada_ops import NoisyAdaOPS
 from kngjax.losses.squared import SquaredLoss
 from kngjax.mechanisms.direct import AbstractDirectMechanism
 from kngjax.mechanisms.gradient_noise import NormalNoise
-from kngjax.mechanisms.grid_draws import AbstractGridDraw
 from kngjax.mechanisms.noise.calibration import posterior_sample_gamma, renyi_budget
 from kngjax.mechanisms.noise.gaussian_profiles import posterior_sample_renyi
-from kngjax.mechanisms.noisy_ada_ops import NoisyAdaOPS
 from kngjax.mechanisms.parameters import check_delta, check_epsilon, require_part
 from kngjax.sensitivity import moments
 from kngjax.sensitivity.gradients import Sensitivity
@@ -175,7 +175,7 @@ class AdaOPS(AbstractDirectMechanism):
         least_curvature = change / jnp.minimum(by_bound, by_covariance)
         return AdaOPSPlan(order, budget, change / eigenvalue_shift, bound_shift, tail, least_curvature)
 
-    def on_grid(self, facts: Facts) -> AbstractGridDraw | None:
+    def on_grid(self, facts: Facts) -> AbstractDraw | None:
         """Plans the three stages with every rounding in the proof; None where balls do not confirm the budget."""
         return NoisyAdaOPS.of(self, facts.dimension, Fraction(_LEAST_RIDGE))
 

@@ -20,13 +20,13 @@ from kngjax.data.bounds import Bounds
 from kngjax.data.exact_sums import ExactSums
 from kngjax.data.public_units import PublicUnits
 from kngjax.data.records import Data, QuadraticSummary, Records, WeightedRecords
+from kngjax.draws.noisy_moments import NoisyMoments
 from kngjax.losses.squared import SquaredLoss
 from kngjax.mechanisms.direct import AbstractDirectMechanism
 from kngjax.mechanisms.expected_noise import ExpectedNoise, eigenvalue_floor
 from kngjax.mechanisms.gradient_noise import MomentNoise
 from kngjax.mechanisms.noise.calibration import gaussian_guarantee, largest_shift
 from kngjax.mechanisms.noise.matrix_noise import symmetric_gaussian
-from kngjax.mechanisms.noisy_moments import NoisyMoments
 from kngjax.mechanisms.parameters import check_delta, check_epsilon, require_part
 from kngjax.mechanisms.released_moments import ReleasedMoments
 from kngjax.sensitivity import moments
@@ -65,7 +65,7 @@ class AdaSSP(AbstractDirectMechanism):
     direction is the noise e magnified more than by 1/b.
 
     A release draws the noisy moments with every rounding in its proof, unless there is a hull of very many facets:
-    `kngjax.mechanisms.noisy_moments`. It publishes them with θ, which is made of nothing else: `Release.published`.
+    `kngjax.draws.noisy_moments`. It publishes them with θ, which is made of nothing else: `Release.published`.
     Research draws are those of float64.
 
     **Arguments:**

@@ -14,13 +14,13 @@ from kngjax.data.bounds import Bounds
 from kngjax.data.exact_sums import ExactSums
 from kngjax.data.products import changed_columns, product_ranges, products, symmetric, with_shared_columns
 from kngjax.data.records import Data, QuadraticSummary, Records, WeightedRecords
+from kngjax.draws.base import AbstractDraw
+from kngjax.draws.cells import Grid
+from kngjax.draws.uniforms import Bits
 from kngjax.losses.distance import SquaredDistanceLoss
 from kngjax.mechanisms.direct import AbstractDirectMechanism
-from kngjax.mechanisms.grid_draws import AbstractGridDraw
 from kngjax.mechanisms.k_norm import KNormMechanism, NoisyMean
 from kngjax.mechanisms.parameters import check_epsilon, require_part
-from kngjax.samplers.grid.cells import Grid
-from kngjax.samplers.grid.uniforms import Bits
 from kngjax.sensitivity.gradients import Sensitivity
 
 
@@ -179,7 +179,7 @@ class DesignMoments(AbstractDirectMechanism):
 
 
 @dataclasses.dataclass(frozen=True)
-class NoisyDesign(AbstractGridDraw):
+class NoisyDesign(AbstractDraw):
     """Sums of products plus noise, rounded once. **Arguments:** `grid`: what to. `summing`: whose noise it is."""
 
     mechanism: DesignMoments

@@ -17,12 +17,12 @@ from kngjax.data.admission import Facts
 from kngjax.data.bounds import Bounds
 from kngjax.data.exact_sums import ExactSums, gram
 from kngjax.data.records import Data, QuadraticSummary, Records, WeightedRecords
+from kngjax.draws.base import AbstractDraw
+from kngjax.draws.noisy_matrices import NoisyNumbers
+from kngjax.draws.uniforms import Bits
 from kngjax.losses.distance import SquaredDistanceLoss
 from kngjax.mechanisms.direct import AbstractDirectMechanism
-from kngjax.mechanisms.grid_draws import AbstractGridDraw
 from kngjax.mechanisms.parameters import require_positive
-from kngjax.samplers.grid.noisy_matrices import NoisyNumbers
-from kngjax.samplers.grid.uniforms import Bits
 from kngjax.sensitivity.gradients import Sensitivity
 from kngjax.sensitivity.moments_in_fractions import squared_change_of_grams
 
@@ -194,7 +194,7 @@ class GaussianMoments(AbstractDirectMechanism):
 
 
 @dataclasses.dataclass(frozen=True)
-class NoisyGrams(AbstractGridDraw):
+class NoisyGrams(AbstractDraw):
     """Gram matrices plus noise, each number rounded once to its grid. Public.
 
     **Arguments:** `diagonal`, `above`: the noise on the diagonals of all matrices, and above them.

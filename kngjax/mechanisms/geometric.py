@@ -19,14 +19,14 @@ from kngjax.data.admission import Facts
 from kngjax.data.bounds import Bounds
 from kngjax.data.missing import DROP
 from kngjax.data.records import Counts, Data, Records, WeightedRecords
+from kngjax.draws.base import AbstractDraw
+from kngjax.draws.cells import Grid
+from kngjax.draws.uniforms import Bits
+from kngjax.draws.whole_noise import draw_two_sided_geometric
 from kngjax.losses.quantile import QuantileLoss
 from kngjax.mechanisms.direct import AbstractDirectMechanism
-from kngjax.mechanisms.grid_draws import AbstractGridDraw
 from kngjax.mechanisms.parameters import check_epsilon, require_part
 from kngjax.mechanisms.preparation import values_alone
-from kngjax.samplers.grid.cells import Grid
-from kngjax.samplers.grid.uniforms import Bits
-from kngjax.samplers.grid.whole_noise import draw_two_sided_geometric
 from kngjax.sensitivity import sums
 from kngjax.sensitivity.gradients import Sensitivity
 
@@ -201,7 +201,7 @@ class GeometricMechanism(AbstractDirectMechanism):
 
 
 @dataclasses.dataclass(frozen=True)
-class NoisyCounts(AbstractGridDraw):
+class NoisyCounts(AbstractDraw):
     """Counts plus whole noise, of which nothing is rounded. **Arguments:** `grid`: of whole numbers of u."""
 
     mechanism: GeometricMechanism

@@ -15,9 +15,9 @@ from kngjax.core.arrays import Scalar, Vector, block_sums, float64, is_traced, p
 from kngjax.data.admission import Facts
 from kngjax.data.bounds import Bounds
 from kngjax.data.records import Data, Records
+from kngjax.draws.irls_iterates import IteratesOnGrid, plan_iterates, repaired_solution
 from kngjax.losses.quantile import QuantileLoss
 from kngjax.mechanisms.direct import AbstractDirectMechanism
-from kngjax.mechanisms.irls_on_grid import IteratesOnGrid, plan_iterates, repaired_solution
 from kngjax.mechanisms.noise import matrix_noise
 from kngjax.mechanisms.noise.calibration import advanced_epsilons, largest_shift, renyi_budget
 from kngjax.mechanisms.parameters import check_delta, check_epsilon, require_part, require_positive
@@ -88,7 +88,7 @@ class PrivateIRLS(AbstractDirectMechanism):
       Or as "basic", where that is no more noise for either, as it is for few parts: at δ = 10⁻⁶ below some 30.
 
     However it was spent, the guarantee is that of all the noise together, which may say more: `guarantee.at`. Of a
-    release every rounding is in its proof, with weights as float64 computes them (`kngjax.mechanisms.irls_on_grid`).
+    release every rounding is in its proof, with weights as float64 computes them (`kngjax.draws.irls_iterates`).
 
     Park and Welling (2016), whose letter for κ is δ, have three of these variants, and Wishart noise of d + 1 degrees
     of freedom that is one-sided, so that with probability 1 - e^{-ε'} a release is one that the neighbour cannot

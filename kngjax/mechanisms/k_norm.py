@@ -17,16 +17,16 @@ from kngjax.data.admission import Facts
 from kngjax.data.bounds import Bounds
 from kngjax.data.exact_sums import ExactSums
 from kngjax.data.records import Data, QuadraticSummary
+from kngjax.draws.base import AbstractDraw
+from kngjax.draws.cells import Grid, draw_cell
+from kngjax.draws.uniforms import Bits
 from kngjax.geometry.abstract_norms import AbstractNorm, Noise
 from kngjax.geometry.norms import k_norm_log_mass, k_norm_noise
 from kngjax.losses.distance import SquaredDistanceLoss
 from kngjax.mechanisms.direct import AbstractDirectMechanism
 from kngjax.mechanisms.expected_noise import ExpectedNoise, k_norm_covariance
 from kngjax.mechanisms.gradient_noise import GradientNoise
-from kngjax.mechanisms.grid_draws import AbstractGridDraw
 from kngjax.mechanisms.parameters import check_epsilon, require_part
-from kngjax.samplers.grid.cells import Grid, draw_cell
-from kngjax.samplers.grid.uniforms import Bits
 from kngjax.sensitivity import gradients, sums
 from kngjax.sensitivity.gradients import Sensitivity
 
@@ -246,7 +246,7 @@ class KNormMechanism(AbstractDirectMechanism):
 
 
 @dataclasses.dataclass(frozen=True)
-class NoisyMean(AbstractGridDraw):
+class NoisyMean(AbstractDraw):
     """x̄ or Σx plus noise, rounded once. **Arguments:** `grid`: what to."""
 
     mechanism: KNormMechanism

@@ -14,18 +14,18 @@ from kngjax.core.compiling import programs_run_once
 from kngjax.data.admission import Facts
 from kngjax.data.bounds import Bounds
 from kngjax.data.records import Data
+from kngjax.draws.base import AbstractDraw
+from kngjax.draws.box_draws import BoxDraw
+from kngjax.draws.quadratic_draws import QuadraticDraw
+from kngjax.draws.shell_draws import ShellDraw
 from kngjax.geometry.abstract_norms import AbstractNorm
 from kngjax.geometry.domains import AbstractDomain
 from kngjax.geometry.reach import Reach, SinglePoint
 from kngjax.losses.base import AbstractLoss
-from kngjax.mechanisms.box_draws import BoxDraw
 from kngjax.mechanisms.density import AbstractDensityMechanism
 from kngjax.mechanisms.expected_noise import ExpectedNoise, k_norm_covariance
 from kngjax.mechanisms.gradient_noise import GradientNoise
-from kngjax.mechanisms.grid_draws import AbstractGridDraw
 from kngjax.mechanisms.parameters import check_epsilon, order_domain, require_part
-from kngjax.mechanisms.quadratic_draws import QuadraticDraw
-from kngjax.mechanisms.shell_draws import ShellDraw
 from kngjax.samplers.target import Target
 from kngjax.sensitivity import gradients, pointwise, weighted
 from kngjax.sensitivity.gradients import Sensitivity
@@ -98,7 +98,7 @@ class KNG(AbstractDensityMechanism):
             )
         self._check()
 
-    def on_grid(self, facts: Facts) -> AbstractGridDraw | None:
+    def on_grid(self, facts: Facts) -> AbstractDraw | None:
         # Boxes first: they end for all records, those without an estimate in Θ too, about which shells may search on.
         return QuadraticDraw.of(self, facts) or BoxDraw.of(self, facts) or ShellDraw.of(self, facts)
 

@@ -15,6 +15,7 @@ from kngjax.core.arrays import Scalar, Vector, float64, is_traced, parameter
 from kngjax.data.admission import Facts
 from kngjax.data.bounds import Bounds
 from kngjax.data.records import Data, Records, WeightedRecords
+from kngjax.draws.perturbed_minimizers import ObjectiveLaw, PerturbedMinimizer
 from kngjax.geometry.abstract_norms import AbstractNorm
 from kngjax.geometry.domains import AbstractDomain
 from kngjax.geometry.norms import L2, k_norm_log_mass, k_norm_noise
@@ -25,7 +26,6 @@ from kngjax.mechanisms.direct import AbstractDirectMechanism
 from kngjax.mechanisms.expected_noise import ExpectedNoise, k_norm_covariance
 from kngjax.mechanisms.gradient_noise import GradientNoise
 from kngjax.mechanisms.minimisers import quadratic_minimiser, tilted_minimisers
-from kngjax.mechanisms.objective_on_grid import ObjectiveLaw, PerturbedMinimizer
 from kngjax.mechanisms.parameters import as_centre, check_centre, check_epsilon, order_domain, require_part
 from kngjax.sensitivity import gradients
 from kngjax.sensitivity.gradients import Sensitivity

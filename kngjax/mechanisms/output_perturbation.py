@@ -17,20 +17,20 @@ from kngjax.core.compiling import Compiled, programs_run_once
 from kngjax.data.admission import Facts
 from kngjax.data.bounds import Bounds
 from kngjax.data.records import Data, QuadraticSummary, Records, WeightedRecords
+from kngjax.draws.base import AbstractDraw
+from kngjax.draws.noisy_minima import NoisyMinimum
+from kngjax.draws.noisy_posterior import NoisyPosterior, ridge_settings
+from kngjax.draws.noisy_ridge import NoisyRidge
 from kngjax.geometry.norms import L2
 from kngjax.geometry.reach import Everywhere
 from kngjax.losses.base import AbstractLoss, AbstractPredictorLoss
 from kngjax.mechanisms.expected_noise import ExpectedNoise
 from kngjax.mechanisms.gaussian import AbstractGaussianMechanism
 from kngjax.mechanisms.gradient_noise import NormalNoise
-from kngjax.mechanisms.grid_draws import AbstractGridDraw
 from kngjax.mechanisms.minimisers import tilted_minimiser
 from kngjax.mechanisms.noise.calibration import gaussian_guarantee, largest_shift
 from kngjax.mechanisms.noise.objective_in_balls import is_private_in_objective
 from kngjax.mechanisms.noise.posterior_in_balls import is_private
-from kngjax.mechanisms.noisy_posterior import NoisyPosterior, ridge_settings
-from kngjax.mechanisms.noisy_ridge import NoisyRidge
-from kngjax.mechanisms.output_on_grid import NoisyMinimum
 from kngjax.mechanisms.parameters import check_count, check_delta, check_epsilon, require_part, require_positive
 from kngjax.mechanisms.posterior_sample import PosteriorSample, largest_gamma
 from kngjax.mechanisms.preparation import MAX_RECORDS, MAX_RECORDS_ASSUMPTION, TOO_MANY_RECORDS
@@ -53,7 +53,7 @@ class OutputPerturbation(AbstractGaussianMechanism):
     convex, so Δ ≤ sup ‖∇ℓ_n(θ; D') - ∇ℓ_n(θ; D)‖_2/λ for a bounded score; for ridge regression, whose score has no
     bound, `kngjax.sensitivity.moments.ridge_changes` takes the largest change for `max_records` records within the
     bounds, twice that where a record is exchanged. There a release has every rounding in its proof, unless there is a
-    hull of very many facets: `kngjax.mechanisms.noisy_ridge`.
+    hull of very many facets: `kngjax.draws.noisy_ridge`.
 
     The other two are for the squared loss, where A depends on the data through H = X'X + λI, so that the covariance
     betrays records too, and Lemma 4 of Wang (2019), which is for a fixed A, does not apply:
@@ -236,7 +236,7 @@ class OutputPerturbation(AbstractGaussianMechanism):
         }[self.metric]
         return Sensitivity(value, f"{why} by at most {value:.6g} in the l2 norm. {noise}; gamma = {gamma:.6g}.")
 
-    def on_grid(self, facts: Facts) -> AbstractGridDraw | None:
+    def on_grid(self, facts: Facts) -> AbstractDraw | None:
         if not self.loss.is_half_square:
             return NoisyMinimum.of(self, TOLERANCE, facts.dimension)
         if self.metric == "identity":

@@ -16,11 +16,11 @@ from kngjax.core.arrays import Scalar
 from kngjax.core.balls import ball_of
 from kngjax.data.admission import Facts
 from kngjax.data.bounds import Bounds
+from kngjax.draws.base import AbstractDraw
+from kngjax.draws.uniforms import Bits, Uniform, decided
 from kngjax.losses.distance import SquaredDistanceLoss
 from kngjax.mechanisms.base import AbstractMechanism
-from kngjax.mechanisms.grid_draws import AbstractGridDraw
 from kngjax.mechanisms.parameters import check_epsilon, require_part
-from kngjax.samplers.grid.uniforms import Bits, Uniform, decided
 from kngjax.sensitivity import loss_changes
 from kngjax.sensitivity.gradients import Sensitivity
 
@@ -101,7 +101,7 @@ class PrivateChoice(AbstractMechanism):
 
 
 @dataclasses.dataclass(frozen=True)
-class ExactChoice(AbstractGridDraw):
+class ExactChoice(AbstractDraw):
     """A choice as real arithmetic makes it, of losses that are whole numbers."""
 
     mechanism: PrivateChoice

@@ -12,10 +12,10 @@ from kngjax.core.arrays import Scalar, Vector, float64, is_traced, parameter
 from kngjax.data.admission import Facts
 from kngjax.data.bounds import Bounds
 from kngjax.data.records import Data, Records, SortedValues
+from kngjax.draws.exact_interval import MOST_RECORDS, ExactInterval
 from kngjax.losses.quantile import QuantileLoss
 from kngjax.mechanisms import interval_ranks
 from kngjax.mechanisms.direct import AbstractDirectMechanism
-from kngjax.mechanisms.interval_on_grid import MOST_RECORDS, ExactInterval
 from kngjax.mechanisms.interval_ranks import Ranks
 from kngjax.mechanisms.parameters import check_epsilon, require_part
 from kngjax.mechanisms.preparation import values_alone

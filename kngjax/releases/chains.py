@@ -16,12 +16,12 @@ from kngjax.core.arrays import Vector, is_traced
 from kngjax.core.compiling import Compiled
 from kngjax.core.errors import raise_from_outside
 from kngjax.data.records import Data
+from kngjax.draws.lattice.lattice import Lattice
 from kngjax.mechanisms.base import AbstractMechanism
 from kngjax.mechanisms.declared_facts import require_declared
 from kngjax.mechanisms.density import AbstractDensityMechanism
 from kngjax.mechanisms.direct import AbstractDirectMechanism
 from kngjax.owner import nonprivate
-from kngjax.releases.lattice.lattice import Lattice
 from kngjax.samplers.advice import Density, chain
 from kngjax.samplers.base import AbstractChainSampler, AbstractIndependentSampler, AbstractSampler, Info
 from kngjax.samplers.newton import descend

@@ -21,11 +21,11 @@ from kngjax.core.compiling import programs_run_once
 from kngjax.core.errors import bare, holding_no_records, run_hiding_errors, run_telling_refusals
 from kngjax.core.html import html_table
 from kngjax.data.weights import with_weights
+from kngjax.draws.lattice.lattice import Lattice
 from kngjax.ledger.ledgers import BudgetExceeded, Ledger, Reservation
 from kngjax.mechanisms.base import AbstractMechanism
 from kngjax.releases import debits
 from kngjax.releases.certificate import Certificate
-from kngjax.releases.lattice.lattice import Lattice
 from kngjax.releases.plans import AbstractReleasePlan
 from kngjax.releases.routes.base import AbstractRoute
 from kngjax.releases.routes.choice import REQUESTS, instead_of_rounding, route_for

@@ -9,6 +9,7 @@ from jaxtyping import PRNGKeyArray
 from kngjax.core.arrays import float64
 from kngjax.core.randomness import require_typed_key
 from kngjax.data.records import Data
+from kngjax.draws.lattice.lattice import Lattice
 from kngjax.mechanisms.base import AbstractMechanism
 from kngjax.mechanisms.declared_facts import require_declared
 from kngjax.mechanisms.density import AbstractDensityMechanism
@@ -22,7 +23,6 @@ from kngjax.releases.chains import (
     require_success,
     run_chains,
 )
-from kngjax.releases.lattice.lattice import Lattice
 from kngjax.releases.sampler_choice import default_sampler
 from kngjax.samplers.base import AbstractChainSampler, AbstractIndependentSampler, AbstractSampler
 

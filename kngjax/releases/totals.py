@@ -4,9 +4,9 @@ from collections.abc import Iterable, Sequence
 
 from kngjax.accounting.guarantees import Guarantee
 from kngjax.data.admission import Facts
+from kngjax.draws.lattice.lattice import Lattice
 from kngjax.mechanisms.base import AbstractMechanism
 from kngjax.releases.certificate import Certificate
-from kngjax.releases.lattice.lattice import Lattice
 from kngjax.releases.routes.choice import route_for
 from kngjax.samplers.base import AbstractSampler
 

@@ -17,7 +17,7 @@ from audits.processes_told_apart import (
     process_of_numbers,
     worst_pair,
 )
-from kngjax.releases.lattice.envelope import LatticeEnvelope
+from kngjax.draws.lattice.envelope import LatticeEnvelope
 
 ADD_REMOVE, REPLACE = kng.Adjacency.ADD_REMOVE, kng.Adjacency.REPLACE
 HALVING, *WORST = worst_pair()

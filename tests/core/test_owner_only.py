@@ -20,18 +20,18 @@ from kngjax.core.owner_only import OwnerOnly
 from kngjax.data.exact_sums import ExactSums
 from kngjax.data.records import Counts, QuadraticSummary, Records, SortedValues, WeightedRecords
 from kngjax.data.weights import WeightedTable
+from kngjax.draws.minima.verified_minima import Objective
+from kngjax.draws.quadratic.bodies import body_of
+from kngjax.draws.quadratic.law import QuadraticLaw
+from kngjax.draws.shells.shell_certificate import ShellCertificate
+from kngjax.draws.shells.shell_envelope import ShellEnvelope
+from kngjax.draws.shells.shell_records import ShellRecords
 from kngjax.estimators.checks import Check
 from kngjax.geometry.abstract_norms import Noise
 from kngjax.losses.smooth_scores import SmoothPseudoHuber
 from kngjax.losses.verified_scores import HuberScore
-from kngjax.mechanisms.verified_minima import Objective
 from kngjax.owner.per_instance.everyone import ForAll
 from kngjax.owner.per_instance.pairs_of_laws import PosteriorPair
-from kngjax.samplers.grid.quadratic.bodies import body_of
-from kngjax.samplers.grid.quadratic.law import QuadraticLaw
-from kngjax.samplers.grid.shells.shell_certificate import ShellCertificate
-from kngjax.samplers.grid.shells.shell_envelope import ShellEnvelope
-from kngjax.samplers.grid.shells.shell_records import ShellRecords
 from tests.offenders import every_case
 
 # As many digits as nothing else shows.

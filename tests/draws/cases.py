@@ -19,23 +19,23 @@ import numpy as np
 
 import kngjax as kng
 from kngjax.data.weights import with_weights
-from kngjax.mechanisms.box_draws import BoxDraw
+from kngjax.draws.base import AbstractDraw
+from kngjax.draws.box_draws import BoxDraw
+from kngjax.draws.exact_interval import ExactInterval
+from kngjax.draws.irls_iterates import IteratesOnGrid
+from kngjax.draws.noisy_ada_ops import NoisyAdaOPS
+from kngjax.draws.noisy_minima import NoisyMinimum
+from kngjax.draws.noisy_moments import NoisyMoments
+from kngjax.draws.noisy_posterior import NoisyPosterior
+from kngjax.draws.noisy_ridge import NoisyRidge
+from kngjax.draws.perturbed_minimizers import QuadraticMinimum, SmoothMinimum
+from kngjax.draws.quadratic_draws import QuadraticDraw
+from kngjax.draws.shell_draws import ShellDraw
 from kngjax.mechanisms.design_moments import NoisyDesign
 from kngjax.mechanisms.gaussian_moments import GaussianMoments, NoisyGrams
 from kngjax.mechanisms.geometric import NoisyCounts
-from kngjax.mechanisms.grid_draws import AbstractGridDraw
-from kngjax.mechanisms.interval_on_grid import ExactInterval
-from kngjax.mechanisms.irls_on_grid import IteratesOnGrid
 from kngjax.mechanisms.k_norm import NoisyMean
-from kngjax.mechanisms.noisy_ada_ops import NoisyAdaOPS
-from kngjax.mechanisms.noisy_moments import NoisyMoments
-from kngjax.mechanisms.noisy_posterior import NoisyPosterior
-from kngjax.mechanisms.noisy_ridge import NoisyRidge
-from kngjax.mechanisms.objective_on_grid import QuadraticMinimum, SmoothMinimum
-from kngjax.mechanisms.output_on_grid import NoisyMinimum
 from kngjax.mechanisms.private_choice import ExactChoice, PrivateChoice
-from kngjax.mechanisms.quadratic_draws import QuadraticDraw
-from kngjax.mechanisms.shell_draws import ShellDraw
 
 BOTH, REPLACE = ("replace", "add_remove"), ("replace",)
 LOWER, UPPER = np.array([-0.3, 0.1]), np.array([0.7, 0.9])
@@ -337,4 +337,4 @@ def concrete(kind: type) -> set[type]:
 
 def all_routes() -> set[type]:
     """Every class by which a release is drawn with all roundings in its proof."""
-    return concrete(AbstractGridDraw) | {kng.Lattice}
+    return concrete(AbstractDraw) | {kng.Lattice}

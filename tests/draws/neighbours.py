@@ -20,10 +20,11 @@ from audits.lattices import lattice_law, lattice_loss
 from kngjax.accounting.exact import exactly
 from kngjax.core.balls import ball_of
 from kngjax.data.admission import Facts
+from kngjax.draws import shell_draws
+from kngjax.draws.shell_draws import ShellDraw
 from kngjax.losses.verified_scores import fraction_of
-from kngjax.mechanisms import geometric, private_choice, shell_draws
+from kngjax.mechanisms import geometric, private_choice
 from kngjax.mechanisms.output_perturbation import TOLERANCE
-from kngjax.mechanisms.shell_draws import ShellDraw
 
 LINE = kng.Bounds(x=([-0.3], [0.7]), y=(-1.3, 0.9), intercept=False)
 LEAST, MOST = -1.9, 2.1

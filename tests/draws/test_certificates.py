@@ -5,8 +5,8 @@ import pytest
 
 import kngjax as kng
 from kngjax.accounting.guarantees import Adjacency
+from kngjax.draws.lattice.lattice import Lattice
 from kngjax.ledger.book import canonical, guarantee_of
-from kngjax.releases.lattice.lattice import Lattice
 from tests.draws.cases import ROWS, all_routes, ledger_of, seeded
 
 

@@ -10,29 +10,29 @@ import pytest
 import kngjax as kng
 from audits.grid_laws.cases import CASES
 from audits.grid_laws.laws import FAILURE_RATE, are_right
-from kngjax.mechanisms.box_draws import BoxDraw
+from kngjax.draws.box_draws import BoxDraw
+from kngjax.draws.exact_interval import ExactInterval
+from kngjax.draws.irls_iterates import IteratesOnGrid
+from kngjax.draws.noisy_ada_ops import NoisyAdaOPS
+from kngjax.draws.noisy_minima import NoisyMinimum
+from kngjax.draws.noisy_moments import NoisyMoments
+from kngjax.draws.noisy_posterior import NoisyPosterior
+from kngjax.draws.noisy_ridge import NoisyRidge
+from kngjax.draws.perturbed_minimizers import QuadraticMinimum, SmoothMinimum
+from kngjax.draws.quadratic_draws import QuadraticDraw
+from kngjax.draws.shell_draws import ShellDraw
 from kngjax.mechanisms.design_moments import NoisyDesign
 from kngjax.mechanisms.gaussian_moments import NoisyGrams
 from kngjax.mechanisms.geometric import NoisyCounts
-from kngjax.mechanisms.interval_on_grid import ExactInterval
-from kngjax.mechanisms.irls_on_grid import IteratesOnGrid
 from kngjax.mechanisms.k_norm import NoisyMean
-from kngjax.mechanisms.noisy_ada_ops import NoisyAdaOPS
-from kngjax.mechanisms.noisy_moments import NoisyMoments
-from kngjax.mechanisms.noisy_posterior import NoisyPosterior
-from kngjax.mechanisms.noisy_ridge import NoisyRidge
-from kngjax.mechanisms.objective_on_grid import QuadraticMinimum, SmoothMinimum
-from kngjax.mechanisms.output_on_grid import NoisyMinimum
 from kngjax.mechanisms.private_choice import ExactChoice
-from kngjax.mechanisms.quadratic_draws import QuadraticDraw
-from kngjax.mechanisms.shell_draws import ShellDraw
 from tests.draws import __main__ as command
 from tests.draws.cases import all_routes
 from tests.made_once import MadeOnce
 
 LAWS = MadeOnce(CASES)
 # Their probabilities, their envelopes or the programs of their noise take long, and other laws are drawn likewise.
-# `tests/mechanisms/test_shell_draws.py` has draws in shells with one coefficient of each of these losses, and
+# `tests/draws/test_shell_draws.py` has draws in shells with one coefficient of each of these losses, and
 # `test_quadratic_draws.py` has those of five coefficients.
 DEAR = (
     "private IRLS, Wishart noise",

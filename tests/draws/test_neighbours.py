@@ -27,7 +27,7 @@ WORST_OF = {
     "ExactInterval": "interval, replace",
     "Lattice": "KNG, quantile, replace",
     "NoisyPosterior": "tests/mechanisms/noise/test_posterior_in_balls.py",
-    "NoisyAdaOPS": "tests/mechanisms/test_noisy_ada_ops.py",
+    "NoisyAdaOPS": "tests/draws/test_noisy_ada_ops.py",
     "SmoothMinimum": "tests/audit/test_objective_perturbation.py",
 }
 

@@ -10,9 +10,9 @@ import pytest
 from flint import arb, ctx, fmpq
 
 import kngjax as kng
+from kngjax.draws.cells import Grid
+from kngjax.draws.lattice.units import DomainLattice
 from kngjax.releases.curves.halving import Halving
-from kngjax.releases.lattice.units import DomainLattice
-from kngjax.samplers.grid.cells import Grid
 from tests.draws.cases import LOWER, RESPONSE, UPPER
 
 RADIUS = 0.3

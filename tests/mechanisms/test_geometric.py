@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 import kngjax as kng
-from kngjax.samplers.grid.whole_noise import draw_two_sided_geometric
+from kngjax.draws.whole_noise import draw_two_sided_geometric
 from tests.oracles.goodness_of_fit import assert_cell_frequencies
 
 ADJACENCIES = ("replace", "add_remove")
@@ -70,7 +70,7 @@ def test_the_edge_between_two_numbers_is_told_with_as_many_digits_as_it_takes(mo
     """U a little above and below e^-rate, by 2^-300: G is 0 and 1."""
     from flint import arb, ctx, fmpz
 
-    from kngjax.samplers.grid import whole_noise
+    from kngjax.draws import whole_noise
 
     with ctx.workprec(2000):
         scaled = (-arb(1)).exp() * arb(2) ** 1024

@@ -10,7 +10,7 @@ import pytest
 
 import kngjax as kng
 from kngjax.data.admission import Facts
-from kngjax.mechanisms import interval_on_grid
+from kngjax.draws import exact_interval
 from tests.draws.neighbours import log_pairs
 from tests.oracles import goodness_of_fit as fit
 
@@ -225,7 +225,7 @@ def test_sensitivities_by_hand():
 def test_more_records_than_whole_numbers_hold_make_a_release_fail(monkeypatch):
 
     private = kng.QuantileInterval(0.5, LINE, 3.0, "add_remove", num_records=100)
-    monkeypatch.setattr(interval_on_grid, "MOST_RECORDS", 100)
+    monkeypatch.setattr(exact_interval, "MOST_RECORDS", 100)
     assert "at most 100 records" in " ".join(kng.certify(private, np.full(101, 0.5)).assumptions)
     with pytest.raises(kng.ReleaseFailed):
         kng.release(private, np.full(101, 0.5))

@@ -16,9 +16,9 @@ from kngjax.data import weights
 from kngjax.data.admission import Facts
 from kngjax.data.records import Records, WeightedRecords
 from kngjax.data.weights import with_weights
+from kngjax.draws import cells
+from kngjax.draws.noisy_moments import NoisyMoments
 from kngjax.mechanisms import posterior_sample
-from kngjax.mechanisms.noisy_moments import NoisyMoments
-from kngjax.samplers.grid import cells
 from tests.oracles.goodness_of_fit import assert_cell_frequencies
 
 N, LARGEST = 12, 4.0

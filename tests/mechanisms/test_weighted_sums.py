@@ -10,9 +10,9 @@ from scipy import stats
 
 import kngjax as kng
 from kngjax.data.weights import with_weights
+from kngjax.draws.cells import Grid
 from kngjax.geometry.abstract_norms import Noise
 from kngjax.mechanisms.k_norm import NoisyMean
-from kngjax.samplers.grid.cells import Grid
 from tests.oracles.goodness_of_fit import assert_same_law
 
 ADJACENCIES = ("replace", "add_remove")

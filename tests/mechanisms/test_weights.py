@@ -16,12 +16,11 @@ from kngjax.core.arrays import float64
 from kngjax.data import weights
 from kngjax.data.records import QuadraticSummary, Records, WeightedRecords
 from kngjax.data.weights import WeightedTable, with_weights
-from kngjax.mechanisms import objective_on_grid
-from kngjax.mechanisms.box_draws import BoxDraw
-from kngjax.mechanisms.quadratic_draws import QuadraticDraw
-from kngjax.releases.lattice.lattice_sums import whole_features
-from kngjax.samplers.grid import cells
-from kngjax.samplers.grid.quadratic import bodies
+from kngjax.draws import cells, perturbed_minimizers
+from kngjax.draws.box_draws import BoxDraw
+from kngjax.draws.lattice.lattice_sums import whole_features
+from kngjax.draws.quadratic import bodies
+from kngjax.draws.quadratic_draws import QuadraticDraw
 from tests.oracles.goodness_of_fit import assert_cell_frequencies
 
 N = 12
@@ -232,7 +231,7 @@ def test_releases_of_kng_have_the_probabilities_of_quadrature(name, adjacency, m
 def test_releases_of_objective_perturbation_have_the_law_of_the_minimiser(name, monkeypatch):
     """θ ≤ t if and only if b ≥ -(Σ w_i s_i(t) + γt), with γ of W·ρ'' and b of W·s, both by hand."""
     monkeypatch.setattr(cells, "_DIGITS", 2)
-    monkeypatch.setattr(objective_on_grid, "_DIGITS", -1)
+    monkeypatch.setattr(perturbed_minimizers, "_DIGITS", -1)
     y, epsilon = responses(name), 4.0
     change, curvature = (12.0, 3.0) if name == "squared" else (3.0 * 1.0, 3.0 * 0.25)
     mechanism = made(name, kng.ObjectivePerturbation, domain=LINE, epsilon=epsilon)

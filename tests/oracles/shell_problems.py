@@ -6,9 +6,9 @@ import numpy as np
 from scipy.special import expit
 
 import kngjax as kng
-from kngjax.mechanisms import shell_draws
-from kngjax.mechanisms.shell_draws import ShellDraw
-from kngjax.samplers.grid.shells.shell_search import ShellProblem
+from kngjax.draws import shell_draws
+from kngjax.draws.shell_draws import ShellDraw
+from kngjax.draws.shells.shell_search import ShellProblem
 
 LOSSES = {
     "pseudo-Huber": kng.PseudoHuberLoss(0.3),

@@ -8,9 +8,9 @@ from flint import arb, arb_mat
 import kngjax as kng
 from kngjax.core.balls import ball_of
 from kngjax.data.records import Records
+from kngjax.draws.minima.newton_searches import float_search
+from kngjax.draws.minima.smooth_objectives import Objective
 from kngjax.losses.verified_scores import TangentScore
-from kngjax.mechanisms.newton_searches import float_search
-from kngjax.mechanisms.smooth_objectives import Objective
 
 LOSSES = {
     "pseudo-Huber": kng.PseudoHuberLoss(0.7),

@@ -14,17 +14,17 @@ from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.core.arrays import float64
 from kngjax.core.balls import DEFAULT_DIGITS, precision
 from kngjax.data.bounds import Bounds
+from kngjax.draws.lattice.envelope import LatticeEnvelope
+from kngjax.draws.lattice.lattice import Lattice, Problem, rate_of
+from kngjax.draws.lattice.lattice_plan import LatticePlan
+from kngjax.draws.lattice.problems import WholeRecords, check_score, prepared
+from kngjax.draws.lattice.regions import CurveRegion, vertices_of
+from kngjax.draws.uniforms import Bits
 from kngjax.geometry.domains import AbstractDomain
 from kngjax.losses.quantile import QuantileLoss
 from kngjax.mechanisms.kng import KNG
 from kngjax.releases.certificate import WITH_ROUNDING, describe
 from kngjax.releases.curves.levels import Node, tree_of
-from kngjax.releases.lattice.envelope import LatticeEnvelope
-from kngjax.releases.lattice.lattice import Lattice, Problem, rate_of
-from kngjax.releases.lattice.lattice_plan import LatticePlan
-from kngjax.releases.lattice.problems import WholeRecords, check_score, prepared
-from kngjax.releases.lattice.regions import CurveRegion, vertices_of
-from kngjax.samplers.grid.uniforms import Bits
 from kngjax.sensitivity import gradients
 from kngjax.sensitivity.gradients import Sensitivity
 

@@ -13,6 +13,7 @@ from kngjax.core.errors import run_telling_refusals
 from kngjax.core.representation import ShownAsTyped
 from kngjax.data.admission import Facts
 from kngjax.data.bounds import Bounds
+from kngjax.draws.lattice.lattice import LARGEST_DIMENSION
 from kngjax.geometry.domains import AbstractDomain
 from kngjax.ledger.ledgers import Ledger, Reservation
 from kngjax.mechanisms.parameters import check_count, check_epsilon, order_domain, require_part
@@ -21,7 +22,6 @@ from kngjax.releases.curves.drawing import DrawingOfCurves
 from kngjax.releases.curves.halving import Halving
 from kngjax.releases.curves.quantile_curves import QuantileCurves
 from kngjax.releases.debits import in_json
-from kngjax.releases.lattice.lattice import LARGEST_DIMENSION
 from kngjax.releases.one_debit import release_of_records
 from kngjax.releases.plans import AbstractReleasePlan
 from kngjax.releases.release import Release

@@ -4,10 +4,10 @@ from collections.abc import Callable
 from typing import Any
 
 from kngjax.data.admission import Facts
+from kngjax.draws.lattice.lattice import Lattice
 from kngjax.mechanisms.base import AbstractMechanism
 from kngjax.mechanisms.declared_facts import require_declared
 from kngjax.releases.certificate import Certificate
-from kngjax.releases.lattice.lattice import Lattice
 from kngjax.releases.routes.base import AbstractRoute
 from kngjax.releases.routes.direct import DirectRoute
 from kngjax.releases.routes.grid import GridRoute

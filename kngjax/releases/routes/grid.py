@@ -8,8 +8,8 @@ import numpy as np
 from jaxtyping import Float
 
 from kngjax.data.admission import Facts
+from kngjax.draws.base import AbstractDraw
 from kngjax.mechanisms.base import AbstractMechanism
-from kngjax.mechanisms.grid_draws import AbstractGridDraw
 from kngjax.releases.certificate import EXACT_ARITHMETIC, Certificate
 from kngjax.releases.routes.base import AbstractRoute
 
@@ -20,7 +20,7 @@ class GridRoute(AbstractRoute):
 
     mechanism: AbstractMechanism
     facts: Facts
-    way: AbstractGridDraw
+    way: AbstractDraw
 
     @classmethod
     def admits(cls, mechanism: AbstractMechanism, sampler: Any, facts: Facts) -> "GridRoute | None":

@@ -9,9 +9,9 @@ from jaxtyping import Float
 from kngjax.data.admission import Facts
 from kngjax.data.exact_sums import ExactSums
 from kngjax.data.records import Records
+from kngjax.draws.lattice.lattice import Lattice
 from kngjax.mechanisms.base import AbstractMechanism
 from kngjax.releases.certificate import EXACT_ARITHMETIC, TOO_MANY, Certificate, describe
-from kngjax.releases.lattice.lattice import Lattice
 from kngjax.releases.routes.base import ON_REQUEST, AbstractRoute
 
 RECORDS_LIMITED = (

@@ -1,0 +1,75 @@
+"""Defines the base class of draws that have every rounding in their proof."""
+
+import abc
+import math
+from typing import Any, ClassVar
+
+import numpy as np
+from jaxtyping import Float
+
+from kngjax.core.arrays import float64
+from kngjax.core.balls import DEFAULT_DIGITS, precision
+from kngjax.draws.uniforms import Bits
+
+
+class AbstractDraw(abc.ABC):
+    """Draws a mechanism's value, with every rounding part of the proof. All its settings are public.
+
+    The draw is exact in real arithmetic and then rounded once to a public grid, which is post-processing; the grid
+    point is decided as real arithmetic decides it. Whatever is computed from the grid's numbers needs no proof. No
+    draw fails: searches go on until they have found what they look for. `mechanism`: whose law is drawn. `grid`: what
+    a value is rounded to, where that is one grid; a draw with several says so in its `settings`. `takes_weights`:
+    whether it knows of weights that records keep.
+    """
+
+    mechanism: Any
+    grid: Any
+    takes_weights: ClassVar[bool] = False
+
+    @property
+    def published(self) -> dict[str, tuple[int, ...]]:
+        """The names and shapes of what a release publishes besides θ, which the guarantee is of as well."""
+        return {}
+
+    @property
+    def published_numbers(self) -> int:
+        """Counts the numbers that a release publishes besides θ."""
+        return sum(math.prod(shape) for shape in self.published.values())
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Describes the sampler for a certificate, JSON-ready: its "type" and the exponents of the grid."""
+        return {"type": "Direct", "grid_exponents": list(self.grid.exponents)}
+
+    @property
+    @abc.abstractmethod
+    def method(self) -> str:
+        """Says how θ is drawn, in a sentence or two for the certificate."""
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        """Lists what the guarantee needs besides exact arithmetic, in words."""
+        return getattr(self.mechanism, "assumptions", ())
+
+    def prepare(self, X: Any, y: Any) -> Any:
+        """Computes exactly what `draw` needs of validated and clipped records. Private."""
+        with float64():
+            return self.mechanism.exact_sums(X, y)
+
+    def draw_alone(self, data: Any, bits: Bits) -> Float[np.ndarray, " dimension"]:
+        """Draws θ while no other thread computes in balls: the same bits always give the same value."""
+        numbers = self.draw_all_alone(data, bits)
+        return numbers[: len(numbers) - self.published_numbers]
+
+    def draw_all_alone(self, data: Any, bits: Bits) -> Float[np.ndarray, " numbers"]:
+        """Draws θ and the numbers of `published` while no other thread computes in balls."""
+        with precision(DEFAULT_DIGITS):
+            return self.draw_all(data, bits)
+
+    def draw_all(self, data: Any, bits: Bits) -> Float[np.ndarray, " numbers"]:
+        """Draws θ, followed by the numbers of `published`, one array after another."""
+        return self.draw(data, bits)
+
+    @abc.abstractmethod
+    def draw(self, data: Any, bits: Bits) -> Float[np.ndarray, " dimension"]:
+        """Draws θ. Private but for its value. **Arguments:** `data`: from `prepare`. `bits`: fair and independent."""

@@ -1,0 +1,246 @@
+"""Releases on a public lattice: pure ε-DP with every rounding included."""
+
+import dataclasses
+import functools
+import secrets
+from fractions import Fraction
+from typing import Any, NamedTuple, cast
+
+import equinox as eqx
+import numpy as np
+
+from kngjax.accounting.exact import exactly
+from kngjax.accounting.guarantees import Adjacency
+from kngjax.core.arrays import float64
+from kngjax.core.errors import UnfitType
+from kngjax.core.modules import AbstractModule
+from kngjax.core.representation import ShownAsTyped
+from kngjax.data.exact_sums import ExactSums
+from kngjax.data.records import Records
+from kngjax.data.shards import Shards
+from kngjax.data.streams import RECORDS_NEEDED, Stream
+from kngjax.draws.lattice.envelope import LatticeEnvelope
+from kngjax.draws.lattice.lattice_plan import LatticePlan, plan_for
+from kngjax.draws.lattice.lattice_sums import sums_of
+from kngjax.draws.lattice.problems import divisor_of, score_of
+from kngjax.draws.lattice.regions import CurveRegion
+from kngjax.draws.lattice.scores import RESOLUTION, AbstractScore
+from kngjax.draws.lattice.units import DomainLattice
+from kngjax.draws.uniforms import Bits
+from kngjax.mechanisms.base import AbstractMechanism
+from kngjax.mechanisms.density import AbstractDensityMechanism
+from kngjax.mechanisms.preparation import TOO_MANY_RECORDS
+
+_ELSE = "Without a sampler release takes what serves, and else says what would"
+
+LARGEST_DIMENSION = 4
+# A million take 10 s with two coefficients and 50 s with four, on one core.
+_MOST_RECORDS = 2**22
+MOST_DIGITS = 50  # of the 53 of a float64
+
+
+class Lattice(ShownAsTyped, AbstractModule):
+    """Draws k with P(k) ∝ exp(-ε/(2R)·s(k)) on the points θ = k·2^e of Θ: pure ε-DP in the arithmetic that is done.
+
+    s is the mechanism's score over its sensitivity, in whole units of 1/R, R = 4096. The proof, with every rounding:
+
+    1. Every record is clipped to the bounds and rounded to a public lattice, for itself: neighbours stay neighbours.
+    2. For every k the score is computed from whole numbers without rounding (Python's, or below 2^53 in float64), then
+       divided by W and rounded down to s(k). W is at least what one record can change the score by on the rounded
+       bounds, in fractions (`kngjax.sensitivity.in_fractions`), so s_D - s_D' lies in [-R, R] for neighbours D,
+       D'. For the exponential mechanism under add_remove W is half the range of a record's loss: there s_D - s_D' lies
+       in an interval of length 2R + 1.
+    3. The lattice points of Θ are a finite public set. Let c be ε over the length of that interval, 2R or 2R + 1, and
+       Z = Σ exp(-c s(k)). In log P_D(k)/P_D'(k) = c(s_D'(k) - s_D(k)) - log Z_D/Z_D' the first term lies in an interval
+       of length ε for all k, and log Z_D/Z_D' in the same one: the ratio is within ±ε, and it is ε-bounded-range.
+    4. The draw has exactly these probabilities: by rejection, each try returns k with probability exp(-c s(k))/M, where
+       M depends on the data and on the envelope, and not on k. Choices are made by comparing a uniform number, known
+       to ever more bits of `secrets`, with balls that contain the exponentials: no rounding decides an outcome.
+
+    Data sets are those of finite records: n ≥ 1 of them under replace; any number under add_remove, none too, where
+    s = 0 and every point of Θ is as likely. A draw of any of them ends, but for more than `max_records` and for what a
+    machine has no memory or time for.
+
+    The law differs from the continuous mechanism's by less than ε/8192 in log-density, by the rounding of the records,
+    and by rounding to a grid that is 2^`theta_digits` times finer than Θ.
+
+    A release takes it unasked for QuantileLoss, PrivateQuantile and the exponential mechanism. KNG with a quadratic
+    loss is drawn in balls, in any dimension (`kngjax.draws.quadratic_draws`), unless this is asked for by name.
+
+    It serves QuantileLoss, SquaredLoss and SquaredDistanceLoss on Box, L1Ball and L2Ball with uniform measure: KNG with
+    its own norm, WeightedLInf, LInf and L1, and the exponential mechanism, up to 4 coefficients; and PrivateQuantile,
+    of one level or with budget="split".
+
+    **Arguments:** all public:
+
+    - `data_digits`, `theta_digits`: binary digits of the lattices of features and responses, relative to their bounds,
+      and of θ, relative to Θ, from 1 to 50. None: 20 and 22, or what exact sums of `max_records` records leave of 52.
+    - `max_records`: for QuantileLoss under add_remove, where n is private: a release of more records fails. Under
+        replace n is used, and sums of quadratic losses have no limit. None: 2^27, 2^24 for the exponential mechanism.
+    - `expected_proposals`: the envelope is refined until about so many are expected. None: until they cost about as
+        much as boxes.
+    - `most_boxes`: or until it has so many boxes. There is no limit of proposals: a draw is never given up.
+    """
+
+    data_digits: int | None = eqx.field(static=True, default=None)
+    theta_digits: int | None = eqx.field(static=True, default=None)
+    max_records: int | None = eqx.field(static=True, default=None)
+    expected_proposals: float | None = eqx.field(static=True, default=None)
+    most_boxes: int = eqx.field(static=True, default=200_000)
+
+    def __check_init__(self):
+        for name in ("data_digits", "theta_digits"):
+            digits = getattr(self, name)
+            if digits is not None and not (isinstance(digits, int) and 1 <= digits <= MOST_DIGITS):
+                raise ValueError(f"{name} must be a whole number from 1 to {MOST_DIGITS}, or None, got {digits!r}")
+
+    def resolve(self, mechanism: AbstractMechanism, dimension: int, num_records: int | None) -> "Lattice":
+        """Chooses the digits, and the limit of records, for this mechanism, from public facts alone.
+
+        **Arguments:** `num_records`: n where it is public, else None.
+
+        Raises ValueError for what it does not serve, OverflowError for more digits than whole numbers of 62 bits have.
+        """
+        parts = _parts(mechanism)
+        plans = [self.plan(part, dimension // len(parts), num_records) for part in parts]
+        # Levels of several quantiles may differ in digits: all take those of the coarsest.
+        data, theta = (min(digits) for digits in zip(*(plan.digits for plan in plans), strict=True))
+        most = self._most_records(parts[0]) if _is_limited(mechanism) else None
+        return dataclasses.replace(self, data_digits=data, theta_digits=theta, max_records=most)
+
+    def takes_seconds(self, mechanism: AbstractMechanism, dimension: int, num_records: int | None = None) -> bool:
+        """Whether one draw takes seconds: always for quadratic losses, else for not too many rows.
+
+        **Arguments:** `num_records`: n where it is public, else None, which counts as some 10^5.
+
+        Raises ValueError where nothing is drawn on a lattice.
+        """
+        if mechanism.loss.is_quadratic:
+            return True
+        # Measured (docs/benchmarks.md, `real_tables`); beyond this the box tree in float64 is faster.
+        return num_records is None or num_records <= _MOST_RECORDS
+
+    def prepare(self, mechanism: AbstractMechanism, X: Any, y: Any = None) -> Records | ExactSums:
+        """Prepares the records, or of a stream or shards with a quadratic loss their sums on the lattice. Private.
+
+        The sums are whole numbers, the same to the bit whatever the chunks, the shards and their order. Arguments and
+        errors are those of `mechanism.prepare`.
+        """
+        if not isinstance(X, Stream | Shards):
+            return mechanism.records(X, y)
+        if not mechanism.loss.is_quadratic:
+            raise UnfitType(RECORDS_NEEDED)
+        (part,) = _parts(mechanism)
+
+        # The plan of a quadratic loss is the same for every number of records.
+        @functools.cache
+        def plan(dimension: int) -> LatticePlan:
+            return self.plan(part, dimension, None)
+
+        def summarise(records: Records) -> ExactSums:
+            with float64():
+                return sums_of(records, plan(records.dimension), mechanism.loss.has_response)
+
+        return mechanism.sums_by(summarise, X, y)
+
+    def draw(
+        self, mechanism: AbstractMechanism, records: Records | ExactSums, bits: Bits = secrets.randbits
+    ) -> np.ndarray:
+        """Draws θ, shape (d,). Quantiles are drawn one by one, and put in increasing order.
+
+        **Arguments:** `records`: from `prepare`. `bits`: fair and independent; those of the operating system for
+        whatever is published.
+        """
+        parts = _parts(mechanism)
+        draws = [self._draw_part(part, records, bits) for part in parts]
+        return draws[0] if len(parts) == 1 else np.sort(np.concatenate(draws))
+
+    def _draw_part(self, mechanism: AbstractDensityMechanism, records: Records | ExactSums, bits: Bits) -> np.ndarray:
+        problem = self.problem(mechanism, records)
+        return problem.domain.values(self.envelope(problem).draw(bits))
+
+    def problem(self, mechanism: AbstractDensityMechanism, records: Records | ExactSums) -> "Problem":
+        """States the law that is drawn from, for records or sums that were `prepared`. Private.
+
+        Raises ValueError for what it does not serve, RuntimeError for more than `max_records` where they count.
+        """
+        if _is_limited(mechanism) and records.num_records > self._most_records(mechanism):
+            raise RuntimeError(TOO_MANY_RECORDS)
+        plan = self.plan(mechanism, records.dimension, mechanism.public_count(records))
+        return Problem(score_of(mechanism, records, plan), plan.domain, rate_of(mechanism))
+
+    def plan(self, mechanism: AbstractDensityMechanism, dimension: int, num_records: int | None) -> LatticePlan:
+        """The lattices for this density. Raises ValueError, of public facts alone, for what it does not serve.
+
+        **Arguments:** `num_records`: n where it is public, else None.
+        """
+        _require_served(mechanism, dimension)
+        most = self._most_records(mechanism) if num_records is None else num_records
+        with float64():
+            plan = plan_for(mechanism, dimension, most, self.data_digits, self.theta_digits)
+        # Raises where no record can change anything: that, too, is refused for public facts alone.
+        divisor_of(mechanism, plan)
+        return plan
+
+    def _most_records(self, mechanism: AbstractDensityMechanism) -> int:
+        # Sums of losses are larger than sums of gradients, by the predictors.
+        return self.max_records or (2**24 if mechanism.scored_by == "loss" else 2**27)
+
+    def envelope(self, problem: "Problem", region: CurveRegion | None = None) -> LatticeEnvelope:
+        """Builds the envelope that k is drawn from, on a part of Θ where one is given. Private."""
+        return LatticeEnvelope(*problem, self.expected_proposals, self.most_boxes, region)
+
+
+class Problem(NamedTuple):
+    """P(k) ∝ exp(-rate·score(k)) on the points of Θ.
+
+    **Arguments:** `score`: s, private. `domain`: the lattice of Θ. `rate`: c.
+    """
+
+    score: AbstractScore
+    domain: DomainLattice
+    rate: Fraction
+
+
+def rate_of(mechanism: AbstractDensityMechanism) -> Fraction:
+    """c = ε/(2R), of the decimal number that ε prints as; ε/(2R + 1) for the exponential mechanism under add_remove.
+
+    There W is half the range of one record's loss, as a constant added to all scores cancels: s_D - s_D' lies in an
+    interval of length 2R before it is rounded, and of at most 2R + 1 after.
+    """
+    cancels = mechanism.scored_by == "loss" and mechanism.adjacency is Adjacency.ADD_REMOVE
+    return exactly(float(mechanism.epsilon)) / (2 * RESOLUTION + cancels)
+
+
+def _is_limited(mechanism: AbstractMechanism) -> bool:
+    """Whether its sums need a public limit of records: sums of quadratic losses have any size."""
+    return mechanism.adjacency is not Adjacency.REPLACE and not mechanism.loss.is_quadratic
+
+
+def _parts(mechanism: AbstractMechanism) -> tuple[AbstractDensityMechanism, ...]:
+    """Lists the densities that are drawn one by one, each with its share of the coefficients."""
+    return cast(tuple[AbstractDensityMechanism, ...], mechanism.densities())
+
+
+def _require_served(mechanism: AbstractDensityMechanism, dimension: int) -> None:
+    """Raises ValueError, in words that name what would serve, where this density cannot be drawn on a lattice."""
+    loss, domain, norm = mechanism.loss, mechanism.domain, mechanism.given_norm
+    if loss.whole_score is None:
+        raise ValueError(f"Lattice needs whole scores, which {type(loss).__name__} has not. {_ELSE}")
+    if domain.exact_shape(dimension) is None:
+        raise ValueError(f"Lattice serves Box, L1Ball and L2Ball, not {type(domain).__name__}: ask for Exact()")
+    if dimension > LARGEST_DIMENSION:
+        raise ValueError(f"Lattice serves up to {LARGEST_DIMENSION} coefficients, not {dimension}. {_ELSE}")
+    if mechanism.bounds.weight is not None and not (loss.is_homogeneous and mechanism.scored_by == "gradient"):
+        raise ValueError(
+            f"of records with weights Lattice draws KNG with QuantileLoss, not {type(mechanism).__name__} with "
+            f"{type(loss).__name__}. {_ELSE}"
+        )
+    sums = norm is not None and (exact := norm.in_fractions(dimension)) is not None and exact.is_sum
+    if mechanism.bounds.weight is not None and sums:
+        # On products of weights and features columns seem to vary freely of the intercept, and Δ would be too large.
+        raise ValueError("of records with weights Lattice serves norm=None, WeightedLInf and LInf: ask for Exact()")
+    if mechanism.scored_by is None or mechanism.is_pointwise:
+        raise ValueError("Lattice serves KNG with one sensitivity for every theta: ask for Exact()")
+    if norm is not None and norm.in_fractions(dimension) is None:
+        raise ValueError(f"Lattice serves norm=None, WeightedLInf, LInf and L1, not {type(norm).__name__}")

@@ -1,0 +1,85 @@
+"""Noise as functions of uniform numbers, in balls that contain what real arithmetic makes of them.
+
+z ∈ R^d of independent normal numbers, or with density ∝ exp(-‖z‖), for ‖z‖ = max_j |z_j|, Σ_j |z_j| and (Σ_j z_j²)^½.
+In polar coordinates ‖z‖ has the density ∝ r^(d-1)·e^-r, that of the sum of d exponential numbers -log U, and the point
+of the unit sphere is drawn by itself; a radius of d + 1 of them goes with a uniform point of the unit ball.
+"""
+
+import abc
+
+from flint import arb
+
+from kngjax.draws.uniforms import Bits, Uniform
+from kngjax.geometry.abstract_norms import Noise
+
+
+class AbstractStandardNoise(abc.ABC):
+    """Holds one draw of z, to as many digits as are asked for."""
+
+    @abc.abstractmethod
+    def balls(self, digits: int) -> list[arb]:
+        """Balls that contain each z_j, from so many digits of every uniform number: of the same draw each time."""
+
+
+class MaximumNoise(AbstractStandardNoise):
+    """‖z‖ = max_j |z_j|: a uniform point of the cube, times a radius of d + 1 exponential numbers."""
+
+    def __init__(self, dimension: int, bits: Bits):
+        self._radius = [Uniform(bits) for _ in range(dimension + 1)]
+        self._point = [Uniform(bits) for _ in range(dimension)]
+
+    def balls(self, digits):
+        radius = _exponential_sum(self._radius, digits)
+        return [radius * (2 * uniform.ball(digits) - 1) for uniform in self._point]
+
+
+class SumNoise(AbstractStandardNoise):
+    """‖z‖ = Σ_j |z_j|: exponential numbers, each with a sign of its own."""
+
+    def __init__(self, dimension: int, bits: Bits):
+        self._sizes = [Uniform(bits) for _ in range(dimension)]
+        self._signs = [1 - 2 * bits(1) for _ in range(dimension)]
+
+    def balls(self, digits):
+        return [sign * _exponential_sum([size], digits) for size, sign in zip(self._sizes, self._signs, strict=True)]
+
+
+class StandardNormalNoise(AbstractStandardNoise):
+    """Independent normal numbers, two at a time: √(-2 log U)·(cos 2πV, sin 2πV) (Box and Muller 1958)."""
+
+    def __init__(self, dimension: int, bits: Bits):
+        self._dimension = dimension
+        self._pairs = [(Uniform(bits), Uniform(bits)) for _ in range((dimension + 1) // 2)]
+
+    def balls(self, digits):
+        normals: list[arb] = []
+        for size, angle in self._pairs:
+            length, turn = (2 * _exponential_sum([size], digits)).sqrt(), 2 * angle.ball(digits)
+            normals += [length * turn.cos_pi(), length * turn.sin_pi()]
+        return normals[: self._dimension]
+
+
+class LengthNoise(AbstractStandardNoise):
+    """‖z‖ = (Σ_j z_j²)^½: normal numbers over their length, times a radius of d exponential numbers."""
+
+    def __init__(self, dimension: int, bits: Bits):
+        self._radius = [Uniform(bits) for _ in range(dimension)]
+        self._normals = StandardNormalNoise(dimension, bits)
+
+    def balls(self, digits):
+        normals = self._normals.balls(digits)
+        factor = _exponential_sum(self._radius, digits) / sum((x * x for x in normals), arb(0)).sqrt()
+        return [factor * normal for normal in normals]
+
+
+_STANDARD = {"maximum": MaximumNoise, "sum": SumNoise, "length": LengthNoise, "normal": StandardNormalNoise}
+
+
+def draw_noise(noise: Noise, bits: Bits) -> AbstractStandardNoise:
+    """Draws standard noise of this kind."""
+    return _STANDARD[noise.kind](len(noise.weights), bits)
+
+
+def _exponential_sum(uniforms: list[Uniform], digits: int) -> arb:
+    """-Σ log U: no number at all where digits leave it open whether a U is 0."""
+    return -sum((uniform.ball(digits).log() for uniform in uniforms), arb(0))

@@ -1,0 +1,134 @@
+"""The moments of linear regression plus Gaussian noise, with every rounding in their proof."""
+
+import dataclasses
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy as np
+from jaxtyping import Float
+
+from kngjax.core.arrays import float64
+from kngjax.core.compiling import Compiled
+from kngjax.data.exact_sums import ExactSums
+from kngjax.data.public_units import PublicUnits
+from kngjax.draws.base import AbstractDraw
+from kngjax.draws.eigenvalues import nearest_multiple
+from kngjax.draws.noisy_matrices import NoisyNumbers
+from kngjax.draws.uniforms import Bits
+from kngjax.mechanisms.noise.calibration import certified_shift_squared
+from kngjax.sensitivity.moments_in_fractions import (
+    SquaredRadii,
+    eigenvalue_step,
+    rounded_eigenvalue_change,
+    squared_moment_changes,
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class NoisyMoments(AbstractDraw):
+    """The moments of `AdaSSP` plus noise, each on a grid, and the ridge regression that they give in float64.
+
+    Records in public units are fractions, (x_j - m_j)/h_j of float64 numbers, and so are X'X and X'y. λ_min(X'X) is
+    not, so it is replaced by the nearest multiple of r, whose sensitivity is r⌈X²/r⌉, hardly more than X².
+    With Δ_j² the squared sensitivities and w_j shares that add up to 1 exactly, noise of variances Δ_j²/(s²w_j) hides
+    s deviations of all three parts: as in `AdaSSP`, and balls certify s. Off the diagonal of X'X the variance is half
+    of that on it, and each entry is drawn once.
+
+    Each noisy number is rounded to its grid, and that is all that the proof is about. What follows is a function of
+    these numbers and of public ones. So a release publishes them too, in public units: `least_eigenvalue`, `moment` and
+    `gram`, of which the estimate says nothing that they do not.
+
+    **Arguments:** `units`: m and h. `step`: r. `least`, `moment`, `diagonal`, `others`: the noise on λ_min, on X'y, on
+    the diagonal of X'X and off it. All public.
+    """
+
+    mechanism: Any
+    units: PublicUnits
+    step: Fraction
+    least: NoisyNumbers
+    moment: NoisyNumbers
+    diagonal: NoisyNumbers
+    others: NoisyNumbers
+    takes_weights: ClassVar[bool] = True
+
+    @classmethod
+    def of(cls, mechanism: Any, dimension: int) -> "NoisyMoments | None":
+        """Calibrates the noise on AdaSSP's moments for d coefficients; None without a proof, as with a hull."""
+        units = mechanism.public_units(dimension)
+        shift_squared = certified_shift_squared(mechanism.guarantee)
+        radii = SquaredRadii.of(mechanism.bounds, dimension, units)
+        if shift_squared is None or radii is None:
+            return None
+        step = eigenvalue_step(radii)
+        matrix, moment = squared_moment_changes(radii, mechanism.adjacency)
+        squares = (rounded_eigenvalue_change(radii, step) ** 2, moment, matrix)
+        shares = [Fraction(share) for share in np.asarray(mechanism.shares, np.float64).tolist()]
+        on_least, on_moment, on_matrix = (
+            square * sum(shares) / (shift_squared * share) for square, share in zip(squares, shares, strict=True)
+        )
+        numbers = (on_least, 1), (on_moment, dimension), (on_matrix, dimension), (on_matrix / 2, _pairs(dimension))
+        least, moment, diagonal, others = (
+            NoisyNumbers.of("gaussian", variance, number) for variance, number in numbers
+        )
+        if least is None or moment is None or diagonal is None or others is None:
+            return None
+        return cls(mechanism, units, step, least, moment, diagonal, others)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The exponents of the grids of λ_min, X'y, the diagonal of X'X and, if there is anything, what is off it."""
+        parts = (self.least, self.moment, self.diagonal, self.others)
+        return {"type": "Direct", "grid_exponents": [part.grid.exponents[0] for part in parts if part.grid.exponents]}
+
+    @property
+    def method(self) -> str:
+        return (
+            f"{self.mechanism.method} Noisy moments are computed in balls that contain them, and each is rounded once, "
+            "to the nearest multiple of a public power of two, as real arithmetic would round it; what is made of them "
+            "is a function of these multiples, which are published with it."
+        )
+
+    @property
+    def published(self) -> dict[str, tuple[int, ...]]:
+        dimension = len(np.asarray(self.units.middles))
+        return {"least_eigenvalue": (), "moment": (dimension,), "gram": (dimension, dimension)}
+
+    def draw(self, data: ExactSums, bits: Bits) -> Float[np.ndarray, " dimension"]:
+        return self.draw_all(data, bits)[: data.dimension]
+
+    def draw_all(self, data: ExactSums, bits: Bits) -> Float[np.ndarray, " numbers"]:
+        least, moment, matrix = self.noisy_moments(data, bits)
+        with float64():
+            theta = np.array(_estimate(self.mechanism, least, moment, matrix))
+        return np.concatenate([theta, least[None], moment, matrix.ravel()])
+
+    def noisy_moments(
+        self, data: ExactSums, bits: Bits
+    ) -> tuple[Float[np.ndarray, ""], Float[np.ndarray, " dimension"], Float[np.ndarray, "dimension dimension"]]:
+        """λ_min, X'y and X'X with their noise: what the guarantee is of. **Arguments:** as of `draw`."""
+        parts = (self.least, self.moment, self.diagonal, self.others)
+        least, moment, diagonal, others = (
+            part.draw(location, bits) for part, location in zip(parts, self.locations(data), strict=True)
+        )
+        matrix, above = np.diag(diagonal), np.triu_indices(len(diagonal), 1)
+        matrix[above] = others
+        matrix.T[above] = others
+        return np.asarray(least[0]), moment, matrix
+
+    def locations(self, data: ExactSums) -> tuple[list[Fraction], ...]:
+        """λ_min, rounded, X'y, the diagonal of X'X and what is above it, in public units and without noise. Private."""
+        sums = self.units.sums(data)
+        above = np.triu_indices(sums.dimension, 1)
+        statistics = (sums.moment, np.diag(sums.gram), sums.gram[above])
+        least = self.step * nearest_multiple(sums.gram, self.step)
+        return [least], *([Fraction(entry) for entry in part] for part in statistics)
+
+
+def _pairs(dimension: int) -> int:
+    """The number of entries above the diagonal."""
+    return dimension * (dimension - 1) // 2
+
+
+@Compiled
+def _estimate(mechanism: Any, least: Any, moment: Any, matrix: Any) -> Any:
+    return mechanism.estimate(least, moment, matrix)
