@@ -18,6 +18,7 @@ from kngjax.audit.replay import Replay
 from kngjax.core.randomness import research_key
 from kngjax.data.admission import Facts
 from kngjax.data.exact_sums import nearest
+from kngjax.draws.choice import proved_draw
 from kngjax.inference import groups_of_records as groups
 from kngjax.inference.groups_of_records import Groups
 from kngjax.inference.makings import SumsMaking
@@ -107,7 +108,8 @@ def _draws(plan: WithIntervals, pair: Pair, number: int, bits: Bits) -> Any:
     assert isinstance(making, SumsMaking)
     estimate, records, summing = _way(making.mechanism, pair), _records(making, pair), making.summing
     curvature, adjacency = making.curvature, making.mechanism.adjacency
-    way = summing.on_grid(Facts(summing.dimension, count, None))
+    way = proved_draw(summing, Facts(summing.dimension, count, None))
+    assert way is not None
     for _ in range(number):
         theta = estimate(bits)
         columns = making.covariance.columns(records, theta, curvature, adjacency)
@@ -130,7 +132,7 @@ def _draws_of_groups(plan: WithIntervals, pair: Pair, number: int, bits: Bits) -
 
 def _way(mechanism: Any, pair: Pair) -> Callable[[Bits], np.ndarray]:
     """Draws of the estimate, of records that are prepared once."""
-    way = mechanism.on_grid(mechanism.admit(*pair))
+    way = proved_draw(mechanism, mechanism.admit(*pair))
     if way is None:
         raise TypeError(f"{type(mechanism).__name__} is not drawn on a grid of these records: take others")
     data = way.prepare(*pair)

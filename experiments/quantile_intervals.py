@@ -8,7 +8,6 @@ law. Where public facts refuse an interval the table says so.
 
 import csv
 import pathlib
-import secrets
 from typing import Any
 
 import numpy as np
@@ -84,14 +83,13 @@ def _intervals(mechanism, made, records: int, replicates: int, random) -> np.nda
     """Both intervals of each replicate, shape (replicates, 2, 2), the private one first; None where it is refused."""
     if mechanism.refusal(records) is not None:
         return None
-    way = mechanism.on_grid(mechanism.admit(y=np.zeros(records)))
     half = 0.5 * float(mechanism.bounds.dither or 0.0)
     tail = 0.5 * (1.0 - mechanism.level)
     first, last = stats.binom.ppf([tail, 1.0 - tail], records, float(mechanism.tau)).astype(int)
     found = np.empty((replicates, 2, 2))
     for row in found:
         values = made(records, random)
-        low, high = way.draw_alone(way.prepare(None, values), secrets.randbits)
+        low, high = kng.release(mechanism, y=values, progress=False).value
         row[0] = low - half, high + half
         row[1] = np.partition(values, [first - 1, last])[[first - 1, last]]
     return found

@@ -17,6 +17,7 @@ from jaxtyping import Float
 
 from audits.grid_laws.cells import chi_square, frequencies
 from kngjax.draws.cells import Grid
+from kngjax.draws.choice import proved_draw
 from kngjax.draws.quadratic_draws import QuadraticDraw
 from kngjax.draws.shell_draws import ShellDraw
 from kngjax.mechanisms.base import AbstractMechanism
@@ -89,7 +90,7 @@ def are_right(p_values: Sequence[float]) -> bool:
 
 def _way(law: Law) -> tuple[Any, Any]:
     """How a release of these records draws, and what it draws from."""
-    way = law.mechanism.on_grid(law.mechanism.admit(law.X, law.y))
+    way = proved_draw(law.mechanism, law.mechanism.admit(law.X, law.y))
     if way is None or not isinstance(way, law.route):
         raise TypeError(f"releases are drawn by {type(way).__name__}, and not by {law.route.__name__}")
     return way, way.prepare(law.X, law.y)

@@ -14,6 +14,7 @@ import numpy as np
 from kngjax.accounting.exact import exactly
 from kngjax.data.bounds import Bounds
 from kngjax.data.weights import with_weights
+from kngjax.draws.choice import proved_draw
 from kngjax.geometry.domains import Box
 from kngjax.losses.huber import HuberLoss
 from kngjax.losses.squared import SquaredLoss
@@ -58,7 +59,7 @@ def _tables(shared: list[tuple[float, ...]], records: list[tuple[float, ...]]) -
 
 
 def _way(mechanism: Any, x: Any, y: np.ndarray | None) -> Any:
-    way = mechanism.on_grid(mechanism.admit(x, y))
+    way = proved_draw(mechanism, mechanism.admit(x, y))
     assert way is not None
     return way
 

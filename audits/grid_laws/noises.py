@@ -18,10 +18,12 @@ from kngjax.data.bounds import Bounds
 from kngjax.data.weights import with_weights
 from kngjax.draws.irls_iterates import IteratesOnGrid
 from kngjax.draws.noisy_ada_ops import NoisyAdaOPS
+from kngjax.draws.noisy_grams import NoisyGrams
 from kngjax.draws.noisy_minima import NoisyMinimum
 from kngjax.draws.noisy_moments import NoisyMoments
 from kngjax.draws.noisy_posterior import NoisyPosterior
 from kngjax.draws.noisy_ridge import NoisyRidge
+from kngjax.draws.noisy_sums import NoisyDesign, NoisyMean
 from kngjax.draws.perturbed_minimizers import QuadraticMinimum, SmoothMinimum
 from kngjax.geometry.domains import Box
 from kngjax.losses.huber import PseudoHuberLoss
@@ -29,10 +31,10 @@ from kngjax.losses.logistic import LogisticLoss
 from kngjax.losses.squared import SquaredLoss
 from kngjax.mechanisms.ada_ops import AdaOPS
 from kngjax.mechanisms.ada_ssp import AdaSSP
-from kngjax.mechanisms.design_moments import DesignMoments, NoisyDesign
-from kngjax.mechanisms.gaussian_moments import GaussianMoments, NoisyGrams
+from kngjax.mechanisms.design_moments import DesignMoments
+from kngjax.mechanisms.gaussian_moments import GaussianMoments
 from kngjax.mechanisms.irls import PrivateIRLS
-from kngjax.mechanisms.k_norm import KNormMechanism, NoisyMean
+from kngjax.mechanisms.k_norm import KNormMechanism
 from kngjax.mechanisms.noise.matrix_noise import wishart_degrees
 from kngjax.mechanisms.objective_perturbation import ObjectivePerturbation
 from kngjax.mechanisms.output_perturbation import OutputPerturbation

@@ -9,9 +9,11 @@ from audits.grid_laws.cells import Floats, independent
 from audits.grid_laws.laws import CellLaw
 from kngjax.data.bounds import Bounds
 from kngjax.data.weights import with_weights
+from kngjax.draws.exact_choice import ExactChoice
 from kngjax.draws.exact_interval import ExactInterval
-from kngjax.mechanisms.geometric import GeometricMechanism, NoisyCounts
-from kngjax.mechanisms.private_choice import ExactChoice, PrivateChoice
+from kngjax.draws.noisy_counts import NoisyCounts
+from kngjax.mechanisms.geometric import GeometricMechanism
+from kngjax.mechanisms.private_choice import PrivateChoice
 from kngjax.mechanisms.quantile_interval import QuantileInterval
 
 _EPSILON = 1.5

@@ -205,7 +205,7 @@ def prepare_rows(
     - `bounds`: public.
     - `X`: shape (n, columns): a NumPy or JAX array, a pandas or polars data frame, a pyarrow table, a list of rows;
         None or no columns for a model of the intercept alone. Private. Without a constant column of its own if
-        `bounds.intercept`. Bounds by name select the columns of a frame. Or a `kngjax.data.weights.WeightedTable` of it.
+        `bounds.intercept`. Bounds by name select the columns of a frame. Or a `kngjax.data.weights.WeightedTable`.
     - `y`: shape (n,): an array or a series of one of these, or a list. Private.
     - `has_response`: whether the model has one; y must be None otherwise.
     - `dimension`: d, which the columns must give with the intercept; None for any.

@@ -9,6 +9,7 @@ from jaxtyping import Float
 
 from kngjax.core.arrays import float64
 from kngjax.core.balls import DEFAULT_DIGITS, precision
+from kngjax.data.admission import Facts
 from kngjax.draws.uniforms import Bits
 
 
@@ -18,13 +19,23 @@ class AbstractDraw(abc.ABC):
     The draw is exact in real arithmetic and then rounded once to a public grid, which is post-processing; the grid
     point is decided as real arithmetic decides it. Whatever is computed from the grid's numbers needs no proof. No
     draw fails: searches go on until they have found what they look for. `mechanism`: whose law is drawn. `grid`: what
-    a value is rounded to, where that is one grid; a draw with several says so in its `settings`. `takes_weights`:
+    a value is rounded to, where that is one grid; a draw with several says so in its `settings`. `serves`: the classes
+    of mechanisms that it is asked about. `takes_weights`:
     whether it knows of weights that records keep.
     """
 
     mechanism: Any
     grid: Any
+    serves: ClassVar[tuple[type, ...]]
     takes_weights: ClassVar[bool] = False
+
+    @classmethod
+    @abc.abstractmethod
+    def of(cls, mechanism: Any, facts: Facts) -> "AbstractDraw | None":
+        """Returns the draw with all its settings; None where it does not serve this mechanism. Public.
+
+        **Arguments:** `mechanism`: of one of the classes of `serves`. `facts`: of the records, all of them public.
+        """
 
     @property
     def published(self) -> dict[str, tuple[int, ...]]:

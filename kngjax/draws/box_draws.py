@@ -24,6 +24,7 @@ from kngjax.geometry.abstract_norms import Noise
 from kngjax.losses.base import AbstractPredictorLoss, AbstractVerifiedScore
 from kngjax.losses.record_scores import RecordScores
 from kngjax.mechanisms.density import AbstractDensityMechanism
+from kngjax.mechanisms.kng import KNG
 
 # Boxes serve so many coefficients.
 _MOST_COEFFICIENTS = 4
@@ -56,9 +57,10 @@ class BoxDraw(AbstractDraw):
     log_along: float
 
     takes_weights: ClassVar[bool] = True
+    serves: ClassVar[tuple[type, ...]] = (KNG,)
 
     @classmethod
-    def of(cls, mechanism: AbstractDensityMechanism, facts: Facts) -> "BoxDraw | None":
+    def of(cls, mechanism: KNG, facts: Facts) -> "BoxDraw | None":
         """Plans the draw for KNG with one sensitivity; None where Θ, bounds, norm or loss are not verified."""
         known = SmoothFacts.of(mechanism, facts) if facts.dimension <= _MOST_COEFFICIENTS else None
         if known is None or not known.are_moderate(_MODERATE):

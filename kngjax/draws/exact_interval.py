@@ -3,7 +3,7 @@
 import dataclasses
 import math
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from jaxtyping import Float
@@ -11,17 +11,17 @@ from jaxtyping import Float
 from kngjax.accounting.exact import exactly
 from kngjax.accounting.guarantees import Adjacency
 from kngjax.core.balls import power_of_two
+from kngjax.data.admission import Facts
 from kngjax.draws.base import AbstractDraw
 from kngjax.draws.rank_pairs import RankPairs
 from kngjax.draws.uniforms import Bits
 from kngjax.mechanisms.interval_ranks import Ranks
 from kngjax.mechanisms.preparation import TOO_MANY_RECORDS
+from kngjax.mechanisms.quantile_interval import MOST_RECORDS, QuantileInterval
 from kngjax.sensitivity import in_fractions
 
 # Binary digits of the grid, relative to the width of the bounds and to their largest number.
 _DIGITS, _MOST_DIGITS = 40, 50
-# Products of two such numbers and of what is added to them, four times as much, are whole numbers of 63 bits.
-MOST_RECORDS = 2**30
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,10 +45,16 @@ class ExactInterval(AbstractDraw):
     ends: tuple[int, int]
     refusal: str | None
     grid: None = None
+    serves: ClassVar[tuple[type, ...]] = (QuantileInterval,)
 
     @classmethod
-    def of(cls, mechanism: Any, count: int, ranks: Ranks, refusal: str | None) -> "ExactInterval":
-        """Raises ValueError for bounds that are too near to each other for float64."""
+    def of(cls, mechanism: Any, facts: Facts) -> "ExactInterval":
+        """Returns the draw on a grid relative to the bounds.
+
+        Raises ValueError for too few records, and for bounds that are too near to each other for float64.
+        """
+        count = mechanism.count(facts.num_records)
+        ranks, refusal = mechanism.ranks(count), mechanism.refusal(count)
         low, high = float(mechanism.bounds.y_lower), float(mechanism.bounds.y_upper)
         exponent = max(math.frexp(high - low)[1] - _DIGITS, math.frexp(max(-low, high))[1] - _MOST_DIGITS)
         unit = power_of_two(exponent)

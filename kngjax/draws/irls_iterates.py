@@ -1,9 +1,8 @@
 """Private IRLS with every rounding in its proof."""
 
 import dataclasses
-from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from jaxtyping import Float
@@ -12,13 +11,15 @@ from kngjax.accounting.certain_budgets import is_kept
 from kngjax.accounting.exact import exactly
 from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.core.arrays import float64
+from kngjax.data.admission import Facts
 from kngjax.data.exact_sums import Exact
 from kngjax.data.records import Records
 from kngjax.data.weighted_sums import RootWeights, WeightedRows
 from kngjax.draws.base import AbstractDraw
 from kngjax.draws.noisy_matrices import AbstractNoisyMatrix, NoisyByWishart, NoisyNumbers, NoisyTriangle
 from kngjax.draws.uniforms import Bits
-from kngjax.mechanisms.noise.matrix_noise import wishart_degrees
+from kngjax.mechanisms.irls import PrivateIRLS
+from kngjax.mechanisms.noise.matrix_noise import repaired_solution, wishart_degrees
 from kngjax.mechanisms.noise.wishart_in_balls import wishart_hides
 from kngjax.sensitivity.moments_in_fractions import (
     SquaredRadii,
@@ -51,6 +52,42 @@ class IteratesOnGrid(AbstractDraw):
     moment: NoisyNumbers
     matrix: AbstractNoisyMatrix
     least: float
+    serves: ClassVar[tuple[type, ...]] = (PrivateIRLS,)
+
+    @classmethod
+    def of(cls, mechanism: Any, facts: Facts) -> "IteratesOnGrid | None":
+        """Returns the draw; None where the proof lacks something.
+
+        It lacks calibrations that no ball certifies, and the corners of some hulls; and float64 has no numbers for some
+        extreme settings.
+        """
+        parts, scale, least = mechanism.plan(facts.dimension)
+        dimension = facts.dimension
+        epsilon, delta = exactly(float(mechanism.epsilon)), exactly(float(mechanism.delta or 0.0))
+        whole = Guarantee.composed([*parts] * mechanism.iterations)
+        records = SquaredRadii.of(mechanism.bounds, dimension)
+        if records is None or not is_kept(whole, epsilon, delta):
+            return None
+        roots = RootWeights.of(float(mechanism.cap), float(mechanism.power))
+        rows = None if roots is None else WeightedRows.of(roots.largest, _largest(mechanism.bounds, dimension))
+        if roots is None or rows is None:
+            return None
+        radii = SquaredRadii(rows.squared_length(roots.largest, records.features), rows.sizes[-1] ** 2)
+        total = sum(rows.sizes[:-1], Fraction(0))
+        (on_matrix, on_vector), (on_triangle, on_sum) = (
+            squared_moment_changes(radii, mechanism.adjacency),
+            squared_absolute_moment_changes(radii, total, mechanism.adjacency),
+        )
+        kinds = mechanism.moment_noise, mechanism.matrix_noise
+        moment = NoisyNumbers.of(kinds[0], _scale_squared(kinds[0], parts[0], on_vector, on_sum), dimension)
+        matrix = (
+            _noise_by_wishart(parts[1], radii.features, mechanism.adjacency, scale, dimension)
+            if kinds[1] == "wishart"
+            else NoisyTriangle.of(kinds[1], _scale_squared(kinds[1], parts[1], on_matrix, on_triangle), dimension)
+        )
+        if moment is None or matrix is None:
+            return None
+        return cls(mechanism, roots, rows, moment, matrix, least)
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -101,54 +138,6 @@ class IteratesOnGrid(AbstractDraw):
         """The next θ, finite whatever the noise."""
         with np.errstate(all="ignore"):
             return np.nan_to_num(repaired_solution(np, matrix, moment, self.least, self.mechanism.repair))
-
-
-def repaired_solution(space: Any, matrix: Any, moment: Any, least: Any, repair: str) -> Any:
-    """B̃^{-1}Ã with eigenvalues of B̃ of at least b ("floor"), or raised by b and then of at least b/10 ("ridge").
-
-    **Arguments:** `space`: jax.numpy, or numpy. `matrix`, `moment`: B̃ and Ã. `least`: b.
-    """
-    values, vectors = space.linalg.eigh(matrix)
-    values = space.maximum(values, least) if repair == "floor" else space.maximum(values + least, 0.1 * least)
-    return vectors @ ((vectors.T @ moment) / values)
-
-
-def plan_iterates(
-    mechanism: Any, parts: Sequence[Guarantee], scale: float, least: float, dimension: int
-) -> IteratesOnGrid | None:
-    """Plans private IRLS on public grids; None where the proof lacks something.
-
-    The proof lacks calibrations that no ball certifies, and the corners of some hulls; and float64 has no numbers for
-    some extreme settings.
-
-    **Arguments:** `mechanism`: `PrivateIRLS`. `parts`: what the noise on one vector and on one matrix hides. `scale`:
-    of Wishart noise. `least`: as for `IteratesOnGrid`. `dimension`: d.
-    """
-    epsilon, delta = exactly(float(mechanism.epsilon)), exactly(float(mechanism.delta or 0.0))
-    whole = Guarantee.composed([*parts] * mechanism.iterations)
-    records = SquaredRadii.of(mechanism.bounds, dimension)
-    if records is None or not is_kept(whole, epsilon, delta):
-        return None
-    roots = RootWeights.of(float(mechanism.cap), float(mechanism.power))
-    rows = None if roots is None else WeightedRows.of(roots.largest, _largest(mechanism.bounds, dimension))
-    if roots is None or rows is None:
-        return None
-    radii = SquaredRadii(rows.squared_length(roots.largest, records.features), rows.sizes[-1] ** 2)
-    total = sum(rows.sizes[:-1], Fraction(0))
-    (on_matrix, on_vector), (on_triangle, on_sum) = (
-        squared_moment_changes(radii, mechanism.adjacency),
-        squared_absolute_moment_changes(radii, total, mechanism.adjacency),
-    )
-    kinds = mechanism.moment_noise, mechanism.matrix_noise
-    moment = NoisyNumbers.of(kinds[0], _scale_squared(kinds[0], parts[0], on_vector, on_sum), dimension)
-    matrix = (
-        _noise_by_wishart(parts[1], radii.features, mechanism.adjacency, scale, dimension)
-        if kinds[1] == "wishart"
-        else NoisyTriangle.of(kinds[1], _scale_squared(kinds[1], parts[1], on_matrix, on_triangle), dimension)
-    )
-    if moment is None or matrix is None:
-        return None
-    return IteratesOnGrid(mechanism, roots, rows, moment, matrix, least)
 
 
 def _largest(bounds: Any, dimension: int) -> list[float]:

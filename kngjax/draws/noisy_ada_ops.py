@@ -2,7 +2,7 @@
 
 import dataclasses
 from fractions import Fraction
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import jax
 import numpy as np
@@ -11,6 +11,7 @@ from jaxtyping import Float
 
 from kngjax.core.arrays import float64
 from kngjax.core.balls import ball_of, power_of_two, precision, upper_end
+from kngjax.data.admission import Facts
 from kngjax.data.exact_sums import ExactSums
 from kngjax.draws.base import AbstractDraw
 from kngjax.draws.cells import Grid, draw_cell
@@ -19,6 +20,7 @@ from kngjax.draws.gaussians import RidgeNoise, draw_ridge, ridge_estimate
 from kngjax.draws.noises import draw_noise
 from kngjax.draws.uniforms import Bits, decided
 from kngjax.geometry.abstract_norms import Noise
+from kngjax.mechanisms.ada_ops import LEAST_RIDGE, AdaOPS
 from kngjax.mechanisms.noise.stages_in_balls import StagePlan, gamma_within, keeps_budget
 from kngjax.sensitivity.moments_in_fractions import SquaredRadii, eigenvalue_step, rounded_eigenvalue_change
 
@@ -60,7 +62,7 @@ class NoisyAdaOPS(AbstractDraw):
     `eigenvalue_grid`, `grid`: of the first stage and of θ. All public.
     """
 
-    mechanism: Any
+    mechanism: AdaOPS
     radii: SquaredRadii
     plan: StagePlan
     least_ridge: Fraction
@@ -68,13 +70,12 @@ class NoisyAdaOPS(AbstractDraw):
     eigenvalue_grid: Grid
     grid: Grid
     takes_weights: ClassVar[bool] = True
+    serves: ClassVar[tuple[type, ...]] = (AdaOPS,)
 
     @classmethod
-    def of(cls, mechanism: Any, dimension: int, least_ridge: Fraction) -> "NoisyAdaOPS | None":
-        """Plans the three stages of AdaOPS for d coefficients; None where balls do not confirm the budget.
-
-        **Arguments:** `least_ridge`: in units of X².
-        """
+    def of(cls, mechanism: AdaOPS, facts: Facts) -> "NoisyAdaOPS | None":
+        """Plans the three stages of AdaOPS for d coefficients; None where balls do not confirm the budget."""
+        dimension = facts.dimension
         with float64():
             found = jax.tree.map(lambda number: Fraction(float(number)), mechanism.plan(dimension))
         radii = SquaredRadii.of(mechanism.bounds, dimension)
@@ -89,7 +90,7 @@ class NoisyAdaOPS(AbstractDraw):
         grid = Grid((_size(radii.response / radii.features) // 2 - _FINENESS,) * dimension)
         if eigenvalue_grid is None:
             return None
-        return cls(mechanism, radii, plan, least_ridge * radii.features, step, eigenvalue_grid, grid)
+        return cls(mechanism, radii, plan, Fraction(LEAST_RIDGE) * radii.features, step, eigenvalue_grid, grid)
 
     @property
     def method(self) -> str:

@@ -15,6 +15,7 @@ from jaxtyping import Float
 
 from kngjax.accounting.exact import exactly
 from kngjax.core.arrays import float64
+from kngjax.data.admission import Facts
 from kngjax.draws.base import AbstractDraw
 from kngjax.draws.cells import Grid, draw_cell
 from kngjax.draws.minima.smooth_objectives import Objective
@@ -24,6 +25,7 @@ from kngjax.geometry.abstract_norms import Noise
 from kngjax.geometry.norms import L2
 from kngjax.losses.verified_scores import AbstractVerifiedScore, number
 from kngjax.mechanisms.noise.calibration import certified_shift_squared
+from kngjax.mechanisms.output_perturbation import TOLERANCE, OutputPerturbation
 from kngjax.sensitivity.record_facts import RecordFacts, gradient_noise
 
 
@@ -42,27 +44,27 @@ class NoisyMinimum(AbstractDraw):
     largest: Fraction
     grid: Grid
     takes_weights: ClassVar[bool] = True
+    serves: ClassVar[tuple[type, ...]] = (OutputPerturbation,)
 
     @classmethod
-    def of(cls, mechanism: Any, tolerance: float, dimension: int) -> "NoisyMinimum | None":
-        """Calibrates the noise; None where Δ is not known in fractions, or it is not certain that noise hides s.
-
-        **Arguments:** `tolerance`: τ in units of the largest change of the gradient.
-        """
-        facts = RecordFacts.of(mechanism.loss, mechanism.bounds, None, dimension)
-        shift_squared = certified_shift_squared(mechanism.guarantee)
-        if facts is None or shift_squared is None:
+    def of(cls, mechanism: Any, facts: Facts) -> "NoisyMinimum | None":
+        """Calibrates the noise; None where Δ is not known in fractions, or it is not certain that noise hides s."""
+        if mechanism.loss.is_half_square:
             return None
-        change = gradient_noise(facts.changes(mechanism.adjacency), L2(), Fraction(1))
+        known = RecordFacts.of(mechanism.loss, mechanism.bounds, None, facts.dimension)
+        shift_squared = certified_shift_squared(mechanism.guarantee)
+        if known is None or shift_squared is None:
+            return None
+        change = gradient_noise(known.changes(mechanism.adjacency), L2(), Fraction(1))
         assert change is not None
-        spare, ridge = exactly(tolerance), Fraction(number(mechanism.regularization))
+        spare, ridge = exactly(TOLERANCE), Fraction(number(mechanism.regularization))
         variance = change.scale_squared * ((1 + 2 * spare) / ridge) ** 2 / shift_squared
-        noise = Noise("normal", (Fraction(1),) * dimension, variance)
+        noise = Noise("normal", (Fraction(1),) * facts.dimension, variance)
         grid = Grid.for_noise(noise)
         if grid is None:
             return None
-        largest = facts.curvature * facts.largest_square
-        return cls(mechanism, noise, change.scale_squared * spare**2, facts.scores, largest, grid)
+        largest = known.curvature * known.largest_square
+        return cls(mechanism, noise, change.scale_squared * spare**2, known.scores, largest, grid)
 
     @property
     def method(self) -> str:

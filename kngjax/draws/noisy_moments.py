@@ -9,12 +9,14 @@ from jaxtyping import Float
 
 from kngjax.core.arrays import float64
 from kngjax.core.compiling import Compiled
+from kngjax.data.admission import Facts
 from kngjax.data.exact_sums import ExactSums
 from kngjax.data.public_units import PublicUnits
 from kngjax.draws.base import AbstractDraw
 from kngjax.draws.eigenvalues import nearest_multiple
 from kngjax.draws.noisy_matrices import NoisyNumbers
 from kngjax.draws.uniforms import Bits
+from kngjax.mechanisms.ada_ssp import AdaSSP
 from kngjax.mechanisms.noise.calibration import certified_shift_squared
 from kngjax.sensitivity.moments_in_fractions import (
     SquaredRadii,
@@ -42,7 +44,7 @@ class NoisyMoments(AbstractDraw):
     the diagonal of X'X and off it. All public.
     """
 
-    mechanism: Any
+    mechanism: AdaSSP
     units: PublicUnits
     step: Fraction
     least: NoisyNumbers
@@ -50,10 +52,12 @@ class NoisyMoments(AbstractDraw):
     diagonal: NoisyNumbers
     others: NoisyNumbers
     takes_weights: ClassVar[bool] = True
+    serves: ClassVar[tuple[type, ...]] = (AdaSSP,)
 
     @classmethod
-    def of(cls, mechanism: Any, dimension: int) -> "NoisyMoments | None":
+    def of(cls, mechanism: AdaSSP, facts: Facts) -> "NoisyMoments | None":
         """Calibrates the noise on AdaSSP's moments for d coefficients; None without a proof, as with a hull."""
+        dimension = facts.dimension
         units = mechanism.public_units(dimension)
         shift_squared = certified_shift_squared(mechanism.guarantee)
         radii = SquaredRadii.of(mechanism.bounds, dimension, units)

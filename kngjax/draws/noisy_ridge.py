@@ -10,12 +10,14 @@ from flint import fmpz_mat
 from jaxtyping import Float
 
 from kngjax.accounting.adjacency import Adjacency
+from kngjax.data.admission import Facts
 from kngjax.data.exact_sums import ExactSums
 from kngjax.draws.base import AbstractDraw
 from kngjax.draws.cells import Grid, draw_cell
 from kngjax.draws.uniforms import Bits
 from kngjax.geometry.abstract_norms import Noise
 from kngjax.mechanisms.noise.calibration import certified_shift_squared
+from kngjax.mechanisms.output_perturbation import OutputPerturbation
 from kngjax.sensitivity.moments_in_fractions import SquaredRadii, ridge_change
 
 
@@ -34,21 +36,24 @@ class NoisyRidge(AbstractDraw):
     noise: Noise
     grid: Grid
     takes_weights: ClassVar[bool] = True
+    serves: ClassVar[tuple[type, ...]] = (OutputPerturbation,)
 
     @classmethod
-    def of(cls, mechanism: Any, dimension: int) -> "NoisyRidge | None":
+    def of(cls, mechanism: Any, facts: Facts) -> "NoisyRidge | None":
         """Calibrates output perturbation for ridge regression with noise of fixed covariance; None without a proof.
 
         An exchange is a removal and an addition beside at most `max_records` - 1 others.
         """
+        if not mechanism.loss.is_half_square or mechanism.metric != "identity":
+            return None
         shift_squared = certified_shift_squared(mechanism.guarantee)
-        radii = SquaredRadii.of(mechanism.bounds, dimension)
+        radii = SquaredRadii.of(mechanism.bounds, facts.dimension)
         if shift_squared is None or radii is None:
             return None
         ridge, others = Fraction(float(mechanism.regularization)), Fraction(float(mechanism.max_records)) - 1
         exchanges = 2 if mechanism.adjacency is Adjacency.REPLACE else 1
         change = exchanges * ridge_change(radii, ridge, others)
-        noise = Noise("normal", (Fraction(1),) * dimension, change**2 / shift_squared)
+        noise = Noise("normal", (Fraction(1),) * facts.dimension, change**2 / shift_squared)
         grid = Grid.for_noise(noise)
         return None if grid is None else cls(mechanism, ridge, noise, grid)
 

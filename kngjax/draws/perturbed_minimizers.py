@@ -21,6 +21,7 @@ from kngjax.accounting.guarantees import Adjacency
 from kngjax.core.arrays import float64
 from kngjax.core.balls import ball_of, precision
 from kngjax.core.compiling import Compiled
+from kngjax.data.admission import Facts
 from kngjax.data.bounds import Bounds
 from kngjax.data.exact_sums import ExactSums
 from kngjax.draws.base import AbstractDraw
@@ -34,6 +35,7 @@ from kngjax.geometry.abstract_norms import AbstractNorm, Noise
 from kngjax.geometry.domains import AbstractDomain
 from kngjax.losses.base import AbstractPredictorLoss
 from kngjax.losses.verified_scores import AbstractVerifiedScore, fraction_of, number
+from kngjax.mechanisms.objective_perturbation import ObjectivePerturbation
 from kngjax.sensitivity.record_facts import RecordFacts, gradient_noise
 
 # Cells of losses whose minimisers have no closed form are so many binary digits finer than the noise of n records, or
@@ -96,15 +98,24 @@ class PerturbedMinimizer(AbstractDraw):
     mechanism: Any
     law: ObjectiveLaw
     grid: Grid
+    serves: ClassVar[tuple[type, ...]] = (ObjectivePerturbation,)
 
     @classmethod
-    def of(cls, mechanism: Any, law: ObjectiveLaw, num_records: int | None) -> "PerturbedMinimizer | None":
-        """Plans the draw on a grid; None where float64 does not hold it.
-
-        **Arguments:** `num_records`: n where it is public.
-        """
+    def of(cls, mechanism: Any, facts: Facts) -> "PerturbedMinimizer | None":
+        """Returns the draw; None where Δ or λ is not known in fractions, and where float64 does not hold the grid."""
+        law = ObjectiveLaw.of(
+            mechanism.regression_loss,
+            mechanism.bounds,
+            mechanism.domain,
+            mechanism.exact_budget,
+            mechanism.adjacency,
+            mechanism.norm,
+            facts.dimension,
+        )
+        if law is None:
+            return None
         quadratic = mechanism.loss.is_quadratic
-        more = _UNKNOWN if num_records is None else num_records.bit_length()
+        more = _UNKNOWN if facts.num_records is None else facts.num_records.bit_length()
         grid = law.grid(None if quadratic else _DIGITS + more)
         if grid is None:
             return None

@@ -21,6 +21,7 @@ from kngjax.draws.quadratic.quadratic_rejection import draw_quadratic
 from kngjax.draws.uniforms import Bits
 from kngjax.geometry.abstract_norms import Noise
 from kngjax.mechanisms.density import AbstractDensityMechanism
+from kngjax.mechanisms.kng import KNG
 from kngjax.sensitivity.change_sets import LARGEST_NUMBER, number_of_points
 from kngjax.sensitivity.in_fractions import Ranges, change_vectors
 from kngjax.sensitivity.record_facts import gradient_noise
@@ -43,9 +44,10 @@ class QuadraticDraw(AbstractDraw):
     grid: Grid
 
     takes_weights: ClassVar[bool] = True
+    serves: ClassVar[tuple[type, ...]] = (KNG,)
 
     @classmethod
-    def of(cls, mechanism: AbstractDensityMechanism, facts: Facts) -> "QuadraticDraw | None":
+    def of(cls, mechanism: KNG, facts: Facts) -> "QuadraticDraw | None":
         """Plans the draw for KNG with one sensitivity; None where Θ, the bounds or the norm are not of fractions."""
         noise, shape = noise_of(mechanism, facts.dimension), mechanism.domain.exact_shape(facts.dimension)
         if noise is None or shape is None or not noise.is_everywhere:

@@ -2,7 +2,7 @@
 
 import dataclasses
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from jaxtyping import Float
@@ -27,6 +27,7 @@ from kngjax.geometry.domains import ExactShape
 from kngjax.losses.base import AbstractResidualLoss, AbstractSmoothScore
 from kngjax.losses.poisson import PoissonLoss
 from kngjax.mechanisms.density import AbstractDensityMechanism
+from kngjax.mechanisms.kng import KNG
 from kngjax.samplers.advice import GRADIENTS_UNASKED
 
 # Cells are so many binary digits finer than the least that KNG's noise can be for any records. Float64 knows draws to
@@ -61,9 +62,10 @@ class ShellDraw(AbstractDraw):
     score: AbstractSmoothScore
     shape: ExactShape
     grid: Grid
+    serves: ClassVar[tuple[type, ...]] = (KNG,)
 
     @classmethod
-    def of(cls, mechanism: AbstractDensityMechanism, facts: Facts) -> "ShellDraw | None":
+    def of(cls, mechanism: KNG, facts: Facts) -> "ShellDraw | None":
         """Returns the draw where public facts show that it serves; None elsewhere.
 
         Replace is needed, under which n is public, and the n·ε that `samplers.advice` asks of draws in the space of

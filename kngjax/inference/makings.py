@@ -16,6 +16,7 @@ from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.core.randomness import secure_key
 from kngjax.data.admission import Facts
 from kngjax.data.records import Records
+from kngjax.draws.choice import proved_draw
 from kngjax.inference import groups_of_records as groups
 from kngjax.inference.covariances import AbstractSums, IndependentErrors, PublicDesign, Sandwich
 from kngjax.inference.errors_of_release import interval_of_sums
@@ -285,7 +286,7 @@ def _require_served(mechanism: Any) -> None:
         raise ValueError("with pointwise_sensitivity the law of the gradient is not known: leave it out")
     if mechanism.publishes:
         # Known by what a release on a grid publishes; the number of records decides nothing of that.
-        if mechanism.on_grid(Facts(dimension, None)) is None:
+        if proved_draw(mechanism, Facts(dimension, None)) is None:
             raise ValueError(
                 f"{name} publishes what its intervals are made of where every rounding is in its proof, and with these "
                 "bounds it is not: leave the hull out"

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Mapping
-from fractions import Fraction
 from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
@@ -15,11 +14,8 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.core.arrays import Scalar, Vector, float64, is_traced, parameter
 from kngjax.core.bisection import bisect
-from kngjax.data.admission import Facts
 from kngjax.data.bounds import Bounds
 from kngjax.data.records import Data, QuadraticSummary
-from kngjax.draws.base import AbstractDraw
-from kngjax.draws.noisy_ada_ops import NoisyAdaOPS
 from kngjax.losses.squared import SquaredLoss
 from kngjax.mechanisms.direct import AbstractDirectMechanism
 from kngjax.mechanisms.gradient_noise import NormalNoise
@@ -33,7 +29,7 @@ from kngjax.sensitivity.gradients import Sensitivity
 # posterior's covariance spends half of the last stage's budget at most.
 _LARGEST_EXCESS, _COVARIANCE_SHARE = 0.5, 0.5
 # The least ridge in units of X², so that H is invertible even where λ̃ exceeds λ_min, with probability δ₁.
-_LEAST_RIDGE = 1e-6
+LEAST_RIDGE = 1e-6
 
 
 class AdaOPSPlan(NamedTuple):
@@ -175,10 +171,6 @@ class AdaOPS(AbstractDirectMechanism):
         least_curvature = change / jnp.minimum(by_bound, by_covariance)
         return AdaOPSPlan(order, budget, change / eigenvalue_shift, bound_shift, tail, least_curvature)
 
-    def on_grid(self, facts: Facts) -> AbstractDraw | None:
-        """Plans the three stages with every rounding in the proof; None where balls do not confirm the budget."""
-        return NoisyAdaOPS.of(self, facts.dimension, Fraction(_LEAST_RIDGE))
-
     def sensitivity_for(self, dimension: int) -> Sensitivity:
         """The sensitivity of λ_min; the derivation says what the other stages rest on."""
         with float64():
@@ -209,7 +201,7 @@ class AdaOPS(AbstractDirectMechanism):
         deviation = plan.eigenvalue_deviation
         lower = values[0] - moments.eigenvalue_change(self.bounds, dimension) + deviation * (normals[0] - plan.tail)
         lower = jnp.maximum(lower, 0.0)
-        ridge = jnp.maximum(plan.least_curvature - lower, _LEAST_RIDGE * jnp.square(x))
+        ridge = jnp.maximum(plan.least_curvature - lower, LEAST_RIDGE * jnp.square(x))
         curvature = ridge + lower
         length = jnp.linalg.norm(moment[:, None] / (values[:, None] + ridge[None]), axis=0)
         change = moments.residual_log_change(self.bounds, curvature, dimension)

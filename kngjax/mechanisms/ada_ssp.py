@@ -15,12 +15,10 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.core.arrays import Matrix, Scalar, Vector, float64, is_traced, parameter
 from kngjax.core.compiling import Compiled, programs_run_once
-from kngjax.data.admission import Facts
 from kngjax.data.bounds import Bounds
 from kngjax.data.exact_sums import ExactSums
 from kngjax.data.public_units import PublicUnits
 from kngjax.data.records import Data, QuadraticSummary, Records, WeightedRecords
-from kngjax.draws.noisy_moments import NoisyMoments
 from kngjax.losses.squared import SquaredLoss
 from kngjax.mechanisms.direct import AbstractDirectMechanism
 from kngjax.mechanisms.expected_noise import ExpectedNoise, eigenvalue_floor
@@ -239,9 +237,6 @@ class AdaSSP(AbstractDirectMechanism):
     def has_ridge(self, dimension: int) -> bool:
         """True: λ > 0 wherever records are few."""
         return True
-
-    def on_grid(self, facts: Facts) -> NoisyMoments | None:
-        return NoisyMoments.of(self, facts.dimension)
 
     def draws(
         self, data: Data, key: PRNGKeyArray, num_draws: int

@@ -11,8 +11,6 @@ from jaxtyping import Float
 
 from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.core.arrays import Scalar, is_traced
-from kngjax.data.admission import Facts
-from kngjax.draws.base import AbstractDraw
 from kngjax.mechanisms.expected_noise import ExpectedNoise
 from kngjax.mechanisms.gradient_noise import GradientNoise, MomentNoise, NormalNoise
 from kngjax.mechanisms.parameters import LARGEST_SENSIBLE_EPSILON
@@ -39,13 +37,6 @@ class AbstractMechanism(AbstractPreparation):
     @abc.abstractmethod
     def guarantee(self) -> Guarantee:
         """The guarantee of one draw from exactly the mechanism's law, from the mechanism's own fields."""
-
-    def on_grid(self, facts: Facts) -> AbstractDraw | None:
-        """Returns the draw that has every rounding in its proof; None where nobody has built one.
-
-        **Arguments:** `facts`: of the records, all of them public.
-        """
-        return None
 
     def for_count(self, num_records: int) -> "AbstractMechanism":
         """The mechanism of n records, where settings follow from that; itself where none do. Public."""

@@ -14,12 +14,9 @@ from kngjax.data.bounds import Bounds
 from kngjax.data.exact_sums import ExactSums
 from kngjax.data.products import changed_columns, product_ranges, products, symmetric, with_shared_columns
 from kngjax.data.records import Data, QuadraticSummary, Records, WeightedRecords
-from kngjax.draws.base import AbstractDraw
-from kngjax.draws.cells import Grid
-from kngjax.draws.uniforms import Bits
 from kngjax.losses.distance import SquaredDistanceLoss
 from kngjax.mechanisms.direct import AbstractDirectMechanism
-from kngjax.mechanisms.k_norm import KNormMechanism, NoisyMean
+from kngjax.mechanisms.k_norm import KNormMechanism
 from kngjax.mechanisms.parameters import check_epsilon, require_part
 from kngjax.sensitivity.gradients import Sensitivity
 
@@ -151,10 +148,6 @@ class DesignMoments(AbstractDirectMechanism):
         self.require_declared_weights(records)
         return self._sums(records).summary()
 
-    def on_grid(self, facts: Facts) -> "NoisyDesign | None":
-        inner = self.summing.on_grid(Facts(self.dimension, facts.num_records, None))
-        return None if inner is None else NoisyDesign(self, inner.grid, self.summing)
-
     def log_density(self, theta: Vector, data: Data) -> Float[Array, ""]:
         """log f(θ) = -ε‖Σ - θ‖_K - log ∫, normalised. Private: a function of the data."""
         return self.summing.log_density(theta, data)
@@ -176,22 +169,3 @@ class DesignMoments(AbstractDirectMechanism):
         if self.bounds.intercept:
             whole[:, 1] = whole[:, 0]
         return whole[:, 0], symmetric(whole[:, 1:], self.size)
-
-
-@dataclasses.dataclass(frozen=True)
-class NoisyDesign(AbstractDraw):
-    """Sums of products plus noise, rounded once. **Arguments:** `grid`: what to. `summing`: whose noise it is."""
-
-    mechanism: DesignMoments
-    grid: Grid
-    summing: KNormMechanism
-
-    @property
-    def method(self) -> str:
-        return (
-            f"{self.mechanism.method} They are computed in balls that contain them, and rounded once, to the nearest "
-            "multiple of a public power of two, as real arithmetic would round it."
-        )
-
-    def draw(self, data: ExactSums, bits: Bits) -> Float[np.ndarray, " dimension"]:
-        return NoisyMean(self.summing, self.grid).draw(data, bits)

@@ -1,6 +1,5 @@
 """Gram matrices of bounded records plus Gaussian noise: second moments under zero-concentrated privacy."""
 
-import dataclasses
 from fractions import Fraction
 from typing import Any, ClassVar
 
@@ -12,14 +11,10 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from kngjax.accounting.exact import exactly
 from kngjax.accounting.guarantees import Adjacency, Guarantee
-from kngjax.core.arrays import Scalar, Vector, float64
-from kngjax.data.admission import Facts
+from kngjax.core.arrays import Scalar, Vector
 from kngjax.data.bounds import Bounds
 from kngjax.data.exact_sums import ExactSums, gram
 from kngjax.data.records import Data, QuadraticSummary, Records, WeightedRecords
-from kngjax.draws.base import AbstractDraw
-from kngjax.draws.noisy_matrices import NoisyNumbers
-from kngjax.draws.uniforms import Bits
 from kngjax.losses.distance import SquaredDistanceLoss
 from kngjax.mechanisms.direct import AbstractDirectMechanism
 from kngjax.mechanisms.parameters import require_positive
@@ -172,12 +167,6 @@ class GaussianMoments(AbstractDirectMechanism):
         self.require_declared_weights(records)
         return self._triangles(records).summary()
 
-    def on_grid(self, facts: Facts) -> "NoisyGrams | None":
-        size, variance = self.size, self.variance
-        diagonal = NoisyNumbers.of("gaussian", variance, self.blocks * size)
-        above = NoisyNumbers.of("gaussian", variance / 2, self.blocks * (size * (size - 1) // 2))
-        return None if diagonal is None or above is None else NoisyGrams(self, diagonal, above)
-
     def log_density(self, theta: Vector, data: Data) -> Float[Array, ""]:
         """log f(θ) of independent normal numbers. Private: a function of the data."""
         assert isinstance(data, QuadraticSummary)
@@ -191,40 +180,3 @@ class GaussianMoments(AbstractDirectMechanism):
         noise = jax.random.normal(key, (num_draws, self.dimension))
         deviations = jnp.asarray(self.noise_deviations(self.dimension, None))
         return jnp.asarray(data.moment)[None] + noise * deviations[None], jnp.asarray(True)
-
-
-@dataclasses.dataclass(frozen=True)
-class NoisyGrams(AbstractDraw):
-    """Gram matrices plus noise, each number rounded once to its grid. Public.
-
-    **Arguments:** `diagonal`, `above`: the noise on the diagonals of all matrices, and above them.
-    """
-
-    mechanism: GaussianMoments
-    diagonal: NoisyNumbers
-    above: NoisyNumbers
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """The exponents of the grids of diagonals and, if there is anything, of what is above them."""
-        parts = (self.diagonal, self.above)
-        return {"type": "Direct", "grid_exponents": [part.grid.exponents[0] for part in parts if part.grid.exponents]}
-
-    @property
-    def method(self) -> str:
-        return (
-            f"{self.mechanism.method} They are computed in balls that contain them, and each is rounded once, to the "
-            "nearest multiple of a public power of two, as real arithmetic would round it."
-        )
-
-    def prepare(self, X: Any, y: Any) -> ExactSums:
-        with float64():
-            return self.mechanism.exact_sums(X, y)
-
-    def draw(self, data: ExactSums, bits: Bits) -> Float[np.ndarray, " dimension"]:
-        rows, columns = np.triu_indices(self.mechanism.size)
-        is_diagonal = np.tile(rows == columns, self.mechanism.blocks)
-        value = np.zeros(len(is_diagonal))
-        for part, where in ((self.diagonal, is_diagonal), (self.above, ~is_diagonal)):
-            value[where] = part.draw([Fraction(number) for number in data.moment[where]], bits)
-        return value

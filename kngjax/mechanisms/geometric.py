@@ -1,6 +1,5 @@
 """The geometric mechanism (Ghosh, Roughgarden and Sundararajan 2009): counts of public cells plus whole noise."""
 
-import dataclasses
 import math
 from collections.abc import Sequence
 from typing import Any, ClassVar
@@ -11,18 +10,12 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
-from kngjax.accounting.exact import exactly
 from kngjax.accounting.guarantees import Adjacency, Guarantee
-from kngjax.core.arrays import Scalar, Vector, float64, is_traced
+from kngjax.core.arrays import Scalar, Vector, is_traced
 from kngjax.data import cells, weights
-from kngjax.data.admission import Facts
 from kngjax.data.bounds import Bounds
 from kngjax.data.missing import DROP
 from kngjax.data.records import Counts, Data, Records, WeightedRecords
-from kngjax.draws.base import AbstractDraw
-from kngjax.draws.cells import Grid
-from kngjax.draws.uniforms import Bits
-from kngjax.draws.whole_noise import draw_two_sided_geometric
 from kngjax.losses.quantile import QuantileLoss
 from kngjax.mechanisms.direct import AbstractDirectMechanism
 from kngjax.mechanisms.parameters import check_epsilon, require_part
@@ -128,7 +121,7 @@ class GeometricMechanism(AbstractDirectMechanism):
         return self.cells if self.counted is None else len(self.counted)
 
     @property
-    def _change(self) -> int:
+    def change(self) -> int:
         """Δ, in units u."""
         return sums.count_sensitivity(self.dimension, self.adjacency, self.most_units)
 
@@ -142,10 +135,10 @@ class GeometricMechanism(AbstractDirectMechanism):
         if dimension != self.dimension:
             raise ValueError(f"{self.dimension} cells are counted, not {dimension}")
         why = sums.explain_count_sensitivity(dimension, self.adjacency, self.bounds)
-        return Sensitivity(self._change * self.unit, why)
+        return Sensitivity(self.change * self.unit, why)
 
     def noise_deviations(self, dimension: int, num_records: int | None) -> Float[np.ndarray, " dimension"]:
-        half = float(self.epsilon) / (2.0 * self._change)
+        half = float(self.epsilon) / (2.0 * self.change)
         # sinh overflows where the noise is 0 to all digits.
         return np.full(dimension, self.unit * math.sqrt(0.5) / math.sinh(half) if half < 700.0 else 0.0)
 
@@ -177,17 +170,14 @@ class GeometricMechanism(AbstractDirectMechanism):
         counts = totals if self.counted is None else totals[np.array(self.counted) - first]
         return Counts(counts, np.asarray(float(y.shape[0])))
 
-    def on_grid(self, facts: Facts) -> "NoisyCounts":
-        return NoisyCounts(self, Grid((round(math.log2(self.unit)),) * facts.dimension))
-
     @property
     def _rate(self) -> Any:
-        return jnp.asarray(self.epsilon) / self._change
+        return jnp.asarray(self.epsilon) / self.change
 
     def log_density(self, theta: Vector, data: Data) -> Float[Array, ""]:
         """log P(θ), K·log tanh(ε/(2Δ)) - (ε/Δ)·Σ_k |θ_k - c_k|, in units u; -inf where θ is not whole. Private."""
         theta, rate = jnp.asarray(theta) / self.unit, self._rate
-        counts = jnp.asarray(_counts(data).counts) / self.unit
+        counts = jnp.asarray(counts_of(data).counts) / self.unit
         log_masses = jnp.log(jnp.tanh(0.5 * rate)) - rate * jnp.abs(theta - counts)
         return jnp.sum(jnp.where(jnp.floor(theta) == theta, log_masses, -jnp.inf))
 
@@ -195,41 +185,9 @@ class GeometricMechanism(AbstractDirectMechanism):
         self, data: Data, key: PRNGKeyArray, num_draws: int
     ) -> tuple[Float[Array, "draws dimension"], Bool[Array, ""]]:
         """The counts plus the difference of two geometric numbers ⌊E/rate⌋, E exponential."""
-        counts = jnp.asarray(_counts(data).counts)
+        counts = jnp.asarray(counts_of(data).counts)
         sizes = jnp.floor(jax.random.exponential(key, (2, num_draws, self.dimension)) / self._rate)
         return counts[None] + self.unit * (sizes[0] - sizes[1]), jnp.asarray(True)
-
-
-@dataclasses.dataclass(frozen=True)
-class NoisyCounts(AbstractDraw):
-    """Counts plus whole noise, of which nothing is rounded. **Arguments:** `grid`: of whole numbers of u."""
-
-    mechanism: GeometricMechanism
-    grid: Grid
-    takes_weights: ClassVar[bool] = True
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        # One grid for all numbers.
-        return {"type": "Direct", "grid_exponents": [self.grid.exponents[0]]}
-
-    @property
-    def method(self) -> str:
-        what = "" if self.mechanism.bounds.weight is None else f" of units of {self.mechanism.unit:g}"
-        return f"{self.mechanism.method} Counts and noise are whole numbers{what}, and no rounding enters their law."
-
-    def prepare(self, X: Any, y: Any) -> Counts:
-        with float64():
-            return _counts(self.mechanism.prepare(X, y))
-
-    def draw(self, data: Counts, bits: Bits) -> Float[np.ndarray, " dimension"]:
-        return self.grid.values(self.wholes(data, bits))
-
-    def wholes(self, data: Counts, bits: Bits) -> list[int]:
-        """Draws the noisy counts once, as whole numbers of the unit u."""
-        rate = exactly(float(self.mechanism.epsilon)) / self.mechanism._change
-        counts = (np.asarray(data.counts) / self.mechanism.unit).tolist()
-        return [int(count) + draw_two_sided_geometric(rate, bits) for count in counts]
 
 
 def _ends(bounds: Bounds) -> tuple[int, int]:
@@ -253,7 +211,8 @@ def _whole_numbers(counted: Any) -> tuple[int, ...]:
     return tuple(map(int, numbers))
 
 
-def _counts(data: Data) -> Counts:
+def counts_of(data: Data) -> Counts:
+    """Returns the counts that the mechanism prepared; raises TypeError for other data."""
     if not isinstance(data, Counts):
         raise TypeError(f"the geometric mechanism needs data from its own prepare, not {type(data).__name__}")
     return data

@@ -12,10 +12,8 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 from kngjax.accounting.accountants import advanced_epsilon
 from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.core.arrays import Scalar, Vector, block_sums, float64, is_traced, parameter
-from kngjax.data.admission import Facts
 from kngjax.data.bounds import Bounds
 from kngjax.data.records import Data, Records
-from kngjax.draws.irls_iterates import IteratesOnGrid, plan_iterates, repaired_solution
 from kngjax.losses.quantile import QuantileLoss
 from kngjax.mechanisms.direct import AbstractDirectMechanism
 from kngjax.mechanisms.noise import matrix_noise
@@ -314,7 +312,8 @@ class PrivateIRLS(AbstractDirectMechanism):
             epsilon, delta = 0.5 * epsilon, delta / (1.0 + jnp.exp(0.5 * epsilon)) * (1.0 - 1e-14)
         return matrix_noise.wishart_scale(epsilon, delta, change, dimension, matrix_noise.wishart_degrees(dimension))
 
-    def on_grid(self, facts: Facts) -> IteratesOnGrid | None:
+    def plan(self, dimension: int) -> tuple[list[Guarantee], float, float]:
+        """Computes what the noise on one vector and on one matrix hides, the scale of matrix noise, and the repair."""
         spent, noise = self._budget()
         try:
             parts = self._parts(spent, stated=self.accounting != "zcdp")
@@ -322,8 +321,8 @@ class PrivateIRLS(AbstractDirectMechanism):
             # Float64 cannot state Gaussian noise by itself; it is known together.
             parts = self._parts(spent)
         with float64():
-            least = float(self._repair_size(jax.tree.map(jnp.asarray, noise), facts.dimension))
-        return plan_iterates(self, parts, float(noise.matrix), least, facts.dimension)
+            least = float(self._repair_size(jax.tree.map(jnp.asarray, noise), dimension))
+        return parts, float(noise.matrix), least
 
     def sensitivity_for(self, dimension: int) -> Sensitivity:
         """The sensitivity of Σ s x x' in the norm of its noise; the derivation has that of Σ s y x, and the noise."""
@@ -358,7 +357,7 @@ class PrivateIRLS(AbstractDirectMechanism):
         def iterate(theta, step):
             is_first, on_moment, on_matrix = step
             moment, matrix = self._moments(theta, is_first, data)
-            return repaired_solution(jnp, matrix + on_matrix, moment + on_moment, least, self.repair), None
+            return matrix_noise.repaired_solution(jnp, matrix + on_matrix, moment + on_moment, least, self.repair), None
 
         is_first = jnp.arange(self.iterations) == 0
         theta, _ = jax.lax.scan(iterate, jnp.zeros(dimension), (is_first, moment_noise, matrix_noises))

@@ -1,7 +1,5 @@
 """The K-norm mechanism (Hardt and Talwar 2010): means or sums plus K-norm noise, exactly."""
 
-import dataclasses
-from fractions import Fraction
 from typing import Any, ClassVar
 
 import equinox as eqx
@@ -13,13 +11,8 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 from kngjax.accounting.exact import exactly
 from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.core.arrays import Scalar, Vector, float64, is_traced
-from kngjax.data.admission import Facts
 from kngjax.data.bounds import Bounds
-from kngjax.data.exact_sums import ExactSums
 from kngjax.data.records import Data, QuadraticSummary
-from kngjax.draws.base import AbstractDraw
-from kngjax.draws.cells import Grid, draw_cell
-from kngjax.draws.uniforms import Bits
 from kngjax.geometry.abstract_norms import AbstractNorm, Noise
 from kngjax.geometry.norms import k_norm_log_mass, k_norm_noise
 from kngjax.losses.distance import SquaredDistanceLoss
@@ -182,11 +175,6 @@ class KNormMechanism(AbstractDirectMechanism):
             return Noise("maximum", tuple(changes), 1 / rate**2)
         return self.norm.noise_in_fractions(changes, rate)
 
-    def on_grid(self, facts: Facts) -> "NoisyMean | None":
-        noise = self.noise_in_fractions(facts.dimension, 1)
-        grid = None if noise is None else Grid.for_noise(noise)
-        return None if grid is None else NoisyMean(self, grid)
-
     def _rate(self, summary: QuadraticSummary) -> Float[Array, ""]:
         count = 1.0 if self._is_sum else summary.count
         return count * self.epsilon / self.sensitivity_value(summary.dimension)
@@ -243,32 +231,6 @@ class KNormMechanism(AbstractDirectMechanism):
         norm = self.score_norm(summary.dimension)
         noise = k_norm_noise(norm, key, self._rate(summary), (num_draws,), summary.dimension)
         return jnp.broadcast_to(self._location(summary), noise.shape) + noise, jnp.asarray(True)
-
-
-@dataclasses.dataclass(frozen=True)
-class NoisyMean(AbstractDraw):
-    """x̄ or Σx plus noise, rounded once. **Arguments:** `grid`: what to."""
-
-    mechanism: KNormMechanism
-    grid: Grid
-    takes_weights: ClassVar[bool] = True
-
-    @property
-    def method(self) -> str:
-        return (
-            f"{self.mechanism.method} It is computed in balls that contain it, and rounded once, to the nearest "
-            "multiple of a public power of two, as real arithmetic would round it."
-        )
-
-    def draw(self, data: ExactSums, bits: Bits) -> Float[np.ndarray, " dimension"]:
-        noise = self.mechanism.noise_in_fractions(data.dimension, data.count)
-        assert noise is not None
-        return self.grid.values(draw_cell(self.location(data), noise, self.grid, bits))
-
-    def location(self, totals: ExactSums) -> list[Fraction]:
-        """x̄ or Σx."""
-        count = 1 if self.mechanism.statistic == "sum" else totals.count
-        return [Fraction(total) / count for total in totals.moment]
 
 
 def _summary(data: Data) -> QuadraticSummary:

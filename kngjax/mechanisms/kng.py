@@ -11,13 +11,8 @@ from jaxtyping import Array, Float
 from kngjax.accounting.guarantees import Adjacency
 from kngjax.core.arrays import Scalar, float64
 from kngjax.core.compiling import programs_run_once
-from kngjax.data.admission import Facts
 from kngjax.data.bounds import Bounds
 from kngjax.data.records import Data
-from kngjax.draws.base import AbstractDraw
-from kngjax.draws.box_draws import BoxDraw
-from kngjax.draws.quadratic_draws import QuadraticDraw
-from kngjax.draws.shell_draws import ShellDraw
 from kngjax.geometry.abstract_norms import AbstractNorm
 from kngjax.geometry.domains import AbstractDomain
 from kngjax.geometry.reach import Reach, SinglePoint
@@ -97,10 +92,6 @@ class KNG(AbstractDensityMechanism):
                 "pointwise_sensitivity out"
             )
         self._check()
-
-    def on_grid(self, facts: Facts) -> AbstractDraw | None:
-        # Boxes first: they end for all records, those without an estimate in Θ too, about which shells may search on.
-        return QuadraticDraw.of(self, facts) or BoxDraw.of(self, facts) or ShellDraw.of(self, facts)
 
     @property
     def given_norm(self) -> AbstractNorm | None:

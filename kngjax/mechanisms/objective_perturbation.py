@@ -1,6 +1,7 @@
 """Objective perturbation: the minimiser of a loss with a ridge and a random linear term."""
 
 import math
+from fractions import Fraction
 from typing import Any, ClassVar
 
 import equinox as eqx
@@ -12,10 +13,8 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 from kngjax.accounting.exact import exactly
 from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.core.arrays import Scalar, Vector, float64, is_traced, parameter
-from kngjax.data.admission import Facts
 from kngjax.data.bounds import Bounds
 from kngjax.data.records import Data, Records, WeightedRecords
-from kngjax.draws.perturbed_minimizers import ObjectiveLaw, PerturbedMinimizer
 from kngjax.geometry.abstract_norms import AbstractNorm
 from kngjax.geometry.domains import AbstractDomain
 from kngjax.geometry.norms import L2, k_norm_log_mass, k_norm_noise
@@ -66,10 +65,10 @@ class ObjectivePerturbation(AbstractDirectMechanism):
     costs little. But for a constant J is that of c = 0 with b - γc for b. Where x_0 = 1 and the loss is one of y - x'θ,
     a public number that is added to y, c_0 and Θ is added to the minimiser.
 
-    *Releases* compute θ* itself, rounded once, with every rounding in the proof (`objective_on_grid`): for the squared
-    loss over Θ, for others over all of R^d and projected. They have no z: what f sets aside is then not spent, and may
-    be as little as one likes. Hulls, norms that turn the axes and the Gaussian kernel are drawn in float64, as research
-    draws always are.
+    *Releases* compute θ* itself, rounded once, with every rounding in the proof (`kngjax.draws.perturbed_minimizers`):
+    for the squared loss over Θ, for others over all of R^d and projected. They have no z: what f sets aside is then
+    not spent, and may be as little as one likes. Hulls, norms that turn the axes and the Gaussian kernel are drawn in
+    float64, as research draws always are.
 
     **Arguments:**
 
@@ -223,20 +222,13 @@ class ObjectivePerturbation(AbstractDirectMechanism):
         """Pure ε-DP of one draw, hence (ε²/2)-zCDP."""
         return Guarantee.pure(float(self.epsilon), self.adjacency)
 
-    def on_grid(self, facts: Facts) -> PerturbedMinimizer | None:
+    @property
+    def exact_budget(self) -> tuple[Fraction, Fraction]:
+        """ε of the objective, without what is set aside for output noise, and its share q of the linear term."""
         epsilon = exactly(float(self.epsilon))
         if self.output_share is not None:
             epsilon *= 1 - exactly(float(self.output_share))
-        law = ObjectiveLaw.of(
-            self._regression_loss,
-            self.bounds,
-            self.domain,
-            (epsilon, exactly(float(self.noise_share))),
-            self.adjacency,
-            self.norm,
-            facts.dimension,
-        )
-        return None if law is None else PerturbedMinimizer.of(self, law, facts.num_records)
+        return epsilon, exactly(float(self.noise_share))
 
     @property
     def _reach(self) -> Reach:
@@ -253,18 +245,18 @@ class ObjectivePerturbation(AbstractDirectMechanism):
         return gradients.gradient_changes(self.loss, self.bounds, self._reach, self.adjacency, dimension)
 
     def _largest_curvature(self, dimension: int) -> Float[Array, ""]:
-        return gradients.hessian_sensitivity(self._regression_loss, self.bounds, self._reach, dimension)
+        return gradients.hessian_sensitivity(self.regression_loss, self.bounds, self._reach, dimension)
 
     @property
-    def _regression_loss(self) -> AbstractPredictorLoss:
+    def regression_loss(self) -> AbstractPredictorLoss:
         assert isinstance(self.loss, AbstractPredictorLoss)
         return self.loss
 
     def objective_loss(self, dimension: int) -> AbstractPredictorLoss:
         """The loss that is minimised: beyond the reach of x'θ over Θ by its tangents, unless the search stays in Θ."""
         if self._is_exact:
-            return self._regression_loss
-        return TangentExtension(self._regression_loss, *self._reach.linear_interval(*self.bounds.features(dimension)))
+            return self.regression_loss
+        return TangentExtension(self.regression_loss, *self._reach.linear_interval(*self.bounds.features(dimension)))
 
     def score_norm(self, dimension: int) -> AbstractNorm:
         """The norm of the noise b."""
@@ -329,7 +321,7 @@ class ObjectivePerturbation(AbstractDirectMechanism):
                 gradients.explain_gradient_sensitivity(
                     self.loss, self.bounds, self._reach, self.adjacency, norm, changes, value
                 ),
-                gradients.explain_hessian_sensitivity(self._regression_loss, self.bounds, self._reach, dimension),
+                gradients.explain_hessian_sensitivity(self.regression_loss, self.bounds, self._reach, dimension),
             ]
             objective, noise = float(self._objective_epsilon), float(self.noise_share * self._objective_epsilon)
             parts.append(gradients.explain_ridge(ridge, objective, noise))

@@ -14,13 +14,8 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.core.arrays import Scalar, float64, is_traced
 from kngjax.core.compiling import Compiled, programs_run_once
-from kngjax.data.admission import Facts
 from kngjax.data.bounds import Bounds
 from kngjax.data.records import Data, QuadraticSummary, Records, WeightedRecords
-from kngjax.draws.base import AbstractDraw
-from kngjax.draws.noisy_minima import NoisyMinimum
-from kngjax.draws.noisy_posterior import NoisyPosterior, ridge_settings
-from kngjax.draws.noisy_ridge import NoisyRidge
 from kngjax.geometry.norms import L2
 from kngjax.geometry.reach import Everywhere
 from kngjax.losses.base import AbstractLoss, AbstractPredictorLoss
@@ -29,8 +24,6 @@ from kngjax.mechanisms.gaussian import AbstractGaussianMechanism
 from kngjax.mechanisms.gradient_noise import NormalNoise
 from kngjax.mechanisms.minimisers import tilted_minimiser
 from kngjax.mechanisms.noise.calibration import gaussian_guarantee, largest_shift
-from kngjax.mechanisms.noise.objective_in_balls import is_private_in_objective
-from kngjax.mechanisms.noise.posterior_in_balls import is_private
 from kngjax.mechanisms.parameters import check_count, check_delta, check_epsilon, require_part, require_positive
 from kngjax.mechanisms.posterior_sample import PosteriorSample, largest_gamma
 from kngjax.mechanisms.preparation import MAX_RECORDS, MAX_RECORDS_ASSUMPTION, TOO_MANY_RECORDS
@@ -135,7 +128,7 @@ class OutputPerturbation(AbstractGaussianMechanism):
         if is_traced(*jax.tree.leaves(self)):
             return
         self._check_parts()
-        _, gamma = _known_facts(self, self.dimension or 1 + self.bounds.intercept)
+        gamma = self.known_gamma(self.dimension or 1 + self.bounds.intercept)
         if not (math.isfinite(gamma) and gamma > 0.0):
             raise ValueError(
                 f"no amount of noise makes {name} with these settings ({float(self.epsilon):g}, {float(self.delta):g})"
@@ -236,30 +229,22 @@ class OutputPerturbation(AbstractGaussianMechanism):
         }[self.metric]
         return Sensitivity(value, f"{why} by at most {value:.6g} in the l2 norm. {noise}; gamma = {gamma:.6g}.")
 
-    def on_grid(self, facts: Facts) -> AbstractDraw | None:
-        if not self.loss.is_half_square:
-            return NoisyMinimum.of(self, TOLERANCE, facts.dimension)
-        if self.metric == "identity":
-            return NoisyRidge.of(self, facts.dimension)
-        _, gamma = _known_facts(self, facts.dimension)
-        settings = ridge_settings(self.bounds, self.regularization, gamma, self.max_records, facts.dimension)
-        confirm, power = (is_private, 1) if self.metric == "hessian" else (is_private_in_objective, 2)
-        if settings is None or not confirm(settings, self.guarantee):
-            return None
-        return NoisyPosterior.of(self, settings, power, facts.dimension)
+    def known_gamma(self, dimension: int) -> float:
+        """γ for d coefficients, computed once."""
+        return _known_facts(self, dimension)[1]
 
     def least_noise(self, dimension: int, num_records: int | None) -> Any:
         """(γA)^{-1/2}; where A depends on the data, at the largest eigenvalue that X'X of `max_records` can have."""
         power = {"identity": 0.0, "hessian": 0.5, "hessian_squared": 1.0}[self.metric]
         most = 0.0 if self.max_records is None else float(self.max_records)
         largest = float(self.regularization) + most * float(moments.feature_radius(self.bounds, dimension)) ** 2
-        _, gamma = _known_facts(self, dimension)
+        gamma = self.known_gamma(dimension)
         return np.full(dimension, gamma**-0.5 * largest**-power)
 
     def expected_noise(self, hessian: np.ndarray, num_records: int) -> ExpectedNoise:
         """N(0, A^{-1}/γ) about the minimiser with the ridge λ."""
         dimension = len(hessian)
-        _, gamma = _known_facts(self, dimension)
+        gamma = self.known_gamma(dimension)
         ridge = float(self.regularization)
         with_ridge = hessian + ridge * np.eye(dimension)
         # The covariance of (H + λI)(θ̃ - θ̂) is this power of H + λI, over γ.
@@ -269,7 +254,7 @@ class OutputPerturbation(AbstractGaussianMechanism):
 
     def error_noise(self, dimension: int, published: Mapping[str, np.ndarray]) -> NormalNoise:
         """(H + λI)(θ̃ - θ̂) of noise N(0, A^{-1}/γ) on θ̂, A a power of H + λI."""
-        _, gamma = _known_facts(self, dimension)
+        gamma = self.known_gamma(dimension)
         power: dict[str, Literal[0, 1, 2]] = {"identity": 2, "hessian": 1, "hessian_squared": 0}
         return NormalNoise(gamma, power[self.metric], float(self.regularization))
 

@@ -14,17 +14,13 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.core.arrays import Scalar, Vector, float64, is_traced
 from kngjax.core.compiling import Compiled, programs_run_once
-from kngjax.data.admission import Facts
 from kngjax.data.bounds import Bounds
 from kngjax.data.records import Data, QuadraticSummary
-from kngjax.draws.base import AbstractDraw
-from kngjax.draws.noisy_posterior import NoisyPosterior, ridge_settings
 from kngjax.losses.squared import SquaredLoss
 from kngjax.mechanisms.expected_noise import ExpectedNoise
 from kngjax.mechanisms.gaussian import AbstractGaussianMechanism
 from kngjax.mechanisms.gradient_noise import NormalNoise
 from kngjax.mechanisms.noise import gaussian_profiles
-from kngjax.mechanisms.noise.posterior_in_balls import is_private
 from kngjax.mechanisms.parameters import (
     LARGEST_SENSIBLE_EPSILON,
     check_count,
@@ -178,13 +174,9 @@ class PosteriorSample(AbstractGaussianMechanism):
             )
         return Guarantee.approximate(epsilon, float(self.delta), self.adjacency)
 
-    def on_grid(self, facts: Facts) -> AbstractDraw | None:
-        """Plans the draw on a grid; None where balls do not confirm the guarantee that float64 has found."""
-        parts, dimension = (self.regularization, self.gamma, self.max_records), facts.dimension
-        settings = ridge_settings(self.bounds, *parts, dimension)
-        if settings is None or not is_private(settings, self.guarantee_for(dimension)):
-            return None
-        return NoisyPosterior.of(self, settings, 1, dimension)
+    def known_gamma(self, dimension: int) -> float:
+        """γ, which does not depend on d here."""
+        return float(self.gamma)
 
     def gamma_for(self, dimension: int) -> Float[Array, ""]:
         return jnp.asarray(self.gamma)

@@ -9,10 +9,8 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.core.arrays import Scalar, Vector, float64, is_traced, parameter
-from kngjax.data.admission import Facts
 from kngjax.data.bounds import Bounds
 from kngjax.data.records import Data, Records, SortedValues
-from kngjax.draws.exact_interval import MOST_RECORDS, ExactInterval
 from kngjax.losses.quantile import QuantileLoss
 from kngjax.mechanisms import interval_ranks
 from kngjax.mechanisms.direct import AbstractDirectMechanism
@@ -22,6 +20,9 @@ from kngjax.mechanisms.preparation import values_alone
 from kngjax.mechanisms.private_quantile import PrivateQuantile
 from kngjax.sensitivity import gradients
 from kngjax.sensitivity.gradients import Sensitivity
+
+# Products of two such numbers and of four times as much are whole numbers of 63 bits.
+MOST_RECORDS = 2**30
 
 
 class QuantileInterval(AbstractDirectMechanism):
@@ -216,11 +217,6 @@ class QuantileInterval(AbstractDirectMechanism):
     def for_count(self, num_records: int) -> PrivateQuantile:
         return self.law(num_records)
 
-    def on_grid(self, facts: Facts) -> ExactInterval:
-        """Raises ValueError, as `ranks`, where there are too few records."""
-        count = self.count(facts.num_records)
-        return ExactInterval.of(self, count, self.ranks(count), self.refusal(count))
-
     def as_records(self, X: Any, y: Any) -> tuple[Any, Any]:
         """The values, shape (n,), given as `X` or as `y`."""
         return values_alone(X, y)
@@ -239,7 +235,7 @@ class QuantileInterval(AbstractDirectMechanism):
     def draws(
         self, data: Data, key: PRNGKeyArray, num_draws: int
     ) -> tuple[Float[Array, "draws ends"], Bool[Array, ""]]:
-        """Independent draws in float64, for research; a release draws as `on_grid` says."""
+        """Independent draws in float64, for research; a release draws as `kngjax.draws.exact_interval` says."""
         return self.law(data.num_records).draws(data, key, num_draws)
 
 

@@ -14,6 +14,7 @@ from flint import arb, ctx
 
 import kngjax as kng
 from kngjax.core.balls import DEFAULT_DIGITS, precision
+from kngjax.draws.choice import proved_draw
 
 PACKAGE = pathlib.Path(kng.__file__).parent
 HOME = PACKAGE / "core" / "balls.py"
@@ -127,7 +128,7 @@ def test_a_draw_is_the_same_beside_another_one(name):
     """As when it is alone, from the same bits."""
     mechanism = MECHANISMS[name]
     data = records(mechanism)
-    way = mechanism.on_grid(mechanism.admit(*data))
+    way = proved_draw(mechanism, mechanism.admit(*data))
     assert way is not None
     prepared = way.prepare(*data)
 
@@ -142,7 +143,7 @@ def test_a_draw_is_the_same_beside_another_one(name):
 def test_a_draw_does_not_depend_on_the_precision_that_others_left():
     mechanism = MECHANISMS["boxes"]
     data = records(mechanism)
-    way = mechanism.on_grid(mechanism.admit(*data))
+    way = proved_draw(mechanism, mechanism.admit(*data))
     prepared = way.prepare(*data)
     seen = []
 

@@ -21,21 +21,23 @@ import kngjax as kng
 from kngjax.data.weights import with_weights
 from kngjax.draws.base import AbstractDraw
 from kngjax.draws.box_draws import BoxDraw
+from kngjax.draws.choice import proved_draw
+from kngjax.draws.exact_choice import ExactChoice
 from kngjax.draws.exact_interval import ExactInterval
 from kngjax.draws.irls_iterates import IteratesOnGrid
 from kngjax.draws.noisy_ada_ops import NoisyAdaOPS
+from kngjax.draws.noisy_counts import NoisyCounts
+from kngjax.draws.noisy_grams import NoisyGrams
 from kngjax.draws.noisy_minima import NoisyMinimum
 from kngjax.draws.noisy_moments import NoisyMoments
 from kngjax.draws.noisy_posterior import NoisyPosterior
 from kngjax.draws.noisy_ridge import NoisyRidge
+from kngjax.draws.noisy_sums import NoisyDesign, NoisyMean
 from kngjax.draws.perturbed_minimizers import QuadraticMinimum, SmoothMinimum
 from kngjax.draws.quadratic_draws import QuadraticDraw
 from kngjax.draws.shell_draws import ShellDraw
-from kngjax.mechanisms.design_moments import NoisyDesign
-from kngjax.mechanisms.gaussian_moments import GaussianMoments, NoisyGrams
-from kngjax.mechanisms.geometric import NoisyCounts
-from kngjax.mechanisms.k_norm import NoisyMean
-from kngjax.mechanisms.private_choice import ExactChoice, PrivateChoice
+from kngjax.mechanisms.gaussian_moments import GaussianMoments
+from kngjax.mechanisms.private_choice import PrivateChoice
 
 BOTH, REPLACE = ("replace", "add_remove"), ("replace",)
 LOWER, UPPER = np.array([-0.3, 0.1]), np.array([0.7, 0.9])
@@ -109,7 +111,7 @@ class Row:
     def way(self, adjacency: str, records: "Records") -> Any:
         """Finds the draw that the mechanism itself takes for these records; None where the lattice draws."""
         mechanism = self.made(adjacency)
-        return mechanism.on_grid(mechanism.admit(with_weights(records.x, records.weights), records.y))
+        return proved_draw(mechanism, mechanism.admit(with_weights(records.x, records.weights), records.y))
 
     def certify(self, adjacency: str, records: "Records") -> Any:
         """Makes the certificate that a release of these records would have."""

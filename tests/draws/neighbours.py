@@ -20,10 +20,11 @@ from audits.lattices import lattice_law, lattice_loss
 from kngjax.accounting.exact import exactly
 from kngjax.core.balls import ball_of
 from kngjax.data.admission import Facts
-from kngjax.draws import shell_draws
+from kngjax.draws import exact_choice, noisy_counts, shell_draws
+from kngjax.draws.choice import proved_draw
 from kngjax.draws.shell_draws import ShellDraw
 from kngjax.losses.verified_scores import fraction_of
-from kngjax.mechanisms import geometric, private_choice
+from kngjax.mechanisms import private_choice
 from kngjax.mechanisms.output_perturbation import TOLERANCE
 
 LINE = kng.Bounds(x=([-0.3], [0.7]), y=(-1.3, 0.9), intercept=False)
@@ -33,7 +34,7 @@ COARSE = kng.Lattice(data_digits=6, theta_digits=6, max_records=999)
 
 
 def _way(mechanism: Any, count: int | None = None) -> Any:
-    way = mechanism.on_grid(Facts(mechanism.dimension or 1, count))
+    way = proved_draw(mechanism, Facts(mechanism.dimension or 1, count))
     assert way is not None
     return way
 
@@ -48,7 +49,7 @@ def of_counts(adjacency: str) -> Fraction:
     way = _way(kng.GeometricMechanism(kng.Bounds(y=(0.0, 2.0)), 0.3, adjacency))
     tables = [[0, 1, 1, 0], [0, 1, 1, 2] if adjacency == "replace" else [0, 1, 1]]
     counts = [np.asarray(way.prepare(np.array(one, float), None).counts) for one in tables]
-    with mock.patch.object(geometric, "draw_two_sided_geometric", lambda rate, bits: rates.append(rate) or 0):
+    with mock.patch.object(noisy_counts, "draw_two_sided_geometric", lambda rate, bits: rates.append(rate) or 0):
         way.draw(way.prepare(np.zeros(1), None), _no_bits)
     assert len(rates) == 3
     return max(rates) * int(np.abs(counts[0] - counts[1]).sum()) / exactly(0.3)
@@ -62,7 +63,7 @@ def of_choices(adjacency: str) -> float:
     rows = [(0.0, 1.0)] * 60
     tables = [[*rows, (1.0, 0.0)], [*rows, (0.0, 1.0)] if adjacency == "replace" else rows]
     sums = [way.prepare(np.array(one), None) for one in tables]
-    with mock.patch.object(private_choice, "choose", lambda data, rate, bits: rates.append(rate) or 0):
+    with mock.patch.object(exact_choice, "choose", lambda data, rate, bits: rates.append(rate) or 0):
         way.draw(sums[0], _no_bits)
     (rate,) = rates
     with ctx.workprec(300):

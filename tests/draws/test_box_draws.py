@@ -12,6 +12,7 @@ from scipy.special import ndtr
 import kngjax as kng
 from kngjax.core.arrays import float64
 from kngjax.draws.box_draws import BoxDraw
+from kngjax.draws.choice import proved_draw
 from kngjax.draws.quadratic import bodies
 from tests.draws import box_problems
 from tests.oracles.goodness_of_fit import assert_cell_frequencies
@@ -40,7 +41,7 @@ def mechanism_of(loss, domain, epsilon=1.0, adjacency="replace", norm=None, dime
 
 
 def way_of(mechanism, *data):
-    way = mechanism.on_grid(mechanism.admit(*data))
+    way = proved_draw(mechanism, mechanism.admit(*data))
     assert isinstance(way, BoxDraw)
     return way
 
@@ -206,7 +207,7 @@ def test_other_settings_are_drawn_as_before():
     )
     for mechanism in others:
         columns = 4 if mechanism.bounds is wide else 2 if mechanism.bounds is hull else 1
-        assert mechanism.on_grid(mechanism.admit(np.zeros((3, columns)), np.zeros(3))) is None
+        assert proved_draw(mechanism, mechanism.admit(np.zeros((3, columns)), np.zeros(3))) is None
 
 
 @pytest.mark.default_cases(2)
@@ -232,7 +233,7 @@ def on_grid(loss, domain, dimension, epsilon, adjacency="add_remove", count=3):
         adjacency,
         allow_large_epsilon=True,
     )
-    return mechanism.on_grid(mechanism.admit(np.zeros((count, dimension)), np.zeros(count)))
+    return proved_draw(mechanism, mechanism.admit(np.zeros((count, dimension)), np.zeros(count)))
 
 
 def test_scores_too_steep_for_the_domain_by_public_numbers_are_drawn_as_before():

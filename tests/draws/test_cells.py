@@ -15,8 +15,9 @@ import kngjax as kng
 from kngjax.core.balls import power_of_two
 from kngjax.draws import cells, uniforms
 from kngjax.draws.cells import Grid, draw_cell
+from kngjax.draws.choice import proved_draw
+from kngjax.draws.noisy_sums import NoisyMean
 from kngjax.geometry.abstract_norms import Noise
-from kngjax.mechanisms.k_norm import NoisyMean
 from tests.oracles.goodness_of_fit import assert_cell_frequencies
 
 HALF = Fraction(1, 2)
@@ -124,7 +125,7 @@ def test_a_release_is_drawn_by_these_probabilities(number, monkeypatch):
     # Clipped to [0, 3]; λ = 3/(4·2).
     location, scale, unit = Fraction(0.1) + Fraction(2.9) + 3, Fraction(3, 8), Fraction(2) ** exponent
     # What a release does beside its draw takes most of its time.
-    way = mechanism.on_grid(mechanism.admit(records, None))
+    way = proved_draw(mechanism, mechanism.admit(records, None))
     data = way.prepare(records, None)
     others = [way.draw(data, bits) for _ in range(number - 30)]
     places = np.array([*(one.value[0] for one in released), *(value[0] for value in others)]) / float(unit)

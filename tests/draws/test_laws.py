@@ -11,21 +11,20 @@ import kngjax as kng
 from audits.grid_laws.cases import CASES
 from audits.grid_laws.laws import FAILURE_RATE, are_right
 from kngjax.draws.box_draws import BoxDraw
+from kngjax.draws.exact_choice import ExactChoice
 from kngjax.draws.exact_interval import ExactInterval
 from kngjax.draws.irls_iterates import IteratesOnGrid
 from kngjax.draws.noisy_ada_ops import NoisyAdaOPS
+from kngjax.draws.noisy_counts import NoisyCounts
+from kngjax.draws.noisy_grams import NoisyGrams
 from kngjax.draws.noisy_minima import NoisyMinimum
 from kngjax.draws.noisy_moments import NoisyMoments
 from kngjax.draws.noisy_posterior import NoisyPosterior
 from kngjax.draws.noisy_ridge import NoisyRidge
+from kngjax.draws.noisy_sums import NoisyDesign, NoisyMean
 from kngjax.draws.perturbed_minimizers import QuadraticMinimum, SmoothMinimum
 from kngjax.draws.quadratic_draws import QuadraticDraw
 from kngjax.draws.shell_draws import ShellDraw
-from kngjax.mechanisms.design_moments import NoisyDesign
-from kngjax.mechanisms.gaussian_moments import NoisyGrams
-from kngjax.mechanisms.geometric import NoisyCounts
-from kngjax.mechanisms.k_norm import NoisyMean
-from kngjax.mechanisms.private_choice import ExactChoice
 from tests.draws import __main__ as command
 from tests.draws.cases import all_routes
 from tests.made_once import MadeOnce

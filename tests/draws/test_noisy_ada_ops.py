@@ -15,6 +15,7 @@ from kngjax.core.arrays import float64
 from kngjax.core.balls import ball_of
 from kngjax.data.exact_sums import ExactSums
 from kngjax.draws import noisy_ada_ops
+from kngjax.draws.choice import proved_draw
 from kngjax.draws.noisy_ada_ops import NoisyAdaOPS
 from kngjax.sensitivity.moments_in_fractions import rounded_eigenvalue_change
 from tests.oracles.goodness_of_fit import assert_same_law, assert_two_samples_agree
@@ -33,7 +34,7 @@ def records(number):
 
 
 def way_of(mechanism, x, y):
-    way = mechanism.on_grid(mechanism.admit(x, y))
+    way = proved_draw(mechanism, mechanism.admit(x, y))
     assert isinstance(way, NoisyAdaOPS)
     return way, way.prepare(x, y)
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import kngjax as kng
+from kngjax.draws.choice import proved_draw
 from kngjax.draws.noisy_posterior import NoisyPosterior
 from kngjax.mechanisms.noise.posterior_in_balls import RidgeSettings
 from kngjax.sensitivity.moments_in_fractions import SquaredRadii
@@ -33,7 +34,7 @@ def records(number=40):
 
 
 def drawer(mechanism, x, y) -> tuple[NoisyPosterior, object]:
-    way = mechanism.on_grid(mechanism.admit(x, y))
+    way = proved_draw(mechanism, mechanism.admit(x, y))
     assert way is not None
     return way, way.prepare(x, y)
 
@@ -56,7 +57,7 @@ def test_whatever_float64_finds_is_confirmed(seed, kind):
     else:
         ridge = max(ridge, {"hessian": 100.0, "hessian_squared": 3000.0}[kind] * size**2)
         mechanism = perturbed(kind, bounds, **{**settings, "regularization": ridge}, epsilon=1.0)
-    assert mechanism.on_grid(facts) is not None
+    assert proved_draw(mechanism, facts) is not None
 
 
 def test_what_is_not_confirmed_is_rounded_as_before(monkeypatch):
@@ -88,7 +89,7 @@ def test_both_names_of_one_law_draw_the_same():
 
 def test_more_records_than_promised_are_refused():
     mechanism = sample(regularization=100.0, max_records=39)
-    way = mechanism.on_grid(mechanism.admit(*records()))
+    way = proved_draw(mechanism, mechanism.admit(*records()))
     assert way is not None
     with pytest.raises(ValueError, match="public promise"):
         way.prepare(*records())

@@ -8,6 +8,7 @@ import pytest
 
 import kngjax as kng
 from kngjax.data.admission import Facts
+from kngjax.draws.choice import proved_draw
 from kngjax.draws.noisy_ridge import NoisyRidge
 from tests.draws.test_noisy_moments import assert_delta_is_met
 
@@ -21,7 +22,7 @@ def ridge(bounds=PLANE, adjacency="add_remove", regularization=120.0, epsilon=1.
 
 
 def way_of(mechanism) -> NoisyRidge:
-    way = mechanism.on_grid(Facts(mechanism.dimension))
+    way = proved_draw(mechanism, Facts(mechanism.dimension))
     assert way is not None
     return way
 
@@ -77,7 +78,7 @@ def test_the_noise_is_that_which_the_certificate_tells(adjacency):
 def test_what_is_not_built_is_rounded_as_before():
     hull = kng.Bounds(y=(-1.0, 1.0), hull=kng.FeatureHull.powers(4, 0.0, 1.0))
     mechanism = ridge(hull)
-    assert mechanism.on_grid(Facts(mechanism.dimension)) is None
+    assert proved_draw(mechanism, Facts(mechanism.dimension)) is None
 
 
 def test_more_records_than_were_promised_are_refused():

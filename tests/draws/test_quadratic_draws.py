@@ -13,6 +13,7 @@ from flint import arb, ctx, fmpq
 
 import kngjax as kng
 from kngjax.core.arrays import float64
+from kngjax.draws.choice import proved_draw
 from kngjax.draws.quadratic import bodies
 from kngjax.draws.quadratic_draws import noise_of
 from tests.oracles.goodness_of_fit import assert_cell_frequencies, assert_same_law
@@ -27,7 +28,7 @@ def regression(domain="box", adjacency="replace", norm="default", epsilon=1.0):
 
 
 def way_of(mechanism, *data):
-    way = mechanism.on_grid(mechanism.admit(*data))
+    way = proved_draw(mechanism, mechanism.admit(*data))
     assert way is not None
     return way
 
@@ -286,7 +287,7 @@ def test_what_is_not_of_fractions_is_drawn_as_before():
         kng.KNG(kng.QuantileLoss(0.5), *plain[1:]),
     )
     for mechanism in others:
-        assert mechanism.on_grid(mechanism.admit(np.zeros((3, 2)), np.zeros(3))) is None
+        assert proved_draw(mechanism, mechanism.admit(np.zeros((3, 2)), np.zeros(3))) is None
 
 
 @pytest.mark.default_cases(2)

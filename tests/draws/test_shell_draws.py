@@ -9,6 +9,7 @@ import pytest
 
 import kngjax as kng
 from kngjax.draws import shell_draws
+from kngjax.draws.choice import proved_draw
 from kngjax.draws.shell_draws import ShellDraw
 from kngjax.draws.shells import shell_search
 from kngjax.samplers.exact.exact import Exact
@@ -170,7 +171,7 @@ def test_draws_agree_with_those_of_float64(loss, d, norm):
 @pytest.mark.parametrize("loss", LOSSES)
 def test_releases_of_five_coefficients_are_drawn_so(loss):
     mechanism, x, y = problem(24_000, 5, 50.0, domain=kng.L2Ball(0.8 if loss == "Poisson" else 3.0), loss=loss)
-    way = mechanism.on_grid(mechanism.admit(x, y))
+    way = proved_draw(mechanism, mechanism.admit(x, y))
     assert isinstance(way, ShellDraw)
     certificate = kng.certify(mechanism, x, y)
     assert (certificate.assurance, certificate.rounding) == ("exact_with_rounding", None)
@@ -195,12 +196,12 @@ def test_which_releases_take_it_is_public():
     # Few coefficients are drawn by boxes, which end where the estimate lies outside of Θ too, and five as before.
     for dimension in (3, 4):
         many, *data = problem(24_000, dimension, 1.0, loss="logistic")
-        assert many.on_grid(many.admit(*data)).settings["type"] == "BoxDraw"
-    assert mechanism.on_grid(mechanism.admit(x, y)).settings["type"] == "BoxDraw"
+        assert proved_draw(many, many.admit(*data)).settings["type"] == "BoxDraw"
+    assert proved_draw(mechanism, mechanism.admit(x, y)).settings["type"] == "BoxDraw"
     mechanism, x, y = problem(37_500, 5, 1.0, loss="logistic")
-    assert mechanism.on_grid(mechanism.admit(x, y)).settings["type"] == "ShellDraw"
+    assert proved_draw(mechanism, mechanism.admit(x, y)).settings["type"] == "ShellDraw"
     hidden = kng.KNG(mechanism.loss, mechanism.bounds, mechanism.domain, 1.0, "add_remove")
-    assert hidden.on_grid(hidden.admit(x, y)) is None
+    assert proved_draw(hidden, hidden.admit(x, y)) is None
     for loss in (kng.HuberLoss(0.3), kng.SmoothedQuantileLoss(0.5, 0.3, kernel="gaussian"), kng.QuantileLoss(0.5)):
         other = kng.KNG(loss, mechanism.bounds, mechanism.domain, 1.0, "replace")
         assert ShellDraw.of(other, other.admit(x, y)) is None

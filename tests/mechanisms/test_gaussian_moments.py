@@ -9,6 +9,7 @@ import pytest
 
 import kngjax as kng
 from kngjax.accounting.kinds import Kind
+from kngjax.draws.choice import proved_draw
 from kngjax.mechanisms.gaussian_moments import GaussianMoments
 
 LARGEST, SIZE = 3.0, 3
@@ -72,7 +73,7 @@ def test_the_guarantee_is_gaussian_and_pure_at_no_epsilon():
 def test_noise_is_that_of_the_variance_and_half_of_it_off_the_diagonal():
     made = mechanism()
     x = np.random.default_rng(2).uniform(-0.5, 0.5, (5, 6))
-    way = made.on_grid(made.admit(x))
+    way = proved_draw(made, made.admit(x))
     data, bits = way.prepare(x, None), random.Random(3).getrandbits
     drawn = np.array([way.draw_alone(data, bits) for _ in range(400)])
     above = np.triu_indices(SIZE)

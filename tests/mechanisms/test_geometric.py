@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 
 import kngjax as kng
+from kngjax.draws.choice import proved_draw
 from kngjax.draws.whole_noise import draw_two_sided_geometric
 from tests.oracles.goodness_of_fit import assert_cell_frequencies
 
@@ -130,7 +131,7 @@ def test_the_log_mass_is_the_law_of_research_draws_and_has_mass_one(adjacency):
 def test_half_of_the_noise_is_noticed():
     bits = random.Random(5).getrandbits
     mechanism = kng.GeometricMechanism(kng.Bounds(y=(0.0, 599.0)), 1.8, "replace")
-    way = mechanism.on_grid(mechanism.admit([0.0], None))
+    way = proved_draw(mechanism, mechanism.admit([0.0], None))
     noise = way.draw(way.prepare([0.0], None), bits)[1:]
     assert_two_sided_geometric(noise, 0.9)
     with pytest.raises(AssertionError, match="below the suite's rate"):

@@ -11,7 +11,9 @@ import pytest
 import kngjax as kng
 from kngjax.accounting.adjacency import Adjacency
 from kngjax.data.admission import Facts
-from kngjax.mechanisms.private_choice import PrivateChoice, choose
+from kngjax.draws.choice import proved_draw
+from kngjax.draws.exact_choice import choose
+from kngjax.mechanisms.private_choice import PrivateChoice
 from kngjax.sensitivity import loss_changes
 
 EPSILON = 1.5
@@ -34,7 +36,7 @@ def law(sums, adjacency, epsilon=EPSILON):
 def test_choices_have_the_law_of_the_sums(adjacency):
     losses = np.array([[0.5, 1.0, 0.0], [0.5, 0.25, 0.5], [0.0, 0.5, 1.0]])
     reached = np.cumsum(law(losses.sum(axis=0), adjacency))
-    way = mechanism(adjacency=adjacency).on_grid(FACTS)
+    way = proved_draw(mechanism(adjacency=adjacency), FACTS)
     data = way.prepare(losses, None)
     assert data == [2**20 * 1, int(2**20 * 1.75), int(2**20 * 1.5)]
     # A uniform number right below where a candidate's share ends chooses it, and right above the next one.
@@ -103,14 +105,14 @@ def test_a_release_has_a_certificate_and_is_paid(tmp_path, monkeypatch):
     assert kng.Release.from_json(release.to_json()) == release
     assert len(ledger.releases()) == 1
     # Losses beyond the bounds are clipped: one record has no more say than that.
-    way = mechanism(2).on_grid(FACTS)
+    way = proved_draw(mechanism(2), FACTS)
     assert way.prepare(np.array([[1e9, -5.0]]), None) == [2**20, 0]
     assert way.prepare(np.array([[0.3, 0.7], [0.1, 0.2]]), None) == [
         round(0.3 * 2**20) + round(0.1 * 2**20),
         round(0.7 * 2**20) + round(0.2 * 2**20),
     ]
     # Of no record all candidates are alike.
-    assert mechanism(adjacency="add_remove").on_grid(FACTS).prepare(np.zeros((0, 3)), None) == [0, 0, 0]
+    assert proved_draw(mechanism(adjacency="add_remove"), FACTS).prepare(np.zeros((0, 3)), None) == [0, 0, 0]
 
 
 def test_other_bounds_and_samplers_are_refused():

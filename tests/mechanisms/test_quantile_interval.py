@@ -11,6 +11,7 @@ import pytest
 import kngjax as kng
 from kngjax.data.admission import Facts
 from kngjax.draws import exact_interval
+from kngjax.draws.choice import proved_draw
 from tests.draws.neighbours import log_pairs
 from tests.oracles import goodness_of_fit as fit
 
@@ -73,7 +74,7 @@ def test_the_law_is_that_of_two_quantiles_jointly(adjacency):
 def test_draws_for_research_have_the_law_of_a_release():
     values = np.random.default_rng(0).uniform(size=200)
     mechanism = kng.QuantileInterval(0.5, LINE, 2.0, "replace")
-    data, way = mechanism.prepare(None, values), mechanism.on_grid(mechanism.admit(values))
+    data, way = mechanism.prepare(None, values), proved_draw(mechanism, mechanism.admit(values))
     drawn, succeeded = mechanism.draws(data, kng.research_key(1), 800)
     assert succeeded
     pairs, bits = way.prepare(values, None), random.Random(5).getrandbits
@@ -208,7 +209,7 @@ def test_ranks_are_made_of_public_facts_alone():
     """Levels from the data would be a second release: two tables of one size have the same, and no data are asked."""
     mechanism = kng.QuantileInterval(0.5, LINE, 1.0, "replace")
     assert list(inspect.signature(mechanism.ranks).parameters) == ["num_records"]
-    ways = [mechanism.on_grid(mechanism.admit(values)) for values in (np.zeros(300), np.linspace(0.0, 1.0, 300))]
+    ways = [proved_draw(mechanism, mechanism.admit(values)) for values in (np.zeros(300), np.linspace(0.0, 1.0, 300))]
     assert ways[0] == ways[1]
     assert ways[0].settings["ranks"] == list(mechanism.ranks(300))
 
@@ -218,7 +219,7 @@ def test_sensitivities_by_hand():
     private = kng.QuantileInterval(0.5, LINE, 2.0, "add_remove", num_records=400)
     lower, upper = private.ranks()
     assert private.sensitivity_for(2).value == pytest.approx(2.0 * (1.0 - (upper - lower) / 400))
-    way = private.on_grid(Facts(2))
+    way = proved_draw(private, Facts(2))
     assert way.rate * 2 * (400 - (upper - lower)) == 2 * 400
 
 
@@ -240,7 +241,7 @@ def test_intervals_hold_the_quantile_as_often_as_they_say(tau, count, epsilon, r
     """Log-normal numbers; the level is a bound, which 3 standard errors below it would break."""
     generator, bits = np.random.default_rng(4), random.Random(4).getrandbits
     mechanism = kng.QuantileInterval(tau, kng.Bounds(y=(0.0, 1000.0)), epsilon, "replace")
-    way = mechanism.on_grid(mechanism.admit(np.zeros(count)))
+    way = proved_draw(mechanism, mechanism.admit(np.zeros(count)))
     truth = math.exp({0.5: 0.0, 0.9: 1.2815515655446004}[tau])
     held = 0
     for _ in range(replicates):
@@ -267,7 +268,7 @@ def test_no_draw_fails_however_small_epsilon_is(epsilon, adjacency):
     public = 100_000 if adjacency == "add_remove" else None
     mechanism = kng.QuantileInterval(0.5, kng.Bounds(y=(-5.0, 5.0)), epsilon, adjacency, num_records=public, force=True)
     facts = mechanism.admit(np.zeros(301))
-    way, bits = mechanism.on_grid(facts), random.Random(0).getrandbits
+    way, bits = proved_draw(mechanism, facts), random.Random(0).getrandbits
     for count in (300, 301) if public else (301,):
         pairs = way.prepare(np.random.default_rng(0).uniform(-5.0, 5.0, count), None)
         low, high = way.draw_alone(pairs, bits)

@@ -11,8 +11,9 @@ from scipy import stats
 
 import kngjax as kng
 from kngjax.draws.cells import Grid
+from kngjax.draws.choice import proved_draw
+from kngjax.draws.noisy_sums import NoisyMean
 from kngjax.geometry.abstract_norms import Noise
-from kngjax.mechanisms.k_norm import NoisyMean
 from tests.oracles.goodness_of_fit import assert_same_law
 
 ADJACENCIES = ("replace", "add_remove")
@@ -100,7 +101,7 @@ def test_a_release_is_drawn_by_this_noise(adjacency, monkeypatch):
     mechanism, records = sum_of(adjacency, bounds=bounds), np.array([[-7.0], [0.25], [9.0]])
     bits = random.Random(7).getrandbits
     monkeypatch.setattr("secrets.randbits", bits)
-    way = mechanism.on_grid(mechanism.admit(records, None))
+    way = proved_draw(mechanism, mechanism.admit(records, None))
     data = way.prepare(records, None)
     noise = np.array([kng.release(mechanism, records).value[0]] + [way.draw(data, bits)[0] for _ in range(400)]) - 1.25
     scale = (5.0 if adjacency == "replace" else 3.0) / 0.7

@@ -15,6 +15,7 @@ from kngjax.core.arrays import float64
 from kngjax.data import weights
 from kngjax.data.records import Records
 from kngjax.data.weights import with_weights
+from kngjax.draws.choice import proved_draw
 from tests.oracles.goodness_of_fit import assert_same_law
 
 ADJACENCIES = ("replace", "add_remove")
@@ -43,9 +44,9 @@ def test_the_worst_loss_over_neighbours_is_epsilon_exactly(adjacency, counted, m
     """In fractions, of the rate that draws are asked for: log P(θ)/P'(θ) is at most rate·Σ|c - c'|, far from both."""
     mechanism, asked = kng.GeometricMechanism(THREE, 0.3, adjacency, counted), []
     monkeypatch.setattr(
-        "kngjax.mechanisms.geometric.draw_two_sided_geometric", lambda rate, bits: asked.append(rate) or 0
+        "kngjax.draws.noisy_counts.draw_two_sided_geometric", lambda rate, bits: asked.append(rate) or 0
     )
-    way = mechanism.on_grid(mechanism.admit(with_weights([0.0], [1.0]), None))
+    way = proved_draw(mechanism, mechanism.admit(with_weights([0.0], [1.0]), None))
 
     def units(cells, given):
         return way.wholes(way.prepare(with_weights(np.array(cells), given), None), random.Random(0).getrandbits)

@@ -11,8 +11,9 @@ from scipy import stats
 import kngjax as kng
 from kngjax.data.weights import with_weights
 from kngjax.draws.cells import Grid
+from kngjax.draws.choice import proved_draw
+from kngjax.draws.noisy_sums import NoisyMean
 from kngjax.geometry.abstract_norms import Noise
-from kngjax.mechanisms.k_norm import NoisyMean
 from tests.oracles.goodness_of_fit import assert_same_law
 
 ADJACENCIES = ("replace", "add_remove")
@@ -91,7 +92,7 @@ def test_a_release_is_drawn_by_this_noise(adjacency, monkeypatch):
     records = with_weights(np.array([[-7.0], [0.25], [9.0]]), [1.0, 2.0, 9.0])
     bits = random.Random(7).getrandbits
     monkeypatch.setattr("secrets.randbits", bits)
-    way = mechanism.on_grid(mechanism.admit(records, None))
+    way = proved_draw(mechanism, mechanism.admit(records, None))
     data, released = way.prepare(records, None), kng.release(mechanism, records)
     assert released.certificate.assurance == "exact_with_rounding"
     assert any("counts times its own weight" in one for one in released.certificate.assumptions)
@@ -110,7 +111,7 @@ def test_weights_of_1_are_no_weights():
     values = []
     for bounds, given in ((plain, None), (ones, [1.0])):
         mechanism, table = sum_of("add_remove", bounds=bounds), with_weights(x, given)
-        way = mechanism.on_grid(mechanism.admit(table, None))
+        way = proved_draw(mechanism, mechanism.admit(table, None))
         values.append(way.draw_alone(way.prepare(table, None), random.Random(1).getrandbits))
     np.testing.assert_array_equal(*values)
 

@@ -18,6 +18,7 @@ from kngjax.data.records import QuadraticSummary, Records, WeightedRecords
 from kngjax.data.weights import WeightedTable, with_weights
 from kngjax.draws import cells, perturbed_minimizers
 from kngjax.draws.box_draws import BoxDraw
+from kngjax.draws.choice import proved_draw
 from kngjax.draws.lattice.lattice_sums import whole_features
 from kngjax.draws.quadratic import bodies
 from kngjax.draws.quadratic_draws import QuadraticDraw
@@ -134,7 +135,7 @@ def test_draws_on_grids_with_weights_of_1_are_those_without(case):
     values = []
     for weight, given in ((1.0, np.ones(N)), (None, None)):
         mechanism, X_given = made(name, kind, weight=weight), with_weights(X, given)
-        way = mechanism.on_grid(mechanism.admit(X_given, responses(name)))
+        way = proved_draw(mechanism, mechanism.admit(X_given, responses(name)))
         assert way.takes_weights
         data = way.prepare(X_given, responses(name))
         values.append([way.draw_alone(data, random.Random(seed).getrandbits) for seed in range(3)])
@@ -147,7 +148,7 @@ def test_minimisers_of_whole_weights_are_those_of_repeated_records(case):
     name, kind = GRIDS[case]
     mechanism, times = made(name, kind, "add_remove"), WHOLE.astype(int)
     y = responses(name)
-    way = mechanism.on_grid(mechanism.admit(WeightedTable(X, WHOLE), y))
+    way = proved_draw(mechanism, mechanism.admit(WeightedTable(X, WHOLE), y))
     repeated = np.repeat(X, times, axis=0), np.repeat(y, times)
     without = eqx.tree_at(lambda part: part.bounds.weight, mechanism, None, is_leaf=lambda part: part is None)
     other = type(way)(without, way.law, way.grid)
@@ -210,7 +211,7 @@ def test_releases_of_kng_have_the_probabilities_of_quadrature(name, adjacency, m
         assert set(values.tolist()) <= set(points.tolist())
         counts = [(values == point).sum() for point in points]
     else:
-        way = mechanism.on_grid(mechanism.admit(given, y))
+        way = proved_draw(mechanism, mechanism.admit(given, y))
         assert isinstance(way, QuadraticDraw if name == "squared" else BoxDraw)
         data = way.prepare(given, y)
         values = np.array([way.draw_alone(data, bits)[0] for _ in range(300)])
@@ -242,7 +243,7 @@ def test_releases_of_objective_perturbation_have_the_law_of_the_minimiser(name, 
     assert mechanism.sensitivity_for(1).value == pytest.approx(1.0)
     assert float(mechanism.ridge(1)) == pytest.approx(ridge)
     given, bits = with_weights(None, WEIGHTS), random.Random(5).getrandbits
-    way = mechanism.on_grid(mechanism.admit(given, y))
+    way = proved_draw(mechanism, mechanism.admit(given, y))
     data, unit = way.prepare(given, y), 2.0 ** way.grid.exponents[0]
     values = [way.draw_alone(data, bits)[0] for _ in range(300)]
     # P(θ < t): of a value that is rounded to t or more, the edge of its cell.

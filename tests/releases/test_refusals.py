@@ -16,8 +16,8 @@ import kngjax as kng
 from kngjax.core import errors
 from kngjax.core.errors import FAILED, run_hiding_errors
 from kngjax.data import admission
+from kngjax.draws import noisy_sums
 from kngjax.losses import distance
-from kngjax.mechanisms import k_norm
 from kngjax.releases import release
 from kngjax.releases.routes import direct
 from tests.offenders import every_case
@@ -241,7 +241,7 @@ def test_whatever_happens_inside_is_sealed(monkeypatch):
             raise error
 
         monkeypatch.setattr(direct, "direct_draws", centre)
-        monkeypatch.setattr(k_norm, "draw_cell", centre)
+        monkeypatch.setattr(noisy_sums, "draw_cell", centre)
         for mechanism in (MEAN, IN_FLOATS):
             with pytest.raises(kng.ReleaseFailed) as caught:
                 kng.release(mechanism, X)

@@ -1,12 +1,12 @@
 """Minimisers of smooth losses with a ridge: found in float64, proved with every rounding, and refined without limit.
 
-J(θ) = ℓ_n(θ; D) + (γ/2)θ'θ + b'θ over R^d: `kngjax.draws.minima.smooth_objectives` has its gradients with every rounding,
-and `kngjax.draws.minima.newton_searches` looks for the minimiser. That proves nothing; what does is interval Newton:
+J(θ) = ℓ_n(θ; D) + (γ/2)θ'θ + b'θ over R^d: `kngjax.draws.minima.smooth_objectives` has its gradients with every
+rounding, and `kngjax.draws.minima.newton_searches` looks for the minimiser. The proof is by interval Newton:
 
-Let B be a box about θ̃ with half widths ρ, and N the set of all -H^{-1}∇J(θ̃) for H = Σq_i x_i x_i' + γI with q_i between
-the slopes that s_i may have over B. If θ̃ + N lies in the interior of B, then it contains the minimiser. Proof: let θ_B
-minimise J over B. Then ∇J(θ_B) = ∇J(θ̃) + H(θ_B - θ̃) for one such H, which is positive definite, and with
-θ' = θ̃ - H^{-1}∇J(θ̃) ∈ B this is H(θ_B - θ'). Were θ_B not θ', J would fall from θ_B towards θ', since
+Let B be a box about θ̃ with half widths ρ, and N the set of all -H^{-1}∇J(θ̃) for H = Σq_i x_i x_i' + γI with q_i
+between the slopes that s_i may have over B. If θ̃ + N lies in the interior of B, then it contains the minimiser.
+Proof: let θ_B minimise J over B. Then ∇J(θ_B) = ∇J(θ̃) + H(θ_B - θ̃) for one such H, which is positive definite, and
+with θ' = θ̃ - H^{-1}∇J(θ̃) ∈ B this is H(θ_B - θ'). Were θ_B not θ', J would fall from θ_B towards θ', since
 ∇J(θ_B)'(θ' - θ_B) < 0. So θ_B = θ' lies in the interior of B, and is the minimiser over R^d.
 """
 

@@ -101,3 +101,13 @@ def wishart_scale(epsilon: Any, delta: Any, change: Any, dimension: int, degrees
     largest = 1e12 * jnp.asarray(change)
     scale = bisect(is_too_small, 1e-12 * jnp.asarray(change), largest, _HALVINGS, geometric=True)[1]
     return jnp.where(scale < largest, scale, jnp.inf)
+
+
+def repaired_solution(space: Any, matrix: Any, moment: Any, least: Any, repair: str) -> Any:
+    """B̃^{-1}Ã with eigenvalues of B̃ of at least b ("floor"), or raised by b and then of at least b/10 ("ridge").
+
+    **Arguments:** `space`: jax.numpy, or numpy. `matrix`, `moment`: B̃ and Ã. `least`: b.
+    """
+    values, vectors = space.linalg.eigh(matrix)
+    values = space.maximum(values, least) if repair == "floor" else space.maximum(values + least, 0.1 * least)
+    return vectors @ ((vectors.T @ moment) / values)

@@ -9,6 +9,7 @@ from jaxtyping import Float
 
 from kngjax.data.admission import Facts
 from kngjax.draws.base import AbstractDraw
+from kngjax.draws.choice import proved_draw
 from kngjax.mechanisms.base import AbstractMechanism
 from kngjax.releases.certificate import EXACT_ARITHMETIC, Certificate
 from kngjax.releases.routes.base import AbstractRoute
@@ -24,7 +25,7 @@ class GridRoute(AbstractRoute):
 
     @classmethod
     def admits(cls, mechanism: AbstractMechanism, sampler: Any, facts: Facts) -> "GridRoute | None":
-        way = mechanism.on_grid(facts) if sampler is None else None
+        way = proved_draw(mechanism, facts) if sampler is None else None
         if way is None or (mechanism.bounds.weight is not None and not way.takes_weights):
             return None
         return cls(mechanism, facts, way)

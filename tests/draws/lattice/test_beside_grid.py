@@ -7,6 +7,7 @@ import pytest
 import scipy.stats
 
 import kngjax as kng
+from kngjax.draws.choice import proved_draw
 from tests.oracles.goodness_of_fit import FAILURE_RATE
 
 N = 300
@@ -34,7 +35,7 @@ def mechanism_and_data(case):
 def check(case, on_lattice, in_balls):
     mechanism, x, y = mechanism_and_data(case)
     facts = mechanism.admit(x, y)
-    lattice, way = kng.Lattice().resolve(mechanism, 2, N), mechanism.on_grid(facts)
+    lattice, way = kng.Lattice().resolve(mechanism, 2, N), proved_draw(mechanism, facts)
     assert way is not None
     table, sums, bits = lattice.prepare(mechanism, x, y), way.prepare(x, y), random.Random(6).getrandbits
     first = np.array([lattice.draw(mechanism, table, bits) for _ in range(on_lattice)])

@@ -1,0 +1,53 @@
+"""Chooses how a release draws with every rounding in its proof, by an ordered table."""
+
+from typing import Any
+
+from kngjax.data.admission import Facts
+from kngjax.draws.base import AbstractDraw
+from kngjax.draws.box_draws import BoxDraw
+from kngjax.draws.exact_choice import ExactChoice
+from kngjax.draws.exact_interval import ExactInterval
+from kngjax.draws.irls_iterates import IteratesOnGrid
+from kngjax.draws.noisy_ada_ops import NoisyAdaOPS
+from kngjax.draws.noisy_counts import NoisyCounts
+from kngjax.draws.noisy_grams import NoisyGrams
+from kngjax.draws.noisy_minima import NoisyMinimum
+from kngjax.draws.noisy_moments import NoisyMoments
+from kngjax.draws.noisy_posterior import NoisyPosterior
+from kngjax.draws.noisy_ridge import NoisyRidge
+from kngjax.draws.noisy_sums import NoisyDesign, NoisyMean
+from kngjax.draws.perturbed_minimizers import PerturbedMinimizer
+from kngjax.draws.quadratic_draws import QuadraticDraw
+from kngjax.draws.shell_draws import ShellDraw
+
+# In the order in which they are asked. Boxes stand before shells: they end for all records, those without an estimate
+# in Θ too, about which shells may search on.
+DRAWS: tuple[type[AbstractDraw], ...] = (
+    NoisyMean,
+    NoisyDesign,
+    NoisyCounts,
+    NoisyGrams,
+    NoisyMoments,
+    NoisyAdaOPS,
+    NoisyPosterior,
+    NoisyRidge,
+    NoisyMinimum,
+    PerturbedMinimizer,
+    IteratesOnGrid,
+    ExactChoice,
+    ExactInterval,
+    QuadraticDraw,
+    BoxDraw,
+    ShellDraw,
+)
+
+
+def proved_draw(mechanism: Any, facts: Facts) -> AbstractDraw | None:
+    """Returns the first draw of the table that serves a mechanism, with all its settings; None where none does.
+
+    **Arguments:** `facts`: of the records, all of them public. Raises ValueError where public facts allow no release.
+    """
+    for draw in DRAWS:
+        if isinstance(mechanism, draw.serves) and (found := draw.of(mechanism, facts)) is not None:
+            return found
+    return None

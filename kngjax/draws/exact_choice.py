@@ -1,0 +1,73 @@
+"""Private choices by the exponential mechanism, with every rounding in the proof."""
+
+import dataclasses
+import itertools
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy as np
+from jaxtyping import Float
+
+from kngjax.accounting.exact import exactly
+from kngjax.core.balls import ball_of
+from kngjax.data.admission import Facts
+from kngjax.draws.base import AbstractDraw
+from kngjax.draws.uniforms import Bits, Uniform, decided
+from kngjax.mechanisms.private_choice import PrivateChoice
+from kngjax.sensitivity import loss_changes
+
+# Losses are whole multiples of 2^-20, each rounded by itself.
+_DIGITS = 20
+
+
+@dataclasses.dataclass(frozen=True)
+class ExactChoice(AbstractDraw):
+    """A choice as real arithmetic makes it, of losses that are whole numbers."""
+
+    mechanism: PrivateChoice
+    grid: None = None
+    serves: ClassVar[tuple[type, ...]] = (PrivateChoice,)
+
+    @classmethod
+    def of(cls, mechanism: PrivateChoice, facts: Facts) -> "ExactChoice":
+        """Returns the draw, which serves every choice."""
+        return cls(mechanism)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        return {"type": "Direct", "digits_of_losses": _DIGITS}
+
+    @property
+    def method(self) -> str:
+        return (
+            f"Each loss is rounded by itself to a multiple of 2^-{_DIGITS}, and they are added up as whole numbers. A "
+            "uniform number is drawn to as many bits as tell which candidate it chooses, by balls that contain the "
+            "probabilities."
+        )
+
+    def prepare(self, X: Any, y: Any) -> list[int]:
+        """The sum of each candidate's losses, in units of 2^-20."""
+        losses = self.mechanism.records(X, y).x
+        return np.rint(np.asarray(losses) * 2.0**_DIGITS).astype(np.int64).sum(axis=0).tolist()
+
+    def draw(self, data: Sequence[int], bits: Bits) -> Float[np.ndarray, " dimension"]:
+        epsilon = exactly(float(self.mechanism.epsilon))
+        chosen = choose(data, loss_changes.choice_rate(epsilon, self.mechanism.adjacency) / 2**_DIGITS, bits)
+        return np.eye(len(data))[chosen]
+
+
+def choose(sums: Sequence[int], rate: Fraction, bits: Bits) -> int:
+    """k with P(k) ∝ exp(-rate·sums_k), as real arithmetic chooses."""
+    share, least = Uniform(bits), min(sums)
+
+    def attempt(digits: int) -> int | None:
+        reached = list(itertools.accumulate(ball_of(-rate * (total - least)).exp() for total in sums))
+        point = share.ball(digits) * reached[-1]
+        for place, end in enumerate(reached):
+            # No share is above 1, which ends the last one.
+            if place == len(reached) - 1 or point < end:
+                return place if place == 0 or point > reached[place - 1] else None
+        return None
+
+    return decided(attempt)

@@ -1,0 +1,56 @@
+"""Counts plus geometric noise, which are whole numbers."""
+
+import dataclasses
+import math
+from typing import Any, ClassVar
+
+import numpy as np
+from jaxtyping import Float
+
+from kngjax.accounting.exact import exactly
+from kngjax.core.arrays import float64
+from kngjax.data.admission import Facts
+from kngjax.data.records import Counts
+from kngjax.draws.base import AbstractDraw
+from kngjax.draws.cells import Grid
+from kngjax.draws.uniforms import Bits
+from kngjax.draws.whole_noise import draw_two_sided_geometric
+from kngjax.mechanisms.geometric import GeometricMechanism, counts_of
+
+
+@dataclasses.dataclass(frozen=True)
+class NoisyCounts(AbstractDraw):
+    """Counts plus whole noise, of which nothing is rounded. **Arguments:** `grid`: of whole numbers of u."""
+
+    mechanism: GeometricMechanism
+    grid: Grid
+    takes_weights: ClassVar[bool] = True
+    serves: ClassVar[tuple[type, ...]] = (GeometricMechanism,)
+
+    @classmethod
+    def of(cls, mechanism: GeometricMechanism, facts: Facts) -> "NoisyCounts":
+        """Returns the draw on multiples of the mechanism's unit, a power of two."""
+        return cls(mechanism, Grid((round(math.log2(mechanism.unit)),) * facts.dimension))
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        # One grid for all numbers.
+        return {"type": "Direct", "grid_exponents": [self.grid.exponents[0]]}
+
+    @property
+    def method(self) -> str:
+        what = "" if self.mechanism.bounds.weight is None else f" of units of {self.mechanism.unit:g}"
+        return f"{self.mechanism.method} Counts and noise are whole numbers{what}, and no rounding enters their law."
+
+    def prepare(self, X: Any, y: Any) -> Counts:
+        with float64():
+            return counts_of(self.mechanism.prepare(X, y))
+
+    def draw(self, data: Counts, bits: Bits) -> Float[np.ndarray, " dimension"]:
+        return self.grid.values(self.wholes(data, bits))
+
+    def wholes(self, data: Counts, bits: Bits) -> list[int]:
+        """Draws the noisy counts once, as whole numbers of the unit u."""
+        rate = exactly(float(self.mechanism.epsilon)) / self.mechanism.change
+        counts = (np.asarray(data.counts) / self.mechanism.unit).tolist()
+        return [int(count) + draw_two_sided_geometric(rate, bits) for count in counts]
