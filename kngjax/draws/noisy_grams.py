@@ -6,12 +6,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 from jaxtyping import Float
-from kngjax.draws.noisy_matrices import NoisyNumbers
 
 from kngjax.core.arrays import float64
 from kngjax.data.admission import Facts
 from kngjax.data.exact_sums import ExactSums
 from kngjax.draws.base import AbstractDraw
+from kngjax.draws.noisy_matrices import NoisyNumbers
 from kngjax.draws.uniforms import Bits
 from kngjax.mechanisms.gaussian_moments import GaussianMoments
 
