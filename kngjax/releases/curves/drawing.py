@@ -35,12 +35,12 @@ class DrawingOfCurves(AbstractDrawing):
 
     @property
     def mechanism(self) -> KNG:
-        """Of the first curve, of all records."""
+        """Returns KNG of the first curve, of which all records are."""
         return self.made.first
 
     @property
     def laws(self) -> list[Guarantee]:
-        """What a draw from exactly its law costs."""
+        """States what a draw from exactly its law costs."""
         return [self.made.guarantee]
 
     def stand_ins(self) -> list[KNG]:
@@ -70,7 +70,7 @@ class DrawingOfCurves(AbstractDrawing):
         return owed(only)
 
     def draw(self, X: Any, y: Any, progress: bool | None) -> list[Release]:
-        """One draw by the operating system's randomness. Private until it is kept."""
+        """Draws once with the operating system's randomness. Private until it is kept."""
         [certificate] = self.certify(self.mechanism.admit(X, y))
         numbers = self.made.draw(self.made.prepare(X, y)).reshape(-1)
         # A library may have changed the arithmetic since it was tried: then nobody knows what was drawn.

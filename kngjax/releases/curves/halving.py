@@ -91,11 +91,11 @@ class Halving:
 
     @property
     def guarantee(self) -> Guarantee:
-        """Of all curves together: depths compose, and the nodes of one depth are on disjoint records."""
+        """States the guarantee of all curves together: depths compose, and the nodes of one depth are on disjoint records."""
         return Guarantee.composed([self.of_depth(nodes) for nodes in self.depths])
 
     def of_depth(self, nodes: tuple[Node, ...]) -> Guarantee:
-        """Of the curves of one depth, given those before."""
+        """States the guarantee of the curves of one depth, given those before."""
         first, *others = nodes
         adjacency = self.first.adjacency
         if first.depth == 0:
@@ -105,7 +105,7 @@ class Halving:
 
     @property
     def sensitivity(self) -> Sensitivity:
-        """Of each node's score in its own norm, and how the nodes share ε."""
+        """States the sensitivity of each node's score in its own norm, and how the nodes share ε."""
         return Sensitivity(1.0, _DERIVATIONS[self.first.adjacency].format(depths=len(self.depths)))
 
     def noise(self, node: Node) -> float:
@@ -148,7 +148,7 @@ class Halving:
 
     @property
     def noises(self) -> list[float]:
-        """Of each level, in increasing order of these."""
+        """Returns the noise of each level, in increasing order of the levels."""
         return [self.noise(node) for node in self._in_order]
 
     @property
@@ -157,7 +157,7 @@ class Halving:
         return sorted((node for nodes in self.depths for node in nodes), key=lambda node: node.index)
 
     def sampler(self, levels: Any) -> dict[str, Any]:
-        """What a certificate says of the draw, JSON-ready."""
+        """Describes the draw for a certificate, JSON-ready."""
         return {**describe(self.settings), "parts": self.parts(levels)}
 
     def parts(self, levels: Any) -> list[dict[str, Any]]:
@@ -200,7 +200,7 @@ class Halving:
         return records.at(places == node.rank)
 
     def problem(self, node: Node, members: WholeRecords) -> Problem:
-        """What is drawn of the records of this node. Private."""
+        """Returns the problem of this node's records on the lattice. Private."""
         mechanism, plan = self.mechanisms[node.index], self.plans[node.index]
         return Problem(check_score(mechanism, members, plan), plan.domain, rate_of(mechanism))
 
@@ -217,7 +217,7 @@ class Halving:
         return self.settings.envelope(problem, self.region(node, curves))
 
     def draw(self, records: WholeRecords, bits: Bits = secrets.randbits) -> Float[np.ndarray, "levels dimension"]:
-        """One draw of all curves, in increasing order of their levels; no draw is given up.
+        """Draws all curves, in increasing order of their levels; no draw is given up.
 
         **Arguments:** `bits`: fair and independent; those of the operating system for whatever is published.
         """
@@ -225,7 +225,7 @@ class Halving:
         return np.array([domain.values(curves[index]) for index in range(len(curves))])
 
     def draw_points(self, records: WholeRecords, bits: Bits) -> Curves:
-        """The same as points of the lattice."""
+        """Draws all curves as points of the lattice, by the index of their node."""
         curves: dict[int, np.ndarray] = {}
         with precision(DEFAULT_DIGITS):
             for nodes in self.depths:

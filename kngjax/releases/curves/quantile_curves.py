@@ -1,4 +1,4 @@
-"""What a release of a quantile process is: curves with a certificate, and what follows from them."""
+"""Holds the release of a quantile process: curves with a certificate, and what follows from them."""
 
 import functools
 from typing import Any
@@ -39,17 +39,17 @@ class QuantileCurves:
 
     @property
     def certificate(self) -> Certificate:
-        """What was proved of all curves together, and what each of them cost."""
+        """Returns the certificate, which says what was proved of all curves together and what each of them cost."""
         return self.release.certificate
 
     @property
     def cost(self) -> Guarantee | None:
-        """What all curves together cost."""
+        """Returns what all curves together cost."""
         return self.certificate.cost
 
     @property
     def names(self) -> tuple[str, ...] | None:
-        """Those of the coefficients that the bounds declare, the intercept first; None where none are declared."""
+        """Names the coefficients as the bounds declare them, the intercept first; None where none are declared."""
         bounds = self.certificate.mechanism["bounds"]
         return None if bounds["names"] is None else ("intercept",) * bounds["intercept"] + tuple(bounds["names"])
 

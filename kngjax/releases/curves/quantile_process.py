@@ -155,15 +155,15 @@ class QuantileProcess(ShownAsTyped, AbstractReleasePlan):
 
     @functools.cached_property
     def _admitting(self) -> Any:
-        """What says which records are admitted."""
+        """Returns the mechanism that says which records are admitted."""
         return self.making().mechanism
 
     def making(self, num_records: int | None = None) -> DrawingOfCurves:
-        """What is drawn, with every setting, whatever facts refuse. **Arguments:** `num_records`: n, where public."""
+        """Returns the drawing with every setting, whatever facts refuse. **Arguments:** `num_records`: n, where public."""
         return self._drawing(Facts(self.dimension or 1 + self.bounds.intercept, num_records))
 
     def drawing(self, facts: Facts) -> DrawingOfCurves:
-        """What is drawn of records of these public facts; raises ValueError for what they refuse."""
+        """Returns the drawing for records of these public facts; raises ValueError for what they refuse."""
         if not facts.are_in_memory:
             raise ValueError("a quantile process needs all records in memory: give X and y as they are")
         drawing = self._drawing(facts)
@@ -198,7 +198,7 @@ class QuantileProcess(ShownAsTyped, AbstractReleasePlan):
         )
 
     def of_parts(self, parts: Sequence[Release]) -> QuantileCurves:
-        """What this plan makes of its own release, as a ledger keeps it."""
+        """Makes curves of the release that a ledger keeps of this plan."""
         [only] = parts
         return QuantileCurves(only)
 
@@ -220,7 +220,7 @@ class QuantileProcess(ShownAsTyped, AbstractReleasePlan):
     def release(
         self, X: Any = None, y: Any = None, *, ledger: Ledger | Reservation | None = None, progress: bool | None = False
     ) -> QuantileCurves:
-        """As `kngjax.release` of this plan, which calls it."""
+        """Releases all curves, as `kngjax.release` of this plan does."""
         _, parts = release_of_records(self._admitting.admit, self.drawing, X, y, ledger, self.settings(), progress)
         return self.of_parts(parts)
 

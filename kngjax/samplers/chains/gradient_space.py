@@ -38,7 +38,7 @@ class Weighted(NamedTuple):
 
 
 class Proposal(NamedTuple):
-    """What candidates are made with.
+    """Holds the map that candidates invert, and where the search begins.
 
     **Arguments:** `start`: where the search for a solution begins. `expansion`: G, if it is inverted in place of ∇ℓ.
     """
@@ -172,7 +172,7 @@ class GradientSpace(AbstractChainSampler):
         return state.current.theta
 
     def proposal(self, target: Target, centre: Vector) -> Proposal:
-        """What is inverted, and where Newton's method starts: θ̂ if it lies in Θ, else the interior point."""
+        """Chooses the map to invert, and where Newton's method starts: θ̂ if it lies in Θ, else the interior point."""
         if self.expansion is not None:
             gathered = jax.tree.map(jnp.asarray, self.expansion)
             return Proposal(gathered.point(gathered.centre), gathered)

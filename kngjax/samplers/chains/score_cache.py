@@ -1,4 +1,4 @@
-"""What a walk keeps of θ so that the score after a move of one coordinate costs no pass over X'θ."""
+"""Keeps sums at θ for a walk, so that the score after a move of one coordinate costs no pass over X'θ."""
 
 from collections.abc import Callable
 from typing import NamedTuple

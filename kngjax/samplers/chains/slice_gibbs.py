@@ -21,7 +21,7 @@ NUM_CENTRE_STEPS = 100
 
 
 class SliceGeometry(NamedTuple):
-    """What all sweeps use, computed once.
+    """Holds the directions that all sweeps use, computed once.
 
     **Arguments:** `origin`: θ̂. `directions`: the axes, then the columns of T^{-1}, as rows; `images`: T of each.
     `middle`: of the radial moves, with `middle_image`.
