@@ -91,7 +91,7 @@ class Halving:
 
     @property
     def guarantee(self) -> Guarantee:
-        """States the guarantee of all curves together: depths compose, and the nodes of one depth are on disjoint records."""
+        """States the guarantee of all curves: depths compose, and the nodes of one depth are on disjoint records."""
         return Guarantee.composed([self.of_depth(nodes) for nodes in self.depths])
 
     def of_depth(self, nodes: tuple[Node, ...]) -> Guarantee:

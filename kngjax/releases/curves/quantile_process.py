@@ -159,7 +159,10 @@ class QuantileProcess(ShownAsTyped, AbstractReleasePlan):
         return self.making().mechanism
 
     def making(self, num_records: int | None = None) -> DrawingOfCurves:
-        """Returns the drawing with every setting, whatever facts refuse. **Arguments:** `num_records`: n, where public."""
+        """Returns the drawing with every setting, whatever facts refuse.
+
+        **Arguments:** `num_records`: n, where it is public.
+        """
         return self._drawing(Facts(self.dimension or 1 + self.bounds.intercept, num_records))
 
     def drawing(self, facts: Facts) -> DrawingOfCurves:
