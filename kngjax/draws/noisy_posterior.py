@@ -32,25 +32,30 @@ class NoisyPosterior(AbstractDraw):
     noise: RidgeNoise
     grid: Grid
     takes_weights: ClassVar[bool] = True
-    serves: ClassVar[tuple[type, ...]] = (
-        PosteriorSample,
-        OutputPerturbation,
-    )
+    serves: ClassVar[tuple[type, ...]] = (PosteriorSample, OutputPerturbation)
 
     @classmethod
     def of(cls, mechanism: PosteriorSample | OutputPerturbation, facts: Facts) -> "NoisyPosterior | None":
-        """Returns the draw; None where balls do not confirm what float64 found, or float64 may not have such numbers.
+        """Returns the draw; None where balls do not confirm what float64 found, or float64 may not have such numbers."""
+        confirmed = _confirmed(mechanism, facts.dimension)
+        return None if confirmed is None else cls.at(mechanism, *confirmed, facts.dimension)
+
+    @classmethod
+    def at(
+        cls,
+        mechanism: PosteriorSample | OutputPerturbation,
+        settings: RidgeSettings,
+        power: Literal[1, 2],
+        dimension: int,
+    ) -> "NoisyPosterior | None":
+        """Returns the draw for d coefficients at these settings; None where float64 may not have such numbers.
 
         The grid is much finer than the least noise: no eigenvalue of H is larger than λ + NX², with N = `max_records`.
         Nothing else rests on that. The largest noise has λ in its place, and |θ̂|² ≤ NY²/(4λ).
         """
-        confirmed = _confirmed(mechanism, facts.dimension)
-        if confirmed is None:
-            return None
-        settings, power = confirmed
         variance, count, ridge = 1 / settings.gamma, settings.others + 1, settings.ridge
         x, y = settings.radii
-        grid = Grid.for_squares([variance / (ridge + count * x) ** power] * facts.dimension)
+        grid = Grid.for_squares([variance / (ridge + count * x) ** power] * dimension)
         is_moderate = max(variance / ridge**power, count * y / ridge) < Fraction(2) ** _LARGEST
         return None if grid is None or not is_moderate else cls(mechanism, RidgeNoise(ridge, variance, power), grid)
 

@@ -235,7 +235,12 @@ ROWS: dict[str, Row] = {
     ),
     "output, Huber": Row(NoisyMinimum, lambda a, s: _output(a, s, _HUBER, columns(s), 2.1), BOTH, (1e-40, 1e40), False),
     "objective, squared": Row(
-        QuadraticMinimum, lambda a, s: kng.ObjectivePerturbation(_SQUARED, plane(s), theta(s), 1.1, a), BOTH, _FAR
+        # A value on the corner of the domain is drawn again and again.
+        QuadraticMinimum,
+        lambda a, s: kng.ObjectivePerturbation(_SQUARED, plane(s), theta(s), 1.1, a),
+        BOTH,
+        _FAR,
+        certain=20,
     ),
     "objective, logistic": Row(
         SmoothMinimum,

@@ -61,8 +61,8 @@ def test_whatever_float64_finds_is_confirmed(seed, kind):
 
 
 def test_what_is_not_confirmed_is_rounded_as_before(monkeypatch):
-    for name in ("posterior_sample.is_private", "output_perturbation.is_private_in_objective"):
-        monkeypatch.setattr(f"kngjax.mechanisms.{name}", lambda *_: False)
+    for name in ("is_private", "is_private_in_objective"):
+        monkeypatch.setattr(f"kngjax.draws.noisy_posterior.{name}", lambda *_: False)
     for mechanism in (sample(regularization=100.0), perturbed("hessian_squared")):
         certificate = kng.certify(mechanism, *records())
         assert certificate.assurance == "exact_in_reals"
@@ -100,7 +100,7 @@ def test_grids_are_finer_than_the_least_noise_and_numbers_fit_float64():
     # γ(λ + NX²) = 2·(4 + 80).
     assert math.ldexp(1.0, way.grid.exponents[0] + 40) == pytest.approx(168.0**-0.5, rel=0.5)
     radii, tiny = SquaredRadii(Fraction(1), Fraction(1)), Fraction(1, 2**1000)
-    assert NoisyPosterior.of(sample(), RidgeSettings(radii, tiny, Fraction(1), 0), 1, 2) is not None
-    assert NoisyPosterior.of(sample(), RidgeSettings(radii, tiny, tiny, 0), 1, 2) is None
-    assert NoisyPosterior.of(sample(), RidgeSettings(radii, tiny, Fraction(1), 0), 2, 2) is None
-    assert NoisyPosterior.of(sample(), RidgeSettings(radii, 1 / tiny, 1 / tiny, 0), 1, 2) is None
+    assert NoisyPosterior.at(sample(), RidgeSettings(radii, tiny, Fraction(1), 0), 1, 2) is not None
+    assert NoisyPosterior.at(sample(), RidgeSettings(radii, tiny, tiny, 0), 1, 2) is None
+    assert NoisyPosterior.at(sample(), RidgeSettings(radii, tiny, Fraction(1), 0), 2, 2) is None
+    assert NoisyPosterior.at(sample(), RidgeSettings(radii, 1 / tiny, 1 / tiny, 0), 1, 2) is None
