@@ -36,7 +36,7 @@ class NoisyPosterior(AbstractDraw):
 
     @classmethod
     def of(cls, mechanism: PosteriorSample | OutputPerturbation, facts: Facts) -> "NoisyPosterior | None":
-        """Returns the draw; None where balls do not confirm what float64 found, or float64 may not have such numbers."""
+        """Returns the draw; None where balls do not confirm what float64 found, or float64 has no such numbers."""
         confirmed = _confirmed(mechanism, facts.dimension)
         return None if confirmed is None else cls.at(mechanism, *confirmed, facts.dimension)
 
