@@ -67,7 +67,10 @@ class AbstractSampler(ShownAsTyped, AbstractModule):
 
 
 class AbstractIndependentSampler(AbstractSampler):
-    """A sampler whose draws are independent and exactly from the density, in real arithmetic."""
+    """A sampler whose draws are independent and exactly from the density, in real arithmetic.
+
+    A certificate states this of every sampler of this class; one whose draws are anything less is a chain.
+    """
 
     @property
     def stated_records(self) -> int | None:

@@ -100,12 +100,20 @@ class QuantileCurves:
         return found if bounds["y_lower"] is None else np.clip(found, bounds["y_lower"], bounds["y_upper"])
 
     def explain(self) -> str:
-        """The certificate as text, and a line for each curve: how it was drawn, and what it cost."""
+        """The certificate as text, and a line for each part that was drawn: how, and what it cost."""
+        sampler = self.certificate.sampler
+        # Parts of releases that were made when curves could be drawn as location and scale.
         lines = [
+            f"{name.capitalize()}: {part['mechanism']} at the level {part['relative_level']:g} of all {of} for "
+            f"{part['adjacency']} at epsilon = {part['epsilon']:.6g}, {part['assurance']}."
+            for name, of in (("location", "records"), ("scale", "sizes of residuals"))
+            if (part := sampler.get(name)) is not None
+        ]
+        lines += [
             f"Level {part['level']:g}: depth {part['depth']}, of the records {_between(part['between'])}, at their "
             f"level {part['relative_level']:g}; {part['mechanism']} for {part['adjacency']} at epsilon = "
             f"{part['epsilon']:.6g}, {part['assurance']}."
-            for part in self.certificate.sampler.get("parts", [])
+            for part in sampler.get("parts", [])
         ]
         return "\n".join([self.certificate.explain(), *lines])
 

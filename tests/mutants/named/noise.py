@@ -7,7 +7,7 @@ SLIPS = (
     Slip("KNG has half of its noise", "AbstractDensityMechanism.target", constant(2.0, 1.0)),
     Slip("KNG on a lattice has half of its noise", "rate_of", constant(2, 1)),
     Slip("quadratic losses have half of their noise", "quadratic_draws:noise_of", assigned("rate", "2 * {}")),
-    Slip("counts have half of their noise under replace", "NoisyCounts.wholes", reference("_change", "1")),
+    Slip("counts have half of their noise under replace", "NoisyCounts.wholes", reference("change", "1")),
     Slip("noise in an objective has half of its size", "ObjectiveLaw.of", reference("share", "2 * share", nth=0)),
     Slip("a ridge regression has the noise of one record removed", "NoisyRidge.of", constant(2, 1, nth=0)),
     Slip("weights of IRLS have no cap", "PrivateIRLS._moments", called("maximum", "{1}")),

@@ -35,5 +35,5 @@ SLIPS = (
         "OutputPerturbation.sensitivity_value",
         constant(2.0, 0.0, nth=1),
     ),
-    Slip("points of a region lie on one side of theta alone", "regions:CurveRegion.farthest", called("maximum", "{0}")),
+    Slip("points of a region lie on one side of theta alone", "ShapeInBalls.farthest", called("maximum", "{0}")),
 )

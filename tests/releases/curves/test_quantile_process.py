@@ -113,6 +113,7 @@ def test_releases_of_orders_that_are_no_longer_drawn_are_read(order):
     assert (certificate.cost is None) == (order == "joint_by_chain")
     assert set(again.release.published) == (set() if order == "location_scale" else {"totals"})
     assert "QuantileProcess on Box" in again.explain()
+    assert ("\nLocation: " in again.explain()) == ("\nScale: " in again.explain()) == (order == "location_scale")
     x = np.zeros((1, again.value.shape[1] - 1))
     np.testing.assert_allclose(again.quantiles(x, levels)[0], again.value[:, 0])
 
