@@ -52,7 +52,7 @@ def shard(X: Any = None, y: Any = None, mesh: Mesh | None = None) -> Shards:
     **Arguments:**
 
     - `X`, `y`: the rows, as in `kngjax.data.prepare`, or X a `kngjax.stream` of them. Private.
-    - `mesh`: the devices, with Auto axes; rows are spread over all of its axes. None for all devices of this process.
+    - `mesh`: the devices, with Auto axes; rows are spread over all of its axes. None for all devices.
 
     Prepared data of losses without a sufficient statistic are float64 arrays on the devices: set `jax_enable_x64`
     before you compute with them yourself.
@@ -60,9 +60,8 @@ def shard(X: Any = None, y: Any = None, mesh: Mesh | None = None) -> Shards:
     Raises TypeError for what is no mesh, ValueError for Explicit axes and for devices of other processes.
     """
     if mesh is None:
-        mesh = jax.make_mesh(
-            (jax.local_device_count(),), ("rows",), axis_types=(AxisType.Auto,), devices=jax.local_devices()
-        )
+        # Of several processes this mesh is refused below: each would release its own rows alone, in silence.
+        mesh = jax.make_mesh((jax.device_count(),), ("rows",), axis_types=(AxisType.Auto,))
     if not isinstance(mesh, Mesh):
         raise TypeError(f"mesh must be a jax.sharding.Mesh, not a {type(mesh).__name__}")
     if any(kind is not AxisType.Auto for kind in mesh.axis_types):
