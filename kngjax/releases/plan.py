@@ -1,0 +1,142 @@
+"""One plan: the draws that one debit pays for, resolved once from public facts, with their certificates.
+
+    what is asked for, facts of the records  ->  Plan: certificates, cost
+        ->  debited  ->  the records read  ->  all drawn  ->  kept by the ledger  ->  put together
+"""
+
+import abc
+import functools
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from kngjax.accounting.guarantees import Guarantee
+from kngjax.core import arithmetic, side_doors
+from kngjax.core.errors import holding_no_records, run_hiding_errors, run_telling_refusals
+from kngjax.data.admission import Facts
+from kngjax.ledger.book import LedgerError
+from kngjax.ledger.ledgers import Ledger, Reservation
+from kngjax.releases.certificate import Certificate
+from kngjax.releases.debits import reserve_cost, spoil
+from kngjax.releases.told import telling
+
+
+def _as_they_are(releases: Any) -> list[Any]:
+    return list(releases)
+
+
+def _taken(X: Any, y: Any) -> None:
+    """Takes all records that were admitted."""
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """Holds draws of the same records that one debit pays for, all settled before a value is looked at. Public.
+
+    **Arguments:** `certificates`: one a release; they are debited, released and printed. `cost`: what a ledger debits
+    for all together. `proved`: whether they provably cost no more. `draw`: makes all releases of records, private until
+    all are kept, as whether a later one fails may depend on the data; its second argument says whether a bar shows how
+    far it is. `joined`: puts releases together, as the caller gets them. `check`: raises `UnfitType` for records X and
+    y that cannot be taken as they are asked for; sees no value. `is_one`: whether a ledger keeps the release itself,
+    and not a list of releases.
+    """
+
+    certificates: tuple[Certificate, ...]
+    cost: Guarantee
+    proved: bool
+    draw: Callable[[Any, bool | None], list[Any]]
+    joined: Callable[[Any], list[Any]] = _as_they_are
+    check: Callable[[Any, Any], None] = _taken
+    is_one: bool = False
+
+    @property
+    def owed(self) -> tuple[Guarantee, bool]:
+        """States what a ledger debits, and whether it is proved that the releases cost no more."""
+        return self.cost, self.proved
+
+    def of(self, read: Callable[[Any], Any]) -> "Plan":
+        """Copies the plan for records in another form. **Arguments:** `read`: makes of them those of this plan."""
+        return replace(self, draw=functools.partial(_draw_read, self.draw, read))
+
+    @holding_no_records
+    def release(
+        self, read: Callable[[], Any], ledger: Ledger | Reservation | None, what: Any, progress: bool | None = False
+    ) -> list[Any]:
+        """Draws all releases after one debit, which is made before a value is looked at, and drawn from once.
+
+        The ledger keeps all of them at once, before anybody sees one. If one fails, nothing is released and the debit
+        stays.
+
+        **Arguments:** `read`: gives the records; whatever it raises is `kngjax.ReleaseFailed`. `ledger`: or a
+        reservation of the cost made there beforehand. `what`: a public description for the ledger. Raises as
+        `kngjax.release`.
+        """
+        side_doors.refuse()
+        arithmetic.require_right()
+        reservation = reserve_cost(ledger, self.cost, self.proved, what)
+        # One that was given is drawn from already, and one that pays for several releases is at once.
+        waiting = reservation if isinstance(ledger, Ledger) else None
+        if waiting is not None and not self.is_one:
+            waiting.take()
+        drawn, refusal = run_hiding_errors(functools.partial(_draw_of, self, read, progress))
+        if refusal is not None:
+            spoil(waiting if self.is_one else None)
+            raise refusal
+        # The last guard: whatever becomes of a certificate on the way, the ledger has what is released.
+        if tuple(one.certificate for one in drawn) != self.certificates:
+            raise LedgerError("the releases cost another guarantee than was reserved: nothing is released")
+        if reservation is not None:
+            every = [one.to_json() for one in drawn]
+            kept = every[0] if self.is_one else json.dumps([*map(json.loads, every)], sort_keys=True, allow_nan=False)
+            reservation.commit(kept, exact=all(one.certificate.exact for one in drawn))
+        return drawn
+
+
+def _draw_read(draw: Callable[..., Any], read: Callable[[Any], Any], records: Any, progress: bool | None) -> Any:
+    return draw(read(records), progress)
+
+
+def _draw_of(plan: Plan, read: Callable[[], Any], progress: bool | None) -> list[Any]:
+    return plan.draw(read(), progress)
+
+
+class AbstractReleasePlan(abc.ABC):
+    """Asks for several releases of the same records that belong together. All of it is public."""
+
+    @property
+    def told(self) -> tuple[str, ...]:
+        """Lists what certificates say besides what those of single releases do."""
+        return ()
+
+    @abc.abstractmethod
+    def admit(self, X: Any, y: Any) -> Facts:
+        """Returns the public facts of records, by types and shapes alone; raises as `AbstractMechanism.admit`."""
+
+    @abc.abstractmethod
+    def resolve(self, facts: Facts) -> Plan:
+        """Resolves all draws with their certificates; raises ValueError for what public facts refuse."""
+
+    @abc.abstractmethod
+    def settings(self) -> dict[str, Any]:
+        """Returns the settings, JSON-ready."""
+
+    @holding_no_records
+    def planned(self, X: Any = None, y: Any = None) -> Plan:
+        """Resolves the plan for these records, before a value is looked at."""
+        facts, refusal = run_telling_refusals(functools.partial(self.admit, X, y))
+        del X, y
+        if refusal is not None:
+            raise refusal
+        with telling(*self.told):
+            return self.resolve(facts)
+
+    @holding_no_records
+    def release(
+        self, X: Any = None, y: Any = None, *, ledger: Ledger | Reservation | None = None, progress: bool | None = False
+    ) -> Any:
+        """Releases what is made of the records, by one debit: `kngjax.release` of this plan calls it."""
+        plan = self.planned(X, y)
+        plan.check(X, y)
+        [only] = plan.joined(plan.release(lambda: (X, y), ledger, self.settings(), progress))
+        return only
