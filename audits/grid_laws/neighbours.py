@@ -141,15 +141,26 @@ def _of_steps() -> Fraction:
     return _longest(noise, [2 * Fraction(0.3) * x for x in largest]) / (exactly(0.4) / 2) ** 2
 
 
+def moment_variances(way: Any) -> list[Fraction]:
+    """Lists the variances of noise on λ_min, X'y, the diagonal of X'X and what is above it. Public."""
+    parts = (way.least, way.moment, way.matrix.diagonal, way.matrix.above)
+    return [part.noise.scale_squared for part in parts]
+
+
+def moments_alone(way: Any, data: Any) -> tuple[list[Any], ...]:
+    """Lists the moments without noise in the order of their variances. Private."""
+    least, moment, matrix = way.moments(data)
+    return [least], list(moment), list(np.diag(matrix)), list(matrix[np.triu_indices(len(matrix), 1)])
+
+
 def _of_moments() -> Fraction:
     """By normal noise that hides a shift of s deviations, s² = 2ρ."""
     mechanism, found = AdaSSP(_LINE, 0.5, 1e-6, "add_remove"), Fraction(0)
     *more, less = _tables([(1.0, 1.0)], _records(1))
     way = _way(mechanism, *less)
-    variances = [part.noise.scale_squared for part in (way.least, way.moment, way.diagonal)]
-    fewer = way.locations(way.prepare(*less))
+    fewer, variances = moments_alone(way, way.prepare(*less)), moment_variances(way)[:3]
     for table in more:
-        parts = zip(way.locations(way.prepare(*table)), fewer, variances, strict=False)
+        parts = zip(moments_alone(way, way.prepare(*table)), fewer, variances, strict=False)
         found = max(found, sum(((a[0] - b[0]) ** 2 / size for a, b, size in parts), Fraction(0)))
     return found / _hidden(mechanism)
 
@@ -159,11 +170,10 @@ def _of_weighted_moments() -> Fraction:
     mechanism, found = AdaSSP(_WEIGHTED, 0.5, 1e-6, "add_remove"), Fraction(0)
     one = with_weights(np.ones((1, 1)), [0.5]), np.ones(1)
     way = _way(mechanism, *one)
-    variances = [part.noise.scale_squared for part in (way.least, way.moment, way.diagonal)]
-    fewer = way.locations(way.prepare(*one))
+    fewer, variances = moments_alone(way, way.prepare(*one)), moment_variances(way)[:3]
     for (feature, response), weight in itertools.product(_records(1), (0.0, 1.7, 3.0, 50.0)):
         more = with_weights(np.array([[1.0], [feature]]), [0.5, weight]), np.array([1.0, response])
-        parts = zip(way.locations(way.prepare(*more)), fewer, variances, strict=False)
+        parts = zip(moments_alone(way, way.prepare(*more)), fewer, variances, strict=False)
         found = max(found, sum(((a[0] - b[0]) ** 2 / size for a, b, size in parts), Fraction(0)))
     return found / _hidden(mechanism)
 

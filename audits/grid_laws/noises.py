@@ -16,15 +16,14 @@ from audits.grid_laws.laws import CellLaw, Law, StagedLaw, replaced
 from kngjax.core.arrays import float64
 from kngjax.data.bounds import Bounds
 from kngjax.data.weights import with_weights
+from kngjax.draws.ada_ops_draw import NoisyAdaOPS
+from kngjax.draws.ada_ssp_draw import NoisyMoments
 from kngjax.draws.irls_iterates import IteratesOnGrid
-from kngjax.draws.noisy_ada_ops import NoisyAdaOPS
-from kngjax.draws.noisy_grams import NoisyGrams
-from kngjax.draws.noisy_minima import NoisyMinimum
-from kngjax.draws.noisy_moments import NoisyMoments
-from kngjax.draws.noisy_posterior import NoisyPosterior
-from kngjax.draws.noisy_ridge import NoisyRidge
-from kngjax.draws.noisy_sums import NoisyDesign, NoisyMean
+from kngjax.draws.noisy_matrices import NoisyGrams
+from kngjax.draws.noisy_minimizers import NoisyMinimum, NoisyRidge
+from kngjax.draws.noisy_sums import NoisyMean
 from kngjax.draws.perturbed_minimizers import QuadraticMinimum, SmoothMinimum
+from kngjax.draws.ridge_posterior import NoisyPosterior
 from kngjax.geometry.domains import Box
 from kngjax.losses.huber import PseudoHuberLoss
 from kngjax.losses.logistic import LogisticLoss
@@ -68,12 +67,12 @@ def _exponent(deviation: float) -> int:
     return int(np.floor(np.log2(deviation))) - 1
 
 
-def _normal(mechanism: Any, route: type, y: np.ndarray, means: Floats, deviations: Floats) -> Law:
+def _normal(mechanism: Any, drawn_by: type, y: np.ndarray, means: Floats, deviations: Floats) -> Law:
     """In cells of about half a deviation."""
     x, exponent = _records()[0], _exponent(float(np.min(deviations)))
     edges = [cell_edges(mean, 12, exponent, -np.inf, np.inf) for mean in means]
     parts = zip(edges, means, deviations, strict=True)
-    return CellLaw(mechanism, x, y, route, edges, independent(*(normal_masses(*part) for part in parts)), exponent)
+    return CellLaw(mechanism, x, y, drawn_by, edges, independent(*(normal_masses(*part) for part in parts)), exponent)
 
 
 def _mean() -> Law:
@@ -92,7 +91,7 @@ def _design() -> Law:
     rates = 1.5 / 2.0, 1.5
     edges = [cell_edges(at, 12, -1, at - _FAR / rate, at + _FAR / rate) for at, rate in zip(sums, rates, strict=True)]
     scores = [lambda theta, at=at, rate=rate: rate * (theta - at) for at, rate in zip(sums, rates, strict=True)]
-    return CellLaw(mechanism, x, None, NoisyDesign, edges, level_masses(scores, edges), -1)
+    return CellLaw(mechanism, x, None, NoisyMean, edges, level_masses(scores, edges), -1)
 
 
 def _grams() -> Law:
@@ -174,8 +173,8 @@ def _objective(name: str, largest: float, curvature: float, centre: tuple[float,
         for slope, ends, c in zip(slopes, edges, centre, strict=True)
     ]
     chances = level_masses([lambda b: rate * b] * 2, noise)
-    route = QuadraticMinimum if domain else SmoothMinimum
-    return CellLaw(mechanism, x, y, route, edges, chances, -4 if domain else -2)
+    drawn_by = QuadraticMinimum if domain else SmoothMinimum
+    return CellLaw(mechanism, x, y, drawn_by, edges, chances, -4 if domain else -2)
 
 
 _SHARES = (0.2, 0.3, 0.5)

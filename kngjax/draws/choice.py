@@ -3,28 +3,27 @@
 from typing import Any
 
 from kngjax.data.admission import Facts
+from kngjax.draws.ada_ops_draw import NoisyAdaOPS
+from kngjax.draws.ada_ssp_draw import NoisyMoments
 from kngjax.draws.base import AbstractDraw
 from kngjax.draws.box_draws import BoxDraw
 from kngjax.draws.exact_choice import ExactChoice
 from kngjax.draws.exact_interval import ExactInterval
 from kngjax.draws.irls_iterates import IteratesOnGrid
-from kngjax.draws.noisy_ada_ops import NoisyAdaOPS
+from kngjax.draws.lattice_draws import LatticeDraw
 from kngjax.draws.noisy_counts import NoisyCounts
-from kngjax.draws.noisy_grams import NoisyGrams
-from kngjax.draws.noisy_minima import NoisyMinimum
-from kngjax.draws.noisy_moments import NoisyMoments
-from kngjax.draws.noisy_posterior import NoisyPosterior
-from kngjax.draws.noisy_ridge import NoisyRidge
-from kngjax.draws.noisy_sums import NoisyDesign, NoisyMean
+from kngjax.draws.noisy_matrices import NoisyGrams
+from kngjax.draws.noisy_minimizers import NoisyMinimum, NoisyRidge
+from kngjax.draws.noisy_sums import NoisyMean
 from kngjax.draws.perturbed_minimizers import PerturbedMinimizer
 from kngjax.draws.quadratic_draws import QuadraticDraw
+from kngjax.draws.ridge_posterior import NoisyPosterior
 from kngjax.draws.shell_draws import ShellDraw
 
 # In the order in which they are asked. Boxes stand before shells: they end for all records, those without an estimate
 # in Θ too, about which shells may search on.
 DRAWS: tuple[type[AbstractDraw], ...] = (
     NoisyMean,
-    NoisyDesign,
     NoisyCounts,
     NoisyGrams,
     NoisyMoments,
@@ -39,6 +38,7 @@ DRAWS: tuple[type[AbstractDraw], ...] = (
     QuadraticDraw,
     BoxDraw,
     ShellDraw,
+    LatticeDraw,
 )
 
 
@@ -48,6 +48,8 @@ def proved_draw(mechanism: Any, facts: Facts) -> AbstractDraw | None:
     **Arguments:** `facts`: of the records, all of them public. Raises ValueError where public facts allow no release.
     """
     for draw in DRAWS:
-        if isinstance(mechanism, draw.serves) and (found := draw.of(mechanism, facts)) is not None:
+        if not isinstance(mechanism, draw.serves) or (mechanism.bounds.weight is not None and not draw.takes_weights):
+            continue
+        if (found := draw.of(mechanism, facts)) is not None:
             return found
     return None

@@ -16,7 +16,8 @@ from kngjax.data.exact_sums import Exact
 from kngjax.data.records import Records
 from kngjax.data.weighted_sums import RootWeights, WeightedRows
 from kngjax.draws.base import AbstractDraw
-from kngjax.draws.noisy_matrices import AbstractNoisyMatrix, NoisyByWishart, NoisyNumbers, NoisyTriangle
+from kngjax.draws.noisy_matrices import AbstractNoisyMatrix, NoisyByWishart, NoisyTriangle
+from kngjax.draws.noisy_sums import NoisyNumbers
 from kngjax.draws.uniforms import Bits
 from kngjax.mechanisms.irls import PrivateIRLS
 from kngjax.mechanisms.noise.matrix_noise import repaired_solution, wishart_degrees

@@ -1,7 +1,8 @@
-"""Counts plus geometric noise, which are whole numbers."""
+"""Counts plus geometric noise, which are whole numbers, decided as real arithmetic decides."""
 
 import dataclasses
 import math
+from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
@@ -9,12 +10,12 @@ from jaxtyping import Float
 
 from kngjax.accounting.exact import exactly
 from kngjax.core.arrays import float64
+from kngjax.core.balls import ball_of
 from kngjax.data.admission import Facts
 from kngjax.data.records import Counts
 from kngjax.draws.base import AbstractDraw
 from kngjax.draws.cells import Grid
-from kngjax.draws.uniforms import Bits
-from kngjax.draws.whole_noise import draw_two_sided_geometric
+from kngjax.draws.uniforms import Bits, Uniform, decided
 from kngjax.mechanisms.geometric import GeometricMechanism, counts_of
 
 
@@ -54,3 +55,25 @@ class NoisyCounts(AbstractDraw):
         rate = exactly(float(self.mechanism.epsilon)) / self.mechanism.change
         counts = (np.asarray(data.counts) / self.mechanism.unit).tolist()
         return [int(count) + draw_two_sided_geometric(rate, bits) for count in counts]
+
+
+def draw_two_sided_geometric(rate: Fraction, bits: Bits) -> int:
+    """z with P(z) = (1 - q)/(1 + q)·q^|z| over the whole numbers, q = exp(-rate): the difference of two geometric ones.
+
+    P(G_1 - G_2 = z) = Σ_k (1 - q)²·q^(2k + |z|) = (1 - q)²/(1 - q²)·q^|z|.
+
+    **Arguments:** `rate`: positive, public. `bits`: fair and independent.
+    """
+    return _geometric(rate, bits) - _geometric(rate, bits)
+
+
+def _geometric(rate: Fraction, bits: Bits) -> int:
+    """G = ⌊-log U/rate⌋ with P(G ≥ k) = P(U ≤ exp(-rate·k)) = q^k."""
+    uniform = Uniform(bits)
+
+    def attempt(digits: int) -> int | None:
+        place = -uniform.ball(digits).log() / ball_of(rate)
+        number = place.floor().unique_fmpz() if place.is_finite() else None
+        return None if number is None else int(number)
+
+    return decided(attempt)

@@ -1,43 +1,24 @@
 """Noise on symmetric matrices that are exact, rounded to a public grid: the laws of `kngjax.mechanisms.noise`."""
 
 import abc
-from collections.abc import Iterable
+import dataclasses
 from fractions import Fraction
-from typing import Any, Literal, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 from flint import arb
 from jaxtyping import Float
 
 from kngjax.core.balls import ball_of
-from kngjax.data.exact_sums import Exact
-from kngjax.draws.cells import Grid, draw_cell
+from kngjax.data.admission import Facts
+from kngjax.data.exact_sums import Exact, ExactSums
+from kngjax.data.products import symmetric
+from kngjax.draws.base import AbstractDraw
+from kngjax.draws.cells import Grid
 from kngjax.draws.noises import StandardNormalNoise
+from kngjax.draws.noisy_sums import Kind, NoisyNumbers, normal_noise
 from kngjax.draws.uniforms import Bits, Uniform, decided
-from kngjax.geometry.abstract_norms import Noise
-
-Kind = Literal["gaussian", "laplace"]
-
-_ONE = Fraction(1)
-
-
-class NoisyNumbers(NamedTuple):
-    """Independent noise of one size on several numbers, rounded once. Public. **Arguments:** `grid`: what to."""
-
-    noise: Noise
-    grid: Grid
-
-    @classmethod
-    def of(cls, kind: Kind, scale_squared: Fraction, number: int) -> "NoisyNumbers | None":
-        """Normal noise of variance λ² or Laplace noise of scale λ; None where float64 might have no such numbers."""
-        noise = Noise("normal" if kind == "gaussian" else "sum", (_ONE,) * number, scale_squared)
-        grid = Grid.for_noise(noise)
-        return None if grid is None else cls(noise, grid)
-
-    def draw(self, location: Iterable[Any], bits: Bits) -> Float[np.ndarray, " numbers"]:
-        """The location, which is private, plus noise. **Arguments:** `location`: whole numbers and fractions."""
-        cell = draw_cell([Fraction(number) for number in location], self.noise, self.grid, bits)
-        return self.grid.values(cell)
+from kngjax.mechanisms.gaussian_moments import GaussianMoments
 
 
 class AbstractNoisyMatrix(abc.ABC):
@@ -49,37 +30,74 @@ class AbstractNoisyMatrix(abc.ABC):
         """Lists the exponents of its grids, one for each kind of entry."""
 
     @abc.abstractmethod
+    def draw_triangle(self, entries: Exact, bits: Bits) -> Float[np.ndarray, " entries"]:
+        """The entries on and above the diagonal, row by row and private, plus noise."""
+
     def draw(self, matrix: Exact, bits: Bits) -> Float[np.ndarray, "dimension dimension"]:
         """The matrix, which is private, plus noise."""
+        return symmetric(self.draw_triangle(matrix[np.triu_indices(len(matrix))], bits), len(matrix))
 
 
+@dataclasses.dataclass(frozen=True)
 class NoisyTriangle(AbstractNoisyMatrix):
-    """Independent noise on the diagonal and on what is above it, mirrored below.
+    """Independent noise on the diagonal and on what is above it, of one matrix or several of one size.
 
-    **Arguments:** `diagonal`, `above`: their noise.
+    **Arguments:** `diagonal`, `above`: their noise. `dimension`, `matrices`: of how many columns, and how many.
     """
 
-    def __init__(self, diagonal: NoisyNumbers, above: NoisyNumbers):
-        self._diagonal, self._above = diagonal, above
+    diagonal: NoisyNumbers
+    above: NoisyNumbers
+    dimension: int
+    matrices: int
 
     @classmethod
-    def of(cls, kind: Kind, scale_squared: Fraction, dimension: int) -> "NoisyTriangle | None":
+    def of(cls, kind: Kind, scale_squared: Fraction, dimension: int, matrices: int = 1) -> "NoisyTriangle | None":
         """Isotropic Gaussian noise in the Frobenius norm, of half the variance off the diagonal, or Laplace noise."""
         off_diagonal = scale_squared / 2 if kind == "gaussian" else scale_squared
-        diagonal = NoisyNumbers.of(kind, scale_squared, dimension)
-        above = NoisyNumbers.of(kind, off_diagonal, dimension * (dimension - 1) // 2)
-        return None if diagonal is None or above is None else cls(diagonal, above)
+        diagonal = NoisyNumbers.of(kind, scale_squared, matrices * dimension)
+        above = NoisyNumbers.of(kind, off_diagonal, matrices * (dimension * (dimension - 1) // 2))
+        return None if diagonal is None or above is None else cls(diagonal, above, dimension, matrices)
 
     @property
     def exponents(self):
-        return [part.grid.exponents[0] for part in (self._diagonal, self._above) if part.grid.exponents]
+        return [part.grid.exponents[0] for part in (self.diagonal, self.above) if part.grid.exponents]
 
-    def draw(self, matrix, bits):
-        above = np.triu_indices(len(matrix), 1)
-        result = np.diag(self._diagonal.draw(matrix.diagonal(), bits))
-        result[above] = self._above.draw(matrix[above], bits)
-        result.T[above] = result[above]
-        return result
+    def draw_triangle(self, entries, bits):
+        values = np.zeros(len(entries))
+        is_diagonal = np.tile(np.equal(*np.triu_indices(self.dimension)), self.matrices)
+        for part, where in ((self.diagonal, is_diagonal), (self.above, ~is_diagonal)):
+            values[where] = part.draw(entries[where], bits)
+        return values
+
+
+@dataclasses.dataclass(frozen=True)
+class NoisyGrams(AbstractDraw):
+    """Draws Gram matrices of records plus noise, each number rounded once. **Arguments:** `noise`: public."""
+
+    mechanism: GaussianMoments
+    noise: NoisyTriangle
+    serves: ClassVar[tuple[type, ...]] = (GaussianMoments,)
+
+    @classmethod
+    def of(cls, mechanism: GaussianMoments, facts: Facts) -> "NoisyGrams | None":
+        """Returns the draw; None where float64 has no such noise."""
+        noise = NoisyTriangle.of("gaussian", mechanism.variance, mechanism.size, mechanism.blocks)
+        return None if noise is None else cls(mechanism, noise)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The exponents of the grids of diagonals and, if there is anything, of what is above them."""
+        return {"type": "Direct", "grid_exponents": self.noise.exponents}
+
+    @property
+    def method(self) -> str:
+        return (
+            f"{self.mechanism.method} They are computed in balls that contain them, and each is rounded once, to the "
+            "nearest multiple of a public power of two, as real arithmetic would round it."
+        )
+
+    def draw(self, data: ExactSums, bits: Bits) -> Float[np.ndarray, " dimension"]:
+        return self.noise.draw_triangle(data.moment, bits)
 
 
 class NoisyByWishart(AbstractNoisyMatrix):
@@ -99,31 +117,27 @@ class NoisyByWishart(AbstractNoisyMatrix):
     def of(cls, dimension: int, degrees: int, scale: Fraction) -> "NoisyByWishart | None":
         """Chooses the grid; None where float64 might have no such numbers. **Arguments:** `degrees`: k > d."""
         number = dimension * (dimension + 1) // 2
-        grid = Grid.for_noise(Noise("normal", (_ONE,) * number, 2 * degrees * scale**2))
+        grid = Grid.for_noise(normal_noise(2 * degrees * scale**2, number))
         return None if grid is None else cls(dimension, degrees, scale, grid)
 
     @property
     def exponents(self):
         return [self._grid.exponents[0]]
 
-    def draw(self, matrix, bits):
+    def draw_triangle(self, entries, bits):
         rows, columns = np.triu_indices(self._dimension)
-        location = [Fraction(number) for number in matrix[rows, columns]]
         noise = _BartlettFactor(self._dimension, self._degrees, bits)
 
         def attempt(digits: int) -> list[int] | None:
             factor, scale = noise.balls(digits), ball_of(self._scale)
             places = []
-            for row, column, place in zip(rows.tolist(), columns.tolist(), location, strict=True):
+            for row, column, place in zip(rows.tolist(), columns.tolist(), entries, strict=True):
                 product = sum((factor[row][k] * factor[column][k] for k in range(row + 1)), arb(0))
                 mean = self._degrees * self._scale if row == column else 0
-                places.append(ball_of(place - mean) + scale * product)
+                places.append(ball_of(Fraction(place) - mean) + scale * product)
             return self._grid.cell(places)
 
-        result = np.zeros((self._dimension, self._dimension))
-        result[rows, columns] = self._grid.values(decided(attempt))
-        result[columns, rows] = result[rows, columns]
-        return result
+        return self._grid.values(decided(attempt))
 
 
 class _BartlettFactor:

@@ -1,8 +1,10 @@
-"""Sums and means of columns, or of their products, plus K-norm noise, with every rounding in the proof."""
+"""Statistics of the records plus noise, with every rounding in the proof: what all such draws have in common."""
 
+import abc
 import dataclasses
+from collections.abc import Iterable
 from fractions import Fraction
-from typing import ClassVar
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from jaxtyping import Float
@@ -12,65 +14,95 @@ from kngjax.data.exact_sums import ExactSums
 from kngjax.draws.base import AbstractDraw
 from kngjax.draws.cells import Grid, draw_cell
 from kngjax.draws.uniforms import Bits
+from kngjax.geometry.abstract_norms import Noise
 from kngjax.mechanisms.design_moments import DesignMoments
 from kngjax.mechanisms.k_norm import KNormMechanism
 
+Kind = Literal["gaussian", "laplace"]
+
+
+def normal_noise(variance: Fraction, number: int) -> Noise:
+    """Returns the law of independent normal numbers of one variance."""
+    return Noise("normal", (Fraction(1),) * number, variance)
+
+
+class NoisyNumbers(NamedTuple):
+    """Independent noise of one size on several numbers, rounded once. Public. **Arguments:** `grid`: what to."""
+
+    noise: Noise
+    grid: Grid
+
+    @classmethod
+    def of(cls, kind: Kind, scale_squared: Fraction, number: int) -> "NoisyNumbers | None":
+        """Normal noise of variance λ² or Laplace noise of scale λ; None where float64 might have no such numbers."""
+        noise = normal_noise(scale_squared, number)
+        noise = noise if kind == "gaussian" else noise._replace(kind="sum")
+        grid = Grid.for_noise(noise)
+        return None if grid is None else cls(noise, grid)
+
+    def draw(self, location: Iterable[Any], bits: Bits) -> Float[np.ndarray, " numbers"]:
+        """The location, which is private, plus noise. **Arguments:** `location`: whole numbers and fractions."""
+        cell = draw_cell([Fraction(number) for number in location], self.noise, self.grid, bits)
+        return self.grid.values(cell)
+
 
 @dataclasses.dataclass(frozen=True)
-class NoisyMean(AbstractDraw):
-    """x̄ or Σx plus noise, rounded once. **Arguments:** `grid`: what to."""
+class AbstractNoisySum(AbstractDraw):
+    """Draws T(D) + z, rounded once, for a statistic T that is a vector of fractions.
 
-    mechanism: KNormMechanism
+    A subclass says which noise its mechanism needs, in `of`, and computes T, in `location`.
+
+    **Arguments:** `noise`: of z. `grid`: what the sum is rounded to. Both public.
+    """
+
+    mechanism: Any
+    noise: Noise
     grid: Grid
     takes_weights: ClassVar[bool] = True
-    serves: ClassVar[tuple[type, ...]] = (KNormMechanism,)
+    # What the certificate says of roundings.
+    rounding: ClassVar[str]
 
     @classmethod
-    def of(cls, mechanism: KNormMechanism, facts: Facts) -> "NoisyMean | None":
-        """Returns the draw; None where the norm of the noise is not known in fractions."""
-        noise = mechanism.noise_in_fractions(facts.dimension, 1)
+    def with_noise(cls, mechanism: Any, noise: Noise | None, *more: Any) -> Any:
+        """Chooses the grid; None without noise, or where float64 has no such numbers."""
         grid = None if noise is None else Grid.for_noise(noise)
-        return None if grid is None else cls(mechanism, grid)
+        return None if grid is None else cls(mechanism, noise, grid, *more)
 
     @property
     def method(self) -> str:
-        return (
-            f"{self.mechanism.method} It is computed in balls that contain it, and rounded once, to the nearest "
-            "multiple of a public power of two, as real arithmetic would round it."
-        )
+        return f"{self.mechanism.method} {self.rounding}"
 
-    def draw(self, data: ExactSums, bits: Bits) -> Float[np.ndarray, " dimension"]:
-        noise = self.mechanism.noise_in_fractions(data.dimension, data.count)
-        assert noise is not None
-        return self.grid.values(draw_cell(self.location(data), noise, self.grid, bits))
+    @abc.abstractmethod
+    def location(self, data: Any) -> list[Fraction]:
+        """Computes T without rounding. Private."""
 
-    def location(self, totals: ExactSums) -> list[Fraction]:
-        """x̄ or Σx."""
-        count = 1 if self.mechanism.statistic == "sum" else totals.count
-        return [Fraction(total) / count for total in totals.moment]
+    def noise_for(self, data: Any) -> Noise:
+        """The noise on the statistic of these records: one and the same, unless it depends on a public count."""
+        return self.noise
+
+    def draw(self, data: Any, bits: Bits) -> Float[np.ndarray, " dimension"]:
+        return self.grid.values(draw_cell(self.location(data), self.noise_for(data), self.grid, bits))
 
 
-@dataclasses.dataclass(frozen=True)
-class NoisyDesign(AbstractDraw):
-    """Sums of products plus noise, rounded once. **Arguments:** `grid`: what to. `summing`: whose noise it is."""
+class NoisyMean(AbstractNoisySum):
+    """x̄ or Σx, of columns or of their products, plus K-norm noise. The grid is that of a mean of one record."""
 
-    mechanism: DesignMoments
-    grid: Grid
-    summing: KNormMechanism
-    serves: ClassVar[tuple[type, ...]] = (DesignMoments,)
+    serves: ClassVar[tuple[type, ...]] = (KNormMechanism, DesignMoments)
+    rounding: ClassVar[str] = (
+        "It is computed in balls that contain it, and rounded once, to the nearest multiple of a public power of two, "
+        "as real arithmetic would round it."
+    )
 
     @classmethod
-    def of(cls, mechanism: DesignMoments, facts: Facts) -> "NoisyDesign | None":
-        """Returns the draw of the sums' own mechanism; None where that has none."""
-        inner = NoisyMean.of(mechanism.summing, Facts(mechanism.dimension, facts.num_records, None))
-        return None if inner is None else cls(mechanism, inner.grid, mechanism.summing)
+    def of(cls, mechanism: KNormMechanism | DesignMoments, facts: Facts) -> "NoisyMean | None":
+        """Returns the draw; None where the norm of the noise is not known in fractions."""
+        return cls.with_noise(mechanism, mechanism.noise_in_fractions(facts.dimension, 1))
 
-    @property
-    def method(self) -> str:
-        return (
-            f"{self.mechanism.method} They are computed in balls that contain them, and rounded once, to the nearest "
-            "multiple of a public power of two, as real arithmetic would round it."
-        )
+    def location(self, data: ExactSums) -> list[Fraction]:
+        return [Fraction(total) / self._divisor(data) for total in data.moment]
 
-    def draw(self, data: ExactSums, bits: Bits) -> Float[np.ndarray, " dimension"]:
-        return NoisyMean(self.summing, self.grid).draw(data, bits)
+    def noise_for(self, data: ExactSums) -> Noise:
+        return self.noise._replace(scale_squared=self.noise.scale_squared / self._divisor(data) ** 2)
+
+    def _divisor(self, data: ExactSums) -> int:
+        return 1 if self.mechanism.statistic == "sum" else data.count

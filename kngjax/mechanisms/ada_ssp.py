@@ -63,7 +63,7 @@ class AdaSSP(AbstractDirectMechanism):
     direction is the noise e magnified more than by 1/b.
 
     A release draws the noisy moments with every rounding in its proof, unless there is a hull of very many facets:
-    `kngjax.draws.noisy_moments`. It publishes them with θ, which is made of nothing else: `Release.published`.
+    `kngjax.draws.ada_ssp_draw`. It publishes them with θ, which is made of nothing else: `Release.published`.
     Research draws are those of float64.
 
     **Arguments:**

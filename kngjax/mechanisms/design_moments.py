@@ -14,6 +14,7 @@ from kngjax.data.bounds import Bounds
 from kngjax.data.exact_sums import ExactSums
 from kngjax.data.products import changed_columns, product_ranges, products, symmetric, with_shared_columns
 from kngjax.data.records import Data, QuadraticSummary, Records, WeightedRecords
+from kngjax.geometry.abstract_norms import Noise
 from kngjax.losses.distance import SquaredDistanceLoss
 from kngjax.mechanisms.direct import AbstractDirectMechanism
 from kngjax.mechanisms.k_norm import KNormMechanism
@@ -45,6 +46,7 @@ class DesignMoments(AbstractDirectMechanism):
     # What is released depends on the numbers of the bounds.
     runs_on_host: ClassVar[bool] = True
     method: ClassVar[str] = "Sums of products of features plus exact K-norm noise."
+    statistic: ClassVar[str] = "sum"
 
     def __init__(
         self,
@@ -121,6 +123,10 @@ class DesignMoments(AbstractDirectMechanism):
     def sensitivity_for(self, dimension: int) -> Sensitivity:
         found = self.summing.sensitivity_for(self.dimension)
         return Sensitivity(found.value, f"a record counts as the products of its features: {found.derivation}")
+
+    def noise_in_fractions(self, dimension: int, num_records: int) -> Noise | None:
+        """1/ε in the norm, as of the sum."""
+        return self.summing.noise_in_fractions(self.dimension, num_records)
 
     def noise_deviations(self, dimension: int, num_records: int | None) -> Float[np.ndarray, " dimension"] | None:
         return self.summing.noise_deviations(self.dimension, num_records)

@@ -46,7 +46,7 @@ class OutputPerturbation(AbstractGaussianMechanism):
     convex, so Δ ≤ sup ‖∇ℓ_n(θ; D') - ∇ℓ_n(θ; D)‖_2/λ for a bounded score; for ridge regression, whose score has no
     bound, `kngjax.sensitivity.moments.ridge_changes` takes the largest change for `max_records` records within the
     bounds, twice that where a record is exchanged. There a release has every rounding in its proof, unless there is a
-    hull of very many facets: `kngjax.draws.noisy_ridge`.
+    hull of very many facets: `kngjax.draws.noisy_minimizers`.
 
     The other two are for the squared loss, where A depends on the data through H = X'X + λI, so that the covariance
     betrays records too, and Lemma 4 of Wang (2019), which is for a fixed A, does not apply:

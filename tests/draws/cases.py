@@ -19,25 +19,25 @@ import numpy as np
 
 import kngjax as kng
 from kngjax.data.weights import with_weights
-from kngjax.draws.base import AbstractDraw
+from kngjax.draws.ada_ops_draw import NoisyAdaOPS
+from kngjax.draws.ada_ssp_draw import NoisyMoments
+from kngjax.draws.base import PROVED, AbstractDraw
 from kngjax.draws.box_draws import BoxDraw
-from kngjax.draws.choice import proved_draw
 from kngjax.draws.exact_choice import ExactChoice
 from kngjax.draws.exact_interval import ExactInterval
 from kngjax.draws.irls_iterates import IteratesOnGrid
-from kngjax.draws.noisy_ada_ops import NoisyAdaOPS
+from kngjax.draws.lattice_draws import LatticeDraw
 from kngjax.draws.noisy_counts import NoisyCounts
-from kngjax.draws.noisy_grams import NoisyGrams
-from kngjax.draws.noisy_minima import NoisyMinimum
-from kngjax.draws.noisy_moments import NoisyMoments
-from kngjax.draws.noisy_posterior import NoisyPosterior
-from kngjax.draws.noisy_ridge import NoisyRidge
-from kngjax.draws.noisy_sums import NoisyDesign, NoisyMean
+from kngjax.draws.noisy_matrices import NoisyGrams
+from kngjax.draws.noisy_minimizers import NoisyMinimum, NoisyRidge
+from kngjax.draws.noisy_sums import NoisyMean
 from kngjax.draws.perturbed_minimizers import QuadraticMinimum, SmoothMinimum
 from kngjax.draws.quadratic_draws import QuadraticDraw
+from kngjax.draws.ridge_posterior import NoisyPosterior
 from kngjax.draws.shell_draws import ShellDraw
 from kngjax.mechanisms.gaussian_moments import GaussianMoments
 from kngjax.mechanisms.private_choice import PrivateChoice
+from kngjax.releases.draw_choice import draw_for
 
 BOTH, REPLACE = ("replace", "add_remove"), ("replace",)
 LOWER, UPPER = np.array([-0.3, 0.1]), np.array([0.7, 0.9])
@@ -51,14 +51,14 @@ CANDIDATES = {f"candidate {k}": (0.0, 1.0) for k in range(3)}
 class Row:
     """Describes one way in which releases are drawn.
 
-    **Arguments:** `route`: the class that draws. `make(adjacency, size)`: the mechanism, for columns that are `size`
+    **Arguments:** `drawn_by`: the class that draws. `make(adjacency, size)`: the mechanism, for columns that are `size`
     times as wide. `adjacencies`: of which it is made. `sizes`: other sizes that it serves. `takes_chunks`: whether
     records may come in chunks. `responses`: those of a binary response, of cells, or of counts.
     `most_weight`: of weights that records keep. `certain`: so many releases differ from so many others but for a
     probability that is negligible. `count`: how many records it takes here. `sampler`: what is asked for.
     """
 
-    route: type
+    drawn_by: type
     make: Callable[..., Any]
     adjacencies: tuple[str, ...] = BOTH
     sizes: tuple[float, ...] = ()
@@ -109,9 +109,10 @@ class Row:
         )
 
     def way(self, adjacency: str, records: "Records") -> Any:
-        """Finds the draw that the mechanism itself takes for these records; None where the lattice draws."""
+        """Finds the draw of a release of these records."""
         mechanism = self.made(adjacency)
-        return proved_draw(mechanism, mechanism.admit(with_weights(records.x, records.weights), records.y))
+        facts = mechanism.admit(with_weights(records.x, records.weights), records.y)
+        return draw_for(mechanism, self.sampler, facts)
 
     def certify(self, adjacency: str, records: "Records") -> Any:
         """Makes the certificate that a release of these records would have."""
@@ -155,13 +156,7 @@ def seeded(seed: int) -> Iterator[None]:
 @contextlib.contextmanager
 def drawn_with(bits: Callable[[int], int]) -> Iterator[None]:
     """While it lasts these are the operating system's random bits."""
-    draw = kng.Lattice.draw
-
-    # The lattice names those of the operating system as its default.
-    def draw_on_lattice(self: kng.Lattice, mechanism: Any, records: Any) -> np.ndarray:
-        return draw(self, mechanism, records, bits)
-
-    with mock.patch("secrets.randbits", bits), mock.patch.object(kng.Lattice, "draw", draw_on_lattice):
+    with mock.patch("secrets.randbits", bits):
         yield
 
 
@@ -211,7 +206,7 @@ _NUMBERS = kng.Bounds(y=RESPONSE)
 ROWS: dict[str, Row] = {
     "mean": Row(NoisyMean, lambda a, s: kng.KNormMechanism(columns(s), 1.1, a), REPLACE, _FAR),
     "sum": Row(NoisyMean, lambda a, s: kng.KNormMechanism(columns(s), 1.1, a, statistic="sum"), BOTH, _FAR),
-    "design": Row(NoisyDesign, lambda a, s: kng.DesignMoments(columns(s), 1.1, a), BOTH, (1e-25, 2.0**50)),
+    "design": Row(NoisyMean, lambda a, s: kng.DesignMoments(columns(s), 1.1, a), BOTH, (1e-25, 2.0**50)),
     "Gram matrix": Row(NoisyGrams, lambda a, s: GaussianMoments(columns(), 1.1, a, 0.9, 1)),
     "AdaSSP": Row(NoisyMoments, lambda a, s: kng.AdaSSP(plane(s), 1.1, DELTA, a), BOTH, _FAR),
     "AdaSSP with weights": Row(
@@ -320,18 +315,18 @@ ROWS: dict[str, Row] = {
         responses=(0.0, 1.0, 2.3),
     ),
     "KNG, logistic, shells": Row(ShellDraw, _shells, REPLACE, (), False, responses=(0.0, 1.0), count=400),
-    "KNG, quantile, lattice": Row(kng.Lattice, lambda a, s: _kng(_CHECK, a, plane(s), theta(s)), BOTH, (), False),
+    "KNG, quantile, lattice": Row(LatticeDraw, lambda a, s: _kng(_CHECK, a, plane(s), theta(s)), BOTH, (), False),
     "KNG, squared, lattice": Row(
-        kng.Lattice, lambda a, s: _kng(_SQUARED, a, plane(s), theta(s)), sampler=kng.Lattice(theta_digits=20)
+        LatticeDraw, lambda a, s: _kng(_SQUARED, a, plane(s), theta(s)), sampler=kng.Lattice(theta_digits=20)
     ),
     "exponential, lattice": Row(
-        kng.Lattice,
+        LatticeDraw,
         lambda a, s: kng.ExponentialMechanism(_CHECK, line(s), kng.Box(-0.7 / s, 0.3 / s), 1.1, a),
         takes_chunks=False,
     ),
-    "one quantile": Row(kng.Lattice, lambda a, s: kng.PrivateQuantile(0.3, _NUMBERS, 1.1, a), takes_chunks=False),
+    "one quantile": Row(LatticeDraw, lambda a, s: kng.PrivateQuantile(0.3, _NUMBERS, 1.1, a), takes_chunks=False),
     "two quantiles, split": Row(
-        kng.Lattice, lambda a, s: kng.PrivateQuantile([0.3, 0.6], _NUMBERS, 1.1, a, budget="split"), takes_chunks=False
+        LatticeDraw, lambda a, s: kng.PrivateQuantile([0.3, 0.6], _NUMBERS, 1.1, a, budget="split"), takes_chunks=False
     ),
 }  # fmt: skip
 
@@ -342,6 +337,6 @@ def concrete(kind: type) -> set[type]:
     return below if inspect.isabstract(kind) or below else {kind}
 
 
-def all_routes() -> set[type]:
+def all_draws() -> set[type]:
     """Every class by which a release is drawn with all roundings in its proof."""
-    return concrete(AbstractDraw) | {kng.Lattice}
+    return {kind for kind in concrete(AbstractDraw) if kind.assurance == PROVED}

@@ -132,7 +132,7 @@ def of_reweighted_moments(kind: str, which: int, adjacency: str) -> Fraction:
         for sign, response in ((1.0, 1.3), (1.0, -1.3), (-1.0, 1.3))
     ]
     move = moves[0] if adjacency == "add_remove" else moves[0] - moves[1 + which]
-    noise = (way.moment, way.matrix._diagonal)[which].noise
+    noise = (way.moment, way.matrix.diagonal)[which].noise
     stated = exactly(float((spent.shifts if kind == "gaussian" else spent.epsilons)[which]))
     if kind == "gaussian":
         return (move**2).sum() / noise.scale_squared / stated**2

@@ -13,8 +13,8 @@ from kngjax.core.balls import ball_of
 from kngjax.data.exact_sums import ExactSums, gram
 from kngjax.draws import uniforms
 from kngjax.draws.cells import Grid
-from kngjax.draws.gaussians import RidgeNoise, draw_ridge
 from kngjax.draws.noises import StandardNormalNoise
+from kngjax.draws.ridge_posterior import RidgeNoise, draw_ridge
 from tests.oracles.goodness_of_fit import assert_cell_frequencies, assert_gamma, assert_mean_within, assert_same_law
 
 

@@ -10,23 +10,23 @@ import pytest
 import kngjax as kng
 from audits.grid_laws.cases import CASES
 from audits.grid_laws.laws import FAILURE_RATE, are_right
+from kngjax.draws.ada_ops_draw import NoisyAdaOPS
+from kngjax.draws.ada_ssp_draw import NoisyMoments
 from kngjax.draws.box_draws import BoxDraw
 from kngjax.draws.exact_choice import ExactChoice
 from kngjax.draws.exact_interval import ExactInterval
 from kngjax.draws.irls_iterates import IteratesOnGrid
-from kngjax.draws.noisy_ada_ops import NoisyAdaOPS
+from kngjax.draws.lattice_draws import LatticeDraw
 from kngjax.draws.noisy_counts import NoisyCounts
-from kngjax.draws.noisy_grams import NoisyGrams
-from kngjax.draws.noisy_minima import NoisyMinimum
-from kngjax.draws.noisy_moments import NoisyMoments
-from kngjax.draws.noisy_posterior import NoisyPosterior
-from kngjax.draws.noisy_ridge import NoisyRidge
-from kngjax.draws.noisy_sums import NoisyDesign, NoisyMean
+from kngjax.draws.noisy_matrices import NoisyGrams
+from kngjax.draws.noisy_minimizers import NoisyMinimum, NoisyRidge
+from kngjax.draws.noisy_sums import NoisyMean
 from kngjax.draws.perturbed_minimizers import QuadraticMinimum, SmoothMinimum
 from kngjax.draws.quadratic_draws import QuadraticDraw
+from kngjax.draws.ridge_posterior import NoisyPosterior
 from kngjax.draws.shell_draws import ShellDraw
 from tests.draws import __main__ as command
-from tests.draws.cases import all_routes
+from tests.draws.cases import all_draws
 from tests.made_once import MadeOnce
 
 LAWS = MadeOnce(CASES)
@@ -61,7 +61,6 @@ TOLD = {
 # A law of each way of drawing.
 LAW_OF = {
     NoisyMean: "means by K-norm noise",
-    NoisyDesign: "design by K-norm noise",
     NoisyGrams: "Gram matrices by normal noise",
     NoisyPosterior: "posterior sample",
     NoisyRidge: "output, squared",
@@ -74,7 +73,7 @@ LAW_OF = {
     QuadraticDraw: "KNG, squared, by noise",
     BoxDraw: "KNG, Huber, boxes, 1",
     ShellDraw: "KNG, pseudo-Huber, shells, 5",
-    kng.Lattice: "KNG, quantile, lattice",
+    LatticeDraw: "KNG, quantile, lattice",
     NoisyCounts: "counts, replace",
     ExactChoice: "choice, replace",
     ExactInterval: "interval, replace",
@@ -99,7 +98,7 @@ def assert_right(name, number):
 def test_draws_have_the_probabilities_of_their_cells(name):
     assert_right(name, 700 if any_in(CHEAP, name) else 100 if any_in(COSTLY, name) else 300)
     if name in LAW_OF.values():
-        assert LAW_OF[LAWS[name].route] == name
+        assert LAW_OF[LAWS[name].drawn_by] == name
 
 
 @pytest.mark.slow
@@ -118,7 +117,7 @@ def test_another_epsilon_than_that_of_the_certificate_is_seen(name):
 
 
 def test_no_way_of_drawing_has_no_law_by_default():
-    assert set(LAW_OF) == all_routes()
+    assert set(LAW_OF) == all_draws()
     assert set(LAW_OF.values()) <= set(CASES) - set(DEAR)
 
 

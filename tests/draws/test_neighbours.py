@@ -5,14 +5,13 @@ import pathlib
 import pytest
 
 from audits.grid_laws.neighbours import worst_ratios
-from tests.draws.cases import all_routes
+from tests.draws.cases import all_draws
 from tests.draws.neighbours import WORST
 
 ROOT = pathlib.Path(__file__).parents[2]
 # The worst pairs of each way of drawing, by name, or the test that measures them.
 WORST_OF = {
     "NoisyMean": "means by K-norm noise",
-    "NoisyDesign": "design, replace",
     "NoisyGrams": "Gram matrices, replace",
     "NoisyMoments": "AdaSSP",
     "NoisyRidge": "output, squared",
@@ -25,9 +24,9 @@ WORST_OF = {
     "NoisyCounts": "counts, replace",
     "ExactChoice": "choice, replace",
     "ExactInterval": "interval, replace",
-    "Lattice": "KNG, quantile, replace",
+    "LatticeDraw": "KNG, quantile, replace",
     "NoisyPosterior": "tests/mechanisms/noise/test_posterior_in_balls.py",
-    "NoisyAdaOPS": "tests/draws/test_noisy_ada_ops.py",
+    "NoisyAdaOPS": "tests/draws/test_ada_ops_draw.py",
     "SmoothMinimum": "tests/audit/test_objective_perturbation.py",
 }
 
@@ -44,7 +43,7 @@ def test_no_neighbour_is_farther_than_noise_hides_and_the_worst_are_as_far():
     assert max(ratios.values()) <= 1
     assert min(ratios.values()) > 0.99
     # No way of drawing is without its worst pairs.
-    assert {route.__name__ for route in all_routes()} == set(WORST_OF)
+    assert {kind.__name__ for kind in all_draws()} == set(WORST_OF)
     files = {name for name in WORST_OF.values() if name.startswith("tests/")}
     assert set(WORST_OF.values()) - files <= {*WORST, *ratios}
     assert all((ROOT / name).exists() for name in files)

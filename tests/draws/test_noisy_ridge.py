@@ -9,8 +9,8 @@ import pytest
 import kngjax as kng
 from kngjax.data.admission import Facts
 from kngjax.draws.choice import proved_draw
-from kngjax.draws.noisy_ridge import NoisyRidge
-from tests.draws.test_noisy_moments import assert_delta_is_met
+from kngjax.draws.noisy_minimizers import NoisyRidge
+from tests.draws.test_ada_ssp_draw import assert_delta_is_met
 
 PLANE = kng.Bounds(x=([-1.0], [1.0]), y=(-1.0, 1.0))
 LINE = kng.Bounds(x=([-1.0], [1.0]), y=(-1.0, 1.0), intercept=False)
@@ -68,7 +68,7 @@ def test_the_noise_is_that_which_the_certificate_tells(adjacency):
     way, x = way_of(mechanism), np.linspace(-1.0, 1.0, 30)
     assert float(way.noise.scale_squared) == pytest.approx(1.0 / float(mechanism.gamma_for(2)), rel=1e-12)
     certificate = kng.certify(mechanism, x[:, None], x)
-    assert (certificate.assurance, certificate.epsilon, certificate.delta) == ("exact_with_rounding", 1.0, 1e-3)
+    assert (certificate.assurance, certificate.epsilon, certificate.delta) == ("proved", 1.0, 1e-3)
     assert certificate.rounding is None
     assert any("max_records" in assumption for assumption in certificate.assumptions)
     with jax.enable_x64(False):

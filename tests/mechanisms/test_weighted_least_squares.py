@@ -11,14 +11,15 @@ import pytest
 from scipy import optimize, stats
 
 import kngjax as kng
+from audits.grid_laws.neighbours import moment_variances, moments_alone
 from kngjax.core.arrays import float64
 from kngjax.data import weights
 from kngjax.data.admission import Facts
 from kngjax.data.records import Records, WeightedRecords
 from kngjax.data.weights import with_weights
 from kngjax.draws import cells
+from kngjax.draws.ada_ssp_draw import NoisyMoments
 from kngjax.draws.choice import proved_draw
-from kngjax.draws.noisy_moments import NoisyMoments
 from kngjax.mechanisms import posterior_sample
 from tests.oracles.goodness_of_fit import assert_cell_frequencies
 
@@ -85,7 +86,8 @@ def test_draws_with_weights_of_1_are_those_without_and_of_whole_ones_those_of_re
     repeated = np.repeat(X, times, axis=0), np.repeat(y, times)
     if name == "AdaSSP":
         other = dataclasses.replace(way, mechanism=without)
-        assert way.locations(way.prepare(with_weights(X, WHOLE), y)) == other.locations(other.prepare(*repeated))
+        expected = moments_alone(other, other.prepare(*repeated))
+        assert moments_alone(way, way.prepare(with_weights(X, WHOLE), y)) == expected
         return
     expected = drawn(dataclasses.replace(way, mechanism=without), *repeated)
     np.testing.assert_array_equal(drawn(way, with_weights(X, WHOLE), y), expected)
@@ -125,13 +127,9 @@ def test_a_bounded_score_moves_the_minimiser_by_the_largest_weight_more(adjacenc
     assert float(ways[0].noise.scale_squared / ways[1].noise.scale_squared) == pytest.approx(LARGEST**2, rel=1e-12)
 
 
-def variances(way: NoisyMoments):
-    return [part.noise.scale_squared for part in (way.least, way.moment, way.diagonal, way.others)]
-
-
 def squared_shift(way, first, second):
     """The squared distance in deviations of the means of all that is released of two data sets."""
-    parts = zip(first, second, variances(way), strict=True)
+    parts = zip(first, second, moment_variances(way), strict=True)
     return sum((a - b) ** 2 / spread for ones, twos, spread in parts for a, b in zip(ones, twos, strict=True))
 
 
@@ -150,7 +148,7 @@ def test_no_neighbours_of_adassp_are_farther_apart_than_the_noise_hides(bounds, 
     means = {}
     for corner in (None, *itertools.product((low, high), ends, (0.0, 1.3, 99.0))):
         rows = np.array([(low, 1.0, 2.0), (high, 0.5, 0.5), *([corner] if corner else [])])
-        means[corner] = way.locations(way.prepare(with_weights(rows[:, :1], rows[:, 2]), rows[:, 1]))
+        means[corner] = moments_alone(way, way.prepare(with_weights(rows[:, :1], rows[:, 2]), rows[:, 1]))
     without = means.pop(None)
     found = [
         squared_shift(way, one, other)
@@ -166,7 +164,7 @@ def test_no_neighbours_of_adassp_are_farther_apart_than_the_noise_hides(bounds, 
         kng.AdaSSP(eqx.tree_at(lambda part: part.weight, bounds, None), 0.5, 1e-6, adjacency, (0.2, 0.3, 0.5)),
         Facts(1 + bounds.intercept),
     )
-    assert variances(way)[1:] == [Fraction(LARGEST) ** 2 * one for one in variances(plain)[1:]]
+    assert moment_variances(way)[1:] == [Fraction(LARGEST) ** 2 * one for one in moment_variances(plain)[1:]]
 
 
 def shift_by_scipy(epsilon, delta):
@@ -207,7 +205,7 @@ def test_noisy_moments_have_the_probabilities_of_the_normal_law_about_weighted_s
 def test_releases_are_proved_with_every_rounding_and_say_what_weights_do(name):
     mechanism = made(name, "replace")
     certificate = kng.release(mechanism, X, responses(name), weights=WEIGHTS).certificate
-    assert certificate.assurance == "exact_with_rounding"
+    assert certificate.assurance == "proved"
     assert certificate.mechanism["bounds"]["weight"] == LARGEST
     assert any("counts times its own weight" in one for one in certificate.assumptions)
     # No weight at all may be more than 0.

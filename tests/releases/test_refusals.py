@@ -18,8 +18,7 @@ from kngjax.core.errors import FAILED, run_hiding_errors
 from kngjax.data import admission
 from kngjax.draws import noisy_sums
 from kngjax.losses import distance
-from kngjax.releases import release
-from kngjax.releases.routes import direct
+from kngjax.releases import float64_draws, release
 from tests.offenders import every_case
 
 PACKAGE = str(pathlib.Path(kng.__file__).parent)
@@ -203,9 +202,8 @@ def test_no_refusal_keeps_the_error_that_it_was_raised_of(monkeypatch):
 
     frame = pl.DataFrame({"age": X[:, 0], "pay": Y})
     study = kng.Study(frame, bounds={"age": (0.0, 1.0), "pay": (0.0, 1.0)}, adjacency="replace")
-    for place in ("release", "totals"):
-        monkeypatch.setattr(f"kngjax.releases.{place}.route_for", refuse)
-    monkeypatch.setattr("kngjax.releases.curves.quantile_process.QuantileProcess.drawing", refuse)
+    monkeypatch.setattr("kngjax.releases.release.draw_for", refuse)
+    monkeypatch.setattr("kngjax.releases.curves.quantile_process.QuantileProcess.resolve", refuse)
     process = kng.QuantileProcess([0.25, 0.75], kng.Bounds(y=(0.0, 1.0)), BOX, 1.0, "replace")
     for work in (
         lambda: kng.release(MEAN, X),
@@ -240,7 +238,7 @@ def test_whatever_happens_inside_is_sealed(monkeypatch):
         def centre(*_, error=error):
             raise error
 
-        monkeypatch.setattr(direct, "direct_draws", centre)
+        monkeypatch.setattr(float64_draws, "direct_draws", centre)
         monkeypatch.setattr(noisy_sums, "draw_cell", centre)
         for mechanism in (MEAN, IN_FLOATS):
             with pytest.raises(kng.ReleaseFailed) as caught:
@@ -249,7 +247,7 @@ def test_whatever_happens_inside_is_sealed(monkeypatch):
 
 
 def test_a_draw_that_is_no_number_is_not_released(monkeypatch):
-    monkeypatch.setattr(direct, "direct_draws", lambda *_: (np.full((1, 1), np.nan), True))
+    monkeypatch.setattr(float64_draws, "direct_draws", lambda *_: (np.full((1, 1), np.nan), True))
     with pytest.raises(kng.ReleaseFailed):
         kng.release(IN_FLOATS, X)
 

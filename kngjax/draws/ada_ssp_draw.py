@@ -10,11 +10,12 @@ from jaxtyping import Float
 from kngjax.core.arrays import float64
 from kngjax.core.compiling import Compiled
 from kngjax.data.admission import Facts
-from kngjax.data.exact_sums import ExactSums
+from kngjax.data.exact_sums import Exact, ExactSums
 from kngjax.data.public_units import PublicUnits
 from kngjax.draws.base import AbstractDraw
 from kngjax.draws.eigenvalues import nearest_multiple
-from kngjax.draws.noisy_matrices import NoisyNumbers
+from kngjax.draws.noisy_matrices import NoisyTriangle
+from kngjax.draws.noisy_sums import NoisyNumbers
 from kngjax.draws.uniforms import Bits
 from kngjax.mechanisms.ada_ssp import AdaSSP
 from kngjax.mechanisms.noise.calibration import certified_shift_squared
@@ -40,8 +41,8 @@ class NoisyMoments(AbstractDraw):
     these numbers and of public ones. So a release publishes them too, in public units: `least_eigenvalue`, `moment` and
     `gram`, of which the estimate says nothing that they do not.
 
-    **Arguments:** `units`: m and h. `step`: r. `least`, `moment`, `diagonal`, `others`: the noise on λ_min, on X'y, on
-    the diagonal of X'X and off it. All public.
+    **Arguments:** `units`: m and h. `step`: r. `least`, `moment`, `matrix`: the noise on λ_min, X'y and X'X. All
+    public.
     """
 
     mechanism: AdaSSP
@@ -49,8 +50,7 @@ class NoisyMoments(AbstractDraw):
     step: Fraction
     least: NoisyNumbers
     moment: NoisyNumbers
-    diagonal: NoisyNumbers
-    others: NoisyNumbers
+    matrix: NoisyTriangle
     takes_weights: ClassVar[bool] = True
     serves: ClassVar[tuple[type, ...]] = (AdaSSP,)
 
@@ -70,19 +70,18 @@ class NoisyMoments(AbstractDraw):
         on_least, on_moment, on_matrix = (
             square * sum(shares) / (shift_squared * share) for square, share in zip(squares, shares, strict=True)
         )
-        numbers = (on_least, 1), (on_moment, dimension), (on_matrix, dimension), (on_matrix / 2, _pairs(dimension))
-        least, moment, diagonal, others = (
-            NoisyNumbers.of("gaussian", variance, number) for variance, number in numbers
-        )
-        if least is None or moment is None or diagonal is None or others is None:
+        least = NoisyNumbers.of("gaussian", on_least, 1)
+        moment = NoisyNumbers.of("gaussian", on_moment, dimension)
+        matrix = NoisyTriangle.of("gaussian", on_matrix, dimension)
+        if least is None or moment is None or matrix is None:
             return None
-        return cls(mechanism, units, step, least, moment, diagonal, others)
+        return cls(mechanism, units, step, least, moment, matrix)
 
     @property
     def settings(self) -> dict[str, Any]:
         """The exponents of the grids of λ_min, X'y, the diagonal of X'X and, if there is anything, what is off it."""
-        parts = (self.least, self.moment, self.diagonal, self.others)
-        return {"type": "Direct", "grid_exponents": [part.grid.exponents[0] for part in parts if part.grid.exponents]}
+        exponents = [part.grid.exponents[0] for part in (self.least, self.moment)]
+        return {"type": "Direct", "grid_exponents": exponents + self.matrix.exponents}
 
     @property
     def method(self) -> str:
@@ -110,27 +109,17 @@ class NoisyMoments(AbstractDraw):
         self, data: ExactSums, bits: Bits
     ) -> tuple[Float[np.ndarray, ""], Float[np.ndarray, " dimension"], Float[np.ndarray, "dimension dimension"]]:
         """λ_min, X'y and X'X with their noise: what the guarantee is of. **Arguments:** as of `draw`."""
-        parts = (self.least, self.moment, self.diagonal, self.others)
-        least, moment, diagonal, others = (
-            part.draw(location, bits) for part, location in zip(parts, self.locations(data), strict=True)
+        least, moment, matrix = self.moments(data)
+        return (
+            np.asarray(self.least.draw([least], bits)[0]),
+            self.moment.draw(moment, bits),
+            self.matrix.draw(matrix, bits),
         )
-        matrix, above = np.diag(diagonal), np.triu_indices(len(diagonal), 1)
-        matrix[above] = others
-        matrix.T[above] = others
-        return np.asarray(least[0]), moment, matrix
 
-    def locations(self, data: ExactSums) -> tuple[list[Fraction], ...]:
-        """λ_min, rounded, X'y, the diagonal of X'X and what is above it, in public units and without noise. Private."""
+    def moments(self, data: ExactSums) -> tuple[Fraction, Exact, Exact]:
+        """λ_min, rounded, X'y and X'X, in public units and without noise. Private."""
         sums = self.units.sums(data)
-        above = np.triu_indices(sums.dimension, 1)
-        statistics = (sums.moment, np.diag(sums.gram), sums.gram[above])
-        least = self.step * nearest_multiple(sums.gram, self.step)
-        return [least], *([Fraction(entry) for entry in part] for part in statistics)
-
-
-def _pairs(dimension: int) -> int:
-    """The number of entries above the diagonal."""
-    return dimension * (dimension - 1) // 2
+        return self.step * nearest_multiple(sums.gram, self.step), sums.moment, sums.gram
 
 
 @Compiled

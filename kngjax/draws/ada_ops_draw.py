@@ -16,10 +16,10 @@ from kngjax.data.exact_sums import ExactSums
 from kngjax.draws.base import AbstractDraw
 from kngjax.draws.cells import Grid, draw_cell
 from kngjax.draws.eigenvalues import nearest_multiple
-from kngjax.draws.gaussians import RidgeNoise, draw_ridge, ridge_estimate
 from kngjax.draws.noises import draw_noise
+from kngjax.draws.noisy_sums import normal_noise
+from kngjax.draws.ridge_posterior import RidgeNoise, draw_ridge, ridge_estimate
 from kngjax.draws.uniforms import Bits, decided
-from kngjax.geometry.abstract_norms import Noise
 from kngjax.mechanisms.ada_ops import LEAST_RIDGE, AdaOPS
 from kngjax.mechanisms.noise.stages_in_balls import StagePlan, gamma_within, keeps_budget
 from kngjax.sensitivity.moments_in_fractions import SquaredRadii, eigenvalue_step, rounded_eigenvalue_change
@@ -125,9 +125,9 @@ class NoisyAdaOPS(AbstractDraw):
         """λ̃: at most λ_min of the smaller neighbour but for a probability of Φ(-z)."""
         change = rounded_eigenvalue_change(self.radii, self.step)
         deviation = change / self.plan.eigenvalue_shift
-        noise = Noise("normal", (Fraction(1),), deviation**2)
-        location = self.step * nearest_multiple(data.gram, self.step)
-        (noisy,) = self.eigenvalue_grid.exact_values(draw_cell([location], noise, self.eigenvalue_grid, bits))
+        location = [self.step * nearest_multiple(data.gram, self.step)]
+        cell = draw_cell(location, normal_noise(deviation**2, 1), self.eigenvalue_grid, bits)
+        (noisy,) = self.eigenvalue_grid.exact_values(cell)
         rounding = (self.step + power_of_two(self.eigenvalue_grid.exponents[0])) / 2
         return noisy - change - self.plan.tail * deviation - rounding
 
@@ -136,7 +136,7 @@ class NoisyAdaOPS(AbstractDraw):
         with precision(_DIGITS):
             change = upper_end(ball_of(self.radii.features / curvature).log1p())
         deviation, grid = change / self.plan.bound_shift, Grid((-_FINENESS,))
-        standard = draw_noise(Noise("normal", (Fraction(1),), deviation**2), bits)
+        standard = draw_noise(normal_noise(deviation**2, 1), bits)
 
         def attempt(digits: int) -> list[int] | None:
             length = sum((entry * entry for entry in ridge_estimate(data, ridge)), arb(0)).nonnegative_part().sqrt()

@@ -2,18 +2,21 @@
 
 import dataclasses
 from fractions import Fraction
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
+from flint import arb
 from jaxtyping import Float
 
+from kngjax.core.balls import ball_of
 from kngjax.data.admission import Facts
 from kngjax.data.bounds import Bounds
 from kngjax.data.exact_sums import ExactSums
 from kngjax.draws.base import AbstractDraw
 from kngjax.draws.cells import Grid
-from kngjax.draws.gaussians import RidgeNoise, draw_ridge
-from kngjax.draws.uniforms import Bits
+from kngjax.draws.noises import draw_noise
+from kngjax.draws.noisy_sums import normal_noise
+from kngjax.draws.uniforms import Bits, decided
 from kngjax.mechanisms.noise.objective_in_balls import is_private_in_objective
 from kngjax.mechanisms.noise.posterior_in_balls import RidgeSettings, is_private
 from kngjax.mechanisms.output_perturbation import OutputPerturbation
@@ -22,6 +25,16 @@ from kngjax.sensitivity.moments_in_fractions import SquaredRadii
 
 # The squares of the largest noise and of the largest θ̂ stay below this power of two: both are float64 numbers then.
 _LARGEST = 1800
+
+Rows = list[list[arb]]
+
+
+class RidgeNoise(NamedTuple):
+    """The law N(H^{-1}X'y, σ²H^{-p}) with H = X'X + λI. **Arguments:** `ridge`: λ > 0. `variance`: σ². `power`: p."""
+
+    ridge: Fraction
+    variance: Fraction
+    power: Literal[1, 2]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -96,3 +109,68 @@ def ridge_settings(bounds: Bounds, ridge: Any, gamma: Any, max_records: Any, dim
     if radii is None or exact_gamma <= 0:
         return None
     return RidgeSettings(radii, exact_ridge, exact_gamma, int(max_records) - 1)
+
+
+def draw_ridge(sums: ExactSums, noise: RidgeNoise, grid: Grid, bits: Bits) -> list[int]:
+    """The cell of a draw from this law in real arithmetic: what is proved of any function of such a draw holds of it.
+
+    With LL' = H, L lower triangular, and z standard normal it is L'^{-1}(L^{-1}X'y + σz), or for p = 2
+    L'^{-1}L^{-1}(X'y + σz). As λ > 0 some number of digits tells that every pivot of H is positive.
+
+    **Arguments:** `sums`: X'X and X'y, private. `bits`: fair and independent.
+    """
+    standard = draw_noise(normal_noise(noise.variance, sums.dimension), bits)
+
+    def attempt(digits: int) -> list[int] | None:
+        factor, deviation = _cholesky(sums, noise.ridge), ball_of(noise.variance).sqrt()
+        moments, normals = [ball_of(number) for number in sums.moment], standard.balls(digits)
+        if noise.power == 2:
+            moments = [moment + deviation * z for moment, z in zip(moments, normals, strict=True)]
+        whitened = _solve(factor, moments)
+        if noise.power == 1:
+            whitened = [middle + deviation * z for middle, z in zip(whitened, normals, strict=True)]
+        return grid.cell(_solve_transposed(factor, whitened))
+
+    return decided(attempt)
+
+
+def ridge_estimate(sums: ExactSums, ridge: Fraction) -> list[arb]:
+    """H^{-1}X'y in balls; no numbers where too few digits leave it open whether H is positive definite. Private."""
+    factor = _cholesky(sums, ridge)
+    return _solve_transposed(factor, _solve(factor, [ball_of(number) for number in sums.moment]))
+
+
+def _cholesky(sums: ExactSums, ridge: Fraction) -> Rows:
+    """L by rows, in balls: no numbers where too few digits leave it open whether a pivot is positive."""
+    rows: Rows = []
+    for index, numbers in enumerate(sums.gram):
+        row: list[arb] = []
+        for number, earlier in zip(numbers, rows, strict=False):
+            row.append((ball_of(number) - _dot(row, earlier)) / earlier[-1])
+        row.append((ball_of(numbers[index] + ridge) - _dot(row, row)).sqrt())
+        rows.append(row)
+    return rows
+
+
+def _solve(factor: Rows, right: list[arb]) -> list[arb]:
+    """L^{-1}v."""
+    found: list[arb] = []
+    for row, number in zip(factor, right, strict=True):
+        found.append((number - _dot(row, found)) / row[-1])
+    return found
+
+
+def _solve_transposed(factor: Rows, right: list[arb]) -> list[arb]:
+    """L'^{-1}v."""
+    left = list(right)
+    for index in reversed(range(len(left))):
+        *row, pivot = factor[index]
+        left[index] /= pivot
+        for column, entry in enumerate(row):
+            left[column] -= entry * left[index]
+    return left
+
+
+def _dot(first: list[arb], second: list[arb]) -> arb:
+    """Computes the inner product over as many entries as the shorter vector has."""
+    return sum((one * other for one, other in zip(first, second, strict=False)), arb(0))
