@@ -1,5 +1,6 @@
 """Uniform numbers that are known to as many binary digits as are asked for, and decisions that take no more."""
 
+import math
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -29,6 +30,12 @@ class Uniform:
         if (more := digits - self._digits) > 0:
             self._number, self._digits = (self._number << more) | self._bits(more), digits
         return (arb(fmpz(self._number)) + arb(0.5, 0.5)) / arb(2) ** self._digits
+
+    def near(self) -> float:
+        """A float64 number at most 2^-52 from U, from its first 64 digits: 2^-64, and a rounding of 2^-53 at most."""
+        if (more := _FIRST_DIGITS - self._digits) > 0:
+            self._number, self._digits = (self._number << more) | self._bits(more), _FIRST_DIGITS
+        return math.ldexp(float(self._number >> (self._digits - _FIRST_DIGITS)), -_FIRST_DIGITS)
 
 
 def decided(attempt: Callable[[int], T | None]) -> T:

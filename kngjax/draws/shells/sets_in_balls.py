@@ -11,6 +11,7 @@ from jaxtyping import Float
 
 from kngjax.core.balls import ball_of, largest
 from kngjax.draws.noises import AbstractStandardNoise, LengthNoise, StandardNormalNoise, SumNoise, draw_noise
+from kngjax.draws.shells.matrices import upward
 from kngjax.draws.uniforms import Bits, Uniform
 from kngjax.geometry.abstract_norms import Noise
 from kngjax.geometry.domains import ExactShape
@@ -19,6 +20,23 @@ from kngjax.geometry.domains import ExactShape
 def length(vector: Sequence[arb]) -> arb:
     """(Σ v_j²)^½; balls of what is next to 0 would reach below it."""
     return sum((v * v for v in vector), arb(0)).nonnegative_part().sqrt()
+
+
+class NearPoint(NamedTuple):
+    """Float64 numbers, and how far each of them is from what it stands for at most. Private where that is."""
+
+    values: Float[np.ndarray, " dimension"]
+    errors: Float[np.ndarray, " dimension"]
+
+    def __repr__(self) -> str:
+        return "<NearPoint; OWNER ONLY>"
+
+
+def near_balls(balls: Sequence[arb]) -> NearPoint:
+    """Float64 numbers about the middles of balls; infinitely far off where a ball is not finite."""
+    values = [float(one.mid()) if one.is_finite() else 0.0 for one in balls]
+    errors = [upward((one - arb(near)).abs_upper()) for one, near in zip(balls, values, strict=True)]
+    return NearPoint(np.array(values), np.array(errors))
 
 
 def round_volume(dimension: int) -> arb:
@@ -91,15 +109,29 @@ class AbstractUniformPoint(abc.ABC):
     def balls(self, digits: int) -> list[arb]:
         """Balls that contain its coordinates, from so many digits: of the same point each time."""
 
+    def near(self) -> NearPoint:
+        """Float64 numbers about its coordinates, from 64 digits."""
+        return near_balls(self.balls(64))
+
 
 class _PointOfBox(AbstractUniformPoint):
-    def __init__(self, lower: Sequence[Fraction], upper: Sequence[Fraction], bits: Bits):
-        self._ends = list(zip(lower, upper, strict=True))
-        self._shares = [Uniform(bits) for _ in self._ends]
+    def __init__(self, lower: np.ndarray, upper: np.ndarray, bits: Bits):
+        self._lower, self._upper = lower, upper
+        self._shares = [Uniform(bits) for _ in lower]
 
     def balls(self, digits):
-        pairs = zip(self._ends, self._shares, strict=True)
-        return [ball_of(low) + ball_of(high - low) * share.ball(digits) for (low, high), share in pairs]
+        ends = [(arb(low), arb(high)) for low, high in zip(self._lower.tolist(), self._upper.tolist(), strict=True)]
+        pairs = zip(ends, self._shares, strict=True)
+        return [low + (high - low) * share.ball(digits) for (low, high), share in pairs]
+
+    def near(self) -> NearPoint:
+        """Float64 numbers about its coordinates.
+
+        Each U is off by 2^-52, the computed width of its side by u relatively, the product by u, and the sum by u.
+        """
+        width = self._upper - self._lower
+        values = self._lower + width * np.array([share.near() for share in self._shares])
+        return NearPoint(values, 2.0**-50 * (np.abs(self._lower) + width))
 
 
 class _PointOfBall(AbstractUniformPoint):
@@ -198,7 +230,7 @@ class ShapeInBalls(NamedTuple):
     def draw(self, bits: Bits) -> AbstractUniformPoint:
         """Draws a uniform point of Θ."""
         if self.shape.radius is None:
-            return _PointOfBox(*self._ends, bits)
+            return _PointOfBox(np.asarray(self.shape.lower, float), np.asarray(self.shape.upper, float), bits)
         return _PointOfBall(Fraction(self.shape.radius), self.dimension, self.shape.power, bits)
 
 

@@ -43,6 +43,8 @@ _MOST_ERROR = 1e-3
 _MOST_VERTICES = 12
 # More than |Rx| loses where its products or squares are below 2^-1022.
 _NEXT_TO_ZERO = 2.0**-500
+# As `UPWARD`, of sums of numbers of either sign.
+_OUTWARD = 2.0**-40
 
 
 class Radius(NamedTuple):
@@ -60,14 +62,16 @@ class Radius(NamedTuple):
 class ShellCertificate(OwnerOnly):
     """Holds the bounds that `certify` proved about θ₀. Private.
 
-    **Arguments:** `theta`: θ₀. `factor`: R. `spread`: at least sup {|Rz| : ‖z‖ ≤ 1}. `offset`: at least |Rz₀|. `slope`:
-    at least sup {|b'z| : ‖z‖ ≤ 1}. `shift`: at least |b'z₀|. `loss`: e'. `metric`: at least -d·log(1 - η). `radii`: for
-    which something is known. `longest`: at least every |Rx_i|. `concavity`: cd of F, infinite where F is the
-    identity.
+    **Arguments:** `theta`: θ₀. `gradient`: z₀. `factor`: R. `tilt`: b. `spread`: at least sup {|Rz| : ‖z‖ ≤ 1}.
+    `offset`: at least |Rz₀|. `slope`: at least sup {|b'z| : ‖z‖ ≤ 1}. `shift`: at least |b'z₀|. `loss`: e'. `metric`:
+    at least -d·log(1 - η). `radii`: for which something is known. `longest`: at least every |Rx_i|. `concavity`: cd of
+    F, infinite where F is the identity.
     """
 
     theta: np.ndarray
+    gradient: list[arb]
     factor: np.ndarray
+    tilt: list[arb]
     spread: float
     offset: float
     slope: float
@@ -80,17 +84,22 @@ class ShellCertificate(OwnerOnly):
 
     def height(self, level: Float[np.ndarray, " levels"]) -> Float[np.ndarray, " levels"]:
         """Bounds log det R^{-2} - log det H(θ(z)) from above for ‖z‖ up to each level, θ(z) ∈ Θ; ∞ if unknown."""
-        farthest = (self.spread * level + self.offset) * UPWARD
-        best = np.full(level.shape, np.inf)
+        return self.bound((self.spread * level + self.offset) * UPWARD, (self.slope * level + self.shift) * UPWARD)
+
+    def bound(self, farthest: Float[np.ndarray, " points"], linear: Float[np.ndarray, " points"]) -> np.ndarray:
+        """Bounds log det R^{-2} - log det H(θ(z)) from above, θ(z) ∈ Θ, from bounds of N(z) and of -b'(z - z₀)."""
+        best = np.full(farthest.shape, np.inf)
         for radius in self.radii:
             square = farthest**2
             bent = 0.5 * radius.bend * square + 0.5 * self.loss * (1.0 + square / radius.least**2)
             reached = radius.least * radius.radius > farthest * UPWARD
             best = np.where(reached & (bent < best), bent, best)
-        change = (best + self.slope * level + self.shift) * UPWARD
+        change = best + linear + _OUTWARD * (best + np.abs(linear))
         if np.isinf(self.concavity):
-            return (change + self.metric) * UPWARD
+            return change + self.metric + _OUTWARD * (np.abs(change) + self.metric)
         scale = arb(self.concavity)
+        # F rises, so that it may be taken further on, where it has a value.
+        change = np.maximum(change, -0.5 * self.concavity)
         heights = [upward(scale * (1 + arb(float(x)) / scale).log() + arb(self.metric)) for x in change]
         return np.where(np.isfinite(best), heights, np.inf)
 
@@ -161,7 +170,9 @@ def _certify(
     shift = upward(abs(sum((one * z for one, z in zip(b, gradient, strict=True)), arb(0))))
     return ShellCertificate(
         theta,
+        gradient,
         factor,
+        b,
         spread,
         offset,
         upward(gauge.dual(b)),

@@ -3,7 +3,8 @@
 In Θ, a proposal z of shell k is accepted with probability exp(-(‖z‖ - t_{k-1}) - E_k)·det R^{-2}/det H(θ(z)), and a
 proposal θ of a piece with probability exp(T_g - ‖G(θ)‖) if ‖G(θ)‖ ≥ t_K: neither exceeds 1 by the certificate. What is
 proposed is a function of uniform numbers, of which more digits are drawn while any decision is open. A draw ends with
-probability 1 for all data: with more digits every decision but for a set of no volume is made, see `refine`.
+probability 1 for all data: with more digits every decision but for a set of no volume is made, see `refine`. Most of
+what is refused at last is refused at once by `squeezes`, which takes the same digits.
 """
 
 from collections.abc import Callable
@@ -12,15 +13,26 @@ from typing import NamedTuple
 import numpy as np
 from flint import arb, arb_mat
 
+from kngjax.core.balls import precision
 from kngjax.draws.cells import Grid
 from kngjax.draws.shells.matrices import matrix, upward
-from kngjax.draws.shells.sets_in_balls import RoundDirection, ScaledNormInBalls, ShapeInBalls, between, length
+from kngjax.draws.shells.sets_in_balls import (
+    RoundDirection,
+    ScaledNormInBalls,
+    ShapeInBalls,
+    between,
+    length,
+    near_balls,
+)
 from kngjax.draws.shells.shell_envelope import ShellEnvelope
 from kngjax.draws.shells.shell_records import ShellRecords
 from kngjax.draws.shells.solutions import enclose, middles, refine, search
+from kngjax.draws.shells.squeezes import Squeezes
 from kngjax.draws.uniforms import Bits, Uniform, decided
 
-_DIGITS_OF_FLOATS = 64
+_DIGITS_OF_FLOATS, _DIGITS_OF_SQUEEZES = 64, 128
+# Cumulated shares of some thousand masses, and a uniform number, are known to float64 much better than that.
+_NEXT_TO_END = 1e-10
 
 
 class ShellProblem(NamedTuple):
@@ -34,16 +46,18 @@ class ShellProblem(NamedTuple):
         return "<ShellProblem; OWNER ONLY>"
 
 
-def draw(problem: ShellProblem, envelope: ShellEnvelope, grid: Grid, bits: Bits) -> list[int]:
-    """The cell of one draw."""
+def draw(problem: ShellProblem, envelope: ShellEnvelope, grid: Grid, bits: Bits, is_squeezed: bool = True) -> list[int]:
+    """The cell of one draw. **Arguments:** `is_squeezed`: whether float64 may refuse; it changes nothing but time."""
     component = _components(problem, envelope, bits)
     shells = len(envelope.heights)
+    with precision(_DIGITS_OF_SQUEEZES):
+        squeezes = Squeezes.of(envelope, problem.gauge) if is_squeezed else None
     while True:
         number = component()
         if number < shells:
-            attempt = _of_shell(problem, envelope, grid, number, bits)
+            attempt = _of_shell(problem, envelope, squeezes, grid, number, bits)
         else:
-            attempt = _of_piece(problem, envelope, grid, number - shells, bits)
+            attempt = _of_piece(problem, envelope, squeezes, grid, number - shells, bits)
         found = decided(attempt)
         if found:
             return found
@@ -52,6 +66,10 @@ def draw(problem: ShellProblem, envelope: ShellEnvelope, grid: Grid, bits: Bits)
 def _components(problem: ShellProblem, envelope: ShellEnvelope, bits: Bits) -> Callable[[], int]:
     """Draws of numbers with probabilities in proportion to the masses."""
     known: dict[int, list[arb]] = {}
+    with precision(_DIGITS_OF_SQUEEZES):
+        masses = envelope.masses(problem.gauge, problem.region)
+        total = sum(masses, arb(0))
+        near_sums = np.cumsum([float((mass / total).mid()) for mass in masses])
 
     def sums(digits: int) -> list[arb]:
         if digits not in known:
@@ -63,6 +81,11 @@ def _components(problem: ShellProblem, envelope: ShellEnvelope, bits: Bits) -> C
 
     def drawn() -> int:
         share = Uniform(bits)
+        place = share.near() * near_sums[-1]
+        number = int(np.searchsorted(near_sums, place, side="right"))
+        below = number == 0 or near_sums[number - 1] < place - _NEXT_TO_END
+        if below and number < len(near_sums) and place + _NEXT_TO_END < near_sums[number]:
+            return number
 
         def attempt(digits: int) -> int | None:
             cumulated = sums(digits)
@@ -85,7 +108,9 @@ _REFUSED: list[int] = []
 Attempt = Callable[[int], list[int] | None]
 
 
-def _of_shell(problem: ShellProblem, envelope: ShellEnvelope, grid: Grid, number: int, bits: Bits) -> Attempt:
+def _of_shell(
+    problem: ShellProblem, envelope: ShellEnvelope, squeezes: Squeezes | None, grid: Grid, number: int, bits: Bits
+) -> Attempt:
     records, gauge, region = problem
     certificate = envelope.certificate
     assert certificate is not None
@@ -105,6 +130,8 @@ def _of_shell(problem: ShellProblem, envelope: ShellEnvelope, grid: Grid, number
         z = [level * one for one in gauge.direction(noise, digits)]
         if not all(one.is_finite() for one in z):
             return None
+        if squeezes and digits == _DIGITS_OF_FLOATS and squeezes.refuse_gradient(z, left, number):
+            return _REFUSED
         if near is None:
             near, evaluation, is_refused = search(records, region, certificate, z)
             if is_refused:
@@ -126,15 +153,19 @@ def _of_shell(problem: ShellProblem, envelope: ShellEnvelope, grid: Grid, number
     return attempt
 
 
-def _of_piece(problem: ShellProblem, envelope: ShellEnvelope, grid: Grid, number: int, bits: Bits) -> Attempt:
+def _of_piece(
+    problem: ShellProblem, envelope: ShellEnvelope, squeezes: Squeezes | None, grid: Grid, number: int, bits: Bits
+) -> Attempt:
     records, gauge, region = problem
     certificate, acceptance, last = envelope.certificate, Uniform(bits), number == len(envelope.radii) - 1
     floor, edge = arb(float(envelope.floors[number])), arb(float(envelope.edges[-1]))
     ends = [arb(float(radius)) for radius in envelope.radii[number : number + 2]]
-    point, direction, share = region.draw(bits), RoundDirection(gauge.dimension, bits), Uniform(bits)
+    # Signs take their bits here, and all else where digits are asked for.
+    point, share = region.draw(bits), Uniform(bits)
+    direction = None if last else RoundDirection(gauge.dimension, bits)
 
     def place(digits: int) -> list[arb]:
-        if last:
+        if direction is None:
             return point.balls(digits)
         assert certificate is not None
         radius = between(ends[0], ends[1], gauge.dimension, share.ball(digits))
@@ -143,11 +174,14 @@ def _of_piece(problem: ShellProblem, envelope: ShellEnvelope, grid: Grid, number
         return [arb(float(t)) + s for t, s in zip(certificate.theta, step, strict=True)]
 
     def attempt(digits: int) -> list[int] | None:
+        quick = squeezes if digits == _DIGITS_OF_FLOATS else None
+        if quick and last and quick.refuse_point(point.near(), number, acceptance):
+            return _REFUSED
         theta = place(digits)
         if not all(one.is_finite() for one in theta):
             return None
         inside = region.contains(theta)
-        if inside is False:
+        if inside is False or (quick and not last and quick.refuse_point(near_balls(theta), number, acceptance)):
             return _REFUSED
         beyond = True
         if last and certificate is not None and ends[0] > 0:
