@@ -19,9 +19,9 @@ from kngjax.draws.eigenvalues import nearest_multiple
 from kngjax.draws.noises import draw_noise
 from kngjax.draws.noisy_sums import normal_noise
 from kngjax.draws.ridge_posterior import RidgeNoise, draw_ridge, ridge_estimate
+from kngjax.draws.stages_in_balls import StagePlan, gamma_within, keeps_budget
 from kngjax.draws.uniforms import Bits, decided
 from kngjax.mechanisms.ada_ops import LEAST_RIDGE, AdaOPS
-from kngjax.mechanisms.noise.stages_in_balls import StagePlan, gamma_within, keeps_budget
 from kngjax.sensitivity.moments_in_fractions import SquaredRadii, eigenvalue_step, rounded_eigenvalue_change
 
 # log L is rounded to multiples of 2^-60, and θ to about 2^-60 of Y/X: the noise depends on the data, and is not known

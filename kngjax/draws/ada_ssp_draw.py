@@ -15,10 +15,9 @@ from kngjax.data.public_units import PublicUnits
 from kngjax.draws.base import AbstractDraw
 from kngjax.draws.eigenvalues import nearest_multiple
 from kngjax.draws.noisy_matrices import NoisyTriangle
-from kngjax.draws.noisy_sums import NoisyNumbers
+from kngjax.draws.noisy_sums import NoisyNumbers, certified_shift_squared
 from kngjax.draws.uniforms import Bits
 from kngjax.mechanisms.ada_ssp import AdaSSP
-from kngjax.mechanisms.noise.calibration import certified_shift_squared
 from kngjax.sensitivity.moments_in_fractions import (
     SquaredRadii,
     eigenvalue_step,

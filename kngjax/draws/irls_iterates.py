@@ -19,9 +19,9 @@ from kngjax.draws.base import AbstractDraw
 from kngjax.draws.noisy_matrices import AbstractNoisyMatrix, NoisyByWishart, NoisyTriangle
 from kngjax.draws.noisy_sums import NoisyNumbers
 from kngjax.draws.uniforms import Bits
+from kngjax.draws.wishart_in_balls import wishart_hides
 from kngjax.mechanisms.irls import PrivateIRLS
 from kngjax.mechanisms.noise.matrix_noise import repaired_solution, wishart_degrees
-from kngjax.mechanisms.noise.wishart_in_balls import wishart_hides
 from kngjax.sensitivity.moments_in_fractions import (
     SquaredRadii,
     squared_absolute_moment_changes,

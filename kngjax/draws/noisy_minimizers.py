@@ -21,10 +21,9 @@ from kngjax.data.admission import Facts
 from kngjax.data.exact_sums import ExactSums
 from kngjax.draws.minima.smooth_objectives import Objective
 from kngjax.draws.minima.verified_minima import CertifiedMinimizer
-from kngjax.draws.noisy_sums import AbstractNoisySum, normal_noise
+from kngjax.draws.noisy_sums import AbstractNoisySum, certified_shift_squared, normal_noise
 from kngjax.geometry.norms import L2
 from kngjax.losses.verified_scores import AbstractVerifiedScore, number
-from kngjax.mechanisms.noise.calibration import certified_shift_squared
 from kngjax.mechanisms.output_perturbation import TOLERANCE, OutputPerturbation
 from kngjax.sensitivity.moments_in_fractions import SquaredRadii, ridge_change
 from kngjax.sensitivity.record_facts import RecordFacts, gradient_noise

@@ -9,6 +9,8 @@ from typing import Any, ClassVar, Literal, NamedTuple
 import numpy as np
 from jaxtyping import Float
 
+from kngjax.accounting.gaussian_in_balls import is_hidden
+from kngjax.accounting.guarantees import Guarantee
 from kngjax.data.admission import Facts
 from kngjax.data.exact_sums import ExactSums
 from kngjax.draws.base import AbstractDraw
@@ -24,6 +26,17 @@ Kind = Literal["gaussian", "laplace"]
 def normal_noise(variance: Fraction, number: int) -> Noise:
     """Returns the law of independent normal numbers of one variance."""
     return Noise("normal", (Fraction(1),) * number, variance)
+
+
+def certified_shift_squared(guarantee: Guarantee) -> Fraction | None:
+    """s² of s-Gaussian DP if balls certify the (ε, δ) that it is stated at; None where they do not.
+
+    **Arguments:** `guarantee`: of `gaussian_guarantee`. s is the number that it states, ρ = s²/2.
+    """
+    assert guarantee.exact_rho is not None
+    assert guarantee.exact_epsilon is not None
+    squared = 2 * guarantee.exact_rho
+    return squared if is_hidden(squared, guarantee.exact_epsilon, guarantee.exact_delta) else None
 
 
 class NoisyNumbers(NamedTuple):

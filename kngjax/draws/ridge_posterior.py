@@ -16,9 +16,8 @@ from kngjax.draws.base import AbstractDraw
 from kngjax.draws.cells import Grid
 from kngjax.draws.noises import draw_noise
 from kngjax.draws.noisy_sums import normal_noise
+from kngjax.draws.posterior_in_balls import RidgeSettings, is_private, is_private_in_objective
 from kngjax.draws.uniforms import Bits, decided
-from kngjax.mechanisms.noise.objective_in_balls import is_private_in_objective
-from kngjax.mechanisms.noise.posterior_in_balls import RidgeSettings, is_private
 from kngjax.mechanisms.output_perturbation import OutputPerturbation
 from kngjax.mechanisms.posterior_sample import PosteriorSample
 from kngjax.sensitivity.moments_in_fractions import SquaredRadii

@@ -131,7 +131,7 @@ def test_hulls_hide_what_they_let_through(adjacency):
 
 
 def test_a_shift_that_balls_do_not_certify_is_not_relied_on(monkeypatch):
-    monkeypatch.setattr("kngjax.mechanisms.noise.calibration.is_hidden", lambda *_: False)
+    monkeypatch.setattr("kngjax.draws.noisy_sums.is_hidden", lambda *_: False)
     assert proved_draw(kng.AdaSSP(PLANE, 1.0, 1e-6, "replace"), Facts(2)) is None
 
 
@@ -187,5 +187,5 @@ def test_noise_is_the_same_where_jax_has_float32_alone():
     expected = way_of(mechanism, 3)
     with jax.enable_x64(False):
         found = way_of(mechanism, 3)
-    assert variances(found) == variances(expected)
+    assert moment_variances(found) == moment_variances(expected)
     assert found.units.half_widths.dtype == np.float64

@@ -25,7 +25,7 @@ WORST_OF = {
     "ExactChoice": "choice, replace",
     "ExactInterval": "interval, replace",
     "LatticeDraw": "KNG, quantile, replace",
-    "NoisyPosterior": "tests/mechanisms/noise/test_posterior_in_balls.py",
+    "NoisyPosterior": "tests/draws/test_posterior_in_balls.py",
     "NoisyAdaOPS": "tests/draws/test_ada_ops_draw.py",
     "SmoothMinimum": "tests/audit/test_objective_perturbation.py",
 }

@@ -53,7 +53,7 @@ def test_noise_is_that_of_the_float64_law_and_exact():
 def test_what_is_not_certain_is_drawn_in_float64(monkeypatch):
     huber = output(kng.HuberLoss(0.3))
     assert proved_draw(huber, Facts(1, None)) is not None
-    monkeypatch.setattr("kngjax.mechanisms.noise.calibration.is_hidden", lambda *_: False)
+    monkeypatch.setattr("kngjax.draws.noisy_sums.is_hidden", lambda *_: False)
     assert proved_draw(huber, Facts(1, None)) is None
 
 

@@ -9,8 +9,8 @@ import pytest
 
 import kngjax as kng
 from kngjax.draws.choice import proved_draw
+from kngjax.draws.posterior_in_balls import RidgeSettings
 from kngjax.draws.ridge_posterior import NoisyPosterior
-from kngjax.mechanisms.noise.posterior_in_balls import RidgeSettings
 from kngjax.sensitivity.moments_in_fractions import SquaredRadii
 
 LINE = kng.Bounds(x=([-1.0], [1.0]), y=(-2.0, 2.0), intercept=False)

@@ -3,7 +3,6 @@
 The functions run under jit and vmap, since some budgets are spent inside of a draw; they want float64.
 """
 
-from fractions import Fraction
 from typing import Any
 
 import jax
@@ -11,7 +10,6 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from kngjax.accounting.gaussian_in_balls import is_hidden
 from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.core.arrays import float64
 from kngjax.core.bisection import bisect
@@ -56,17 +54,6 @@ def gaussian_guarantee(epsilon: Any, delta: Any, adjacency: Adjacency) -> Guaran
             f"no Gaussian noise is known to be ({float(epsilon):g}, {float(delta):g})-differentially private in "
             "float64: give a larger epsilon, or a delta that is neither tiny nor nearly 1"
         ) from None
-
-
-def certified_shift_squared(guarantee: Guarantee) -> Fraction | None:
-    """s² of s-Gaussian DP if balls certify the (ε, δ) that it is stated at; None where they do not.
-
-    **Arguments:** `guarantee`: of `gaussian_guarantee`. s is the number that it states, ρ = s²/2.
-    """
-    assert guarantee.exact_rho is not None
-    assert guarantee.exact_epsilon is not None
-    squared = 2 * guarantee.exact_rho
-    return squared if is_hidden(squared, guarantee.exact_epsilon, guarantee.exact_delta) else None
 
 
 @jax.jit

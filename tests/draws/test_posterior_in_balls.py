@@ -9,10 +9,9 @@ import pytest
 from flint import arb, ctx
 
 from kngjax.accounting.guarantees import Guarantee
-from kngjax.mechanisms.noise import posterior_in_balls
-from kngjax.mechanisms.noise.objective_in_balls import is_private_in_objective
+from kngjax.draws import posterior_in_balls
+from kngjax.draws.posterior_in_balls import RidgeSettings, is_private, is_private_in_objective
 from kngjax.mechanisms.noise.objective_profiles import objective_log_delta
-from kngjax.mechanisms.noise.posterior_in_balls import RidgeSettings, is_private
 from kngjax.sensitivity.moments_in_fractions import SquaredRadii
 from tests.oracles import exact_hockey_stick as oracle
 

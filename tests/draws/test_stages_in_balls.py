@@ -11,7 +11,7 @@ from flint import arb, ctx
 import kngjax as kng
 from kngjax.core.arrays import float64
 from kngjax.core.balls import ball_of
-from kngjax.mechanisms.noise.stages_in_balls import StagePlan, gamma_within, keeps_budget
+from kngjax.draws.stages_in_balls import StagePlan, gamma_within, keeps_budget
 
 BOUNDS = kng.Bounds(x=([-1.0, -2.0], [1.0, 0.5]), y=(-3.0, 3.0))
 SQUARED = Fraction(6)

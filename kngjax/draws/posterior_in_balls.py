@@ -1,6 +1,7 @@
-"""Certifies in balls the privacy of a posterior sample: guarantees by float64 are checked before they are stated.
+"""Certifies in balls the privacy of ridge regressions with Gaussian noise, which float64 has calibrated.
 
-The notation is that of `kngjax.mechanisms.noise.gaussian_profiles`.
+The notation is that of `kngjax.mechanisms.noise.gaussian_profiles`, and of `kngjax.mechanisms.noise.objective_profiles`
+for noise in the objective.
 """
 
 import functools
@@ -16,6 +17,7 @@ from kngjax.sensitivity.moments_in_fractions import SquaredRadii
 
 # Digits beyond those of δ, and how many cells are looked at. Public, so these limits are no output of the data.
 _DIGITS, _MOST_CELLS = 128, 20_000
+_DIGITS_OF_OBJECTIVES = 256
 
 
 class RidgeSettings(NamedTuple):
@@ -72,6 +74,23 @@ def is_private(settings: RidgeSettings, guarantee: Guarantee) -> bool:
             if not all(delta + abs(slope) * half <= bound for delta, slope in zip(deltas, slopes, strict=True)):
                 cells += [(lower, middle), (middle, upper)]
         return not cells
+
+
+def is_private_in_objective(settings: RidgeSettings, guarantee: Guarantee) -> bool:
+    """Whether θ = H^{-1}(X'y + b) with b ~ N(0, I/γ) is certainly as private as this (ε, δ) says: by a bound.
+
+    L = -log(1+μ) + t²/2 - tg with t = |x|r√γ - κh, and g, h ~ N(0, 1). Both stay within ±z but for a probability of
+    4Φ(-z), and then |t| ≤ w = √γXR + κz, with κ = X²/λ and R = Y(1 + √(nκ)/2) the largest of all residuals, so that
+    L ≤ w²/2 + wz. The other direction has log(1+μ) in place of -log(1+μ), and r/(1+μ) and κ/(1+μ). So it is enough
+    that log(1+κ) + w²/2 + wz ≤ ε at 4Φ(-z) = δ.
+    """
+    with precision(_DIGITS_OF_OBJECTIVES):
+        epsilon, delta = one_removal(guarantee)
+        tail = arb(2).sqrt() * (delta / 2).erfcinv()
+        radius = ball_of(settings.radii.features).sqrt()
+        residual = settings.response * (1 + (settings.others * settings.leverage).sqrt() / 2)
+        width = ball_of(settings.gamma).sqrt() * radius * residual + settings.leverage * tail
+        return bool(settings.leverage.log1p() + width * (width / 2 + tail) <= epsilon)
 
 
 class _Record(NamedTuple):

@@ -10,8 +10,8 @@ from scipy import integrate, stats
 
 from kngjax.accounting.guarantees import Adjacency
 from kngjax.core.arrays import float64
+from kngjax.draws.wishart_in_balls import _above, _failures, wishart_hides
 from kngjax.mechanisms.noise.matrix_noise import wishart_degrees, wishart_scale
-from kngjax.mechanisms.noise.wishart_in_balls import _above, _failures, wishart_hides
 
 LITTLE = Fraction(1, 10**8)
 scale_of = jax.jit(wishart_scale, static_argnums=(3, 4))
