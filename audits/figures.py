@@ -21,6 +21,7 @@ from audits.worst_losses import worst_losses
 from kngjax.audit import black_box, replayed_sensitivity
 from kngjax.core.randomness import research_key
 from kngjax.data.bounds import Bounds
+from kngjax.draws.base import IN_REALS, PROVED
 from kngjax.geometry.domains import Box
 from kngjax.inference.covariances import IndependentErrors, PublicDesign, Sandwich
 from kngjax.inference.groups_of_records import Groups
@@ -32,7 +33,6 @@ from kngjax.mechanisms.density import AbstractDensityMechanism
 from kngjax.mechanisms.k_norm import KNormMechanism
 from kngjax.mechanisms.kng import KNG
 from kngjax.mechanisms.objective_perturbation import ObjectivePerturbation
-from kngjax.releases.certificate import IN_REALS, WITH_ROUNDING
 from kngjax.samplers.chains.ensemble_walk import EnsembleWalk
 from kngjax.samplers.exact.exact import Exact
 
@@ -110,8 +110,8 @@ def _assured(quick: bool) -> Finding:
         seen.append(str(made.mechanism))
         by_itself = dataclasses.replace(made, sampler=None)
         found[name] = by_itself.release(x, y).certificate.assurance
-    proved = [name for name, assurance in found.items() if assurance == WITH_ROUNDING]
-    others = [name for name, assurance in found.items() if assurance != WITH_ROUNDING]
+    proved = [name for name, assurance in found.items() if assurance == PROVED]
+    others = [name for name, assurance in found.items() if assurance != PROVED]
     return Finding(
         "every rounding in the proof, by default",
         f"{len(proved)} of {len(found)} kinds of mechanism" + (f"; not of: {'; '.join(others)}" if others else ""),

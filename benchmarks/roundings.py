@@ -95,7 +95,7 @@ def timed(mechanism, data, repeats, clock, sampler=None):
 
 def in_float64():
     """A context in which releases know no draw with every rounding in its proof."""
-    return mock.patch("kngjax.releases.routes.grid.proved_draw", return_value=None)
+    return mock.patch("kngjax.releases.draw_choice.proved_draw", return_value=None)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -117,7 +117,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             try:
                 first, warm, certificate = timed(mechanism, data, options.repeats, clock)
                 row += f"{certificate.assurance:>22}{first:10.2f}{1e3 * warm:10.1f}"
-                if certificate.assurance == "exact_with_rounding":
+                if certificate.assurance == "proved":
                     # Of a density the sampler can be asked for.
                     sampler = kng.Exact() if hasattr(mechanism, "target") else None
                     with in_float64():

@@ -139,7 +139,7 @@ def _mechanism(kind: Kind, domain: Box, epsilon: float, dimension: int) -> KNG:
     return KNG(kind.loss, bounds, domain, epsilon, "replace", allow_large_epsilon=True)
 
 
-def _case(kind: Kind, route: type, sides: tuple[float, float], count: int, dimension: int, epsilon: float) -> Law:
+def _case(kind: Kind, drawn_by: type, sides: tuple[float, float], count: int, dimension: int, epsilon: float) -> Law:
     """In cells of an eighth over all of a box."""
     x, y = records(kind, count, dimension, count)
     mechanism = _mechanism(kind, Box([sides[0]] * dimension, [sides[1]] * dimension), epsilon, dimension)
@@ -147,7 +147,7 @@ def _case(kind: Kind, route: type, sides: tuple[float, float], count: int, dimen
     given = scores(kind, x, y, dimension * max(map(abs, sides)), epsilon)
     chances = level_masses(given, edges, [_kinks(kind, x, y, axis) for axis in range(dimension)])
     response = y if kind.loss.has_response else None
-    return CellLaw(mechanism, x, response, route, edges, chances, -3)
+    return CellLaw(mechanism, x, response, drawn_by, edges, chances, -3)
 
 
 def _in_shells(name: str) -> Law:

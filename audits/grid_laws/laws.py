@@ -32,7 +32,7 @@ _CELLS, _CELLS_OF_PAIRS = 20, 5
 class CellLaw:
     """Probabilities of cells of what is drawn.
 
-    **Arguments:** `mechanism`, `X`, `y`: what is released of what, X perhaps with weights. `route`: the class that
+    **Arguments:** `mechanism`, `X`, `y`: what is released of what, X perhaps with weights. `drawn_by`: the class that
     draws. `edges`: of the cells in each coordinate. `probabilities`: of their products. `exponent`: of a coarser grid;
     None: the release's own.
     """
@@ -40,7 +40,7 @@ class CellLaw:
     mechanism: AbstractMechanism
     X: Any
     y: np.ndarray | None
-    route: type
+    drawn_by: type
     edges: Sequence[Floats]
     probabilities: Floats
     exponent: int | None = None
@@ -66,7 +66,7 @@ class StagedLaw:
     mechanism: AbstractMechanism
     X: Any
     y: np.ndarray | None
-    route: type
+    drawn_by: type
     uniforms: Callable[[Any, Any, int, Callable[[int], int]], Float[np.ndarray, "draws stages"]]
 
     def p_values(self, number: int, seed: int = 0) -> list[float]:
@@ -91,8 +91,8 @@ def are_right(p_values: Sequence[float]) -> bool:
 def _way(law: Law) -> tuple[Any, Any]:
     """How a release of these records draws, and what it draws from."""
     way = proved_draw(law.mechanism, law.mechanism.admit(law.X, law.y))
-    if way is None or not isinstance(way, law.route):
-        raise TypeError(f"releases are drawn by {type(way).__name__}, and not by {law.route.__name__}")
+    if way is None or not isinstance(way, law.drawn_by):
+        raise TypeError(f"releases are drawn by {type(way).__name__}, and not by {law.drawn_by.__name__}")
     return way, way.prepare(law.X, law.y)
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from audits.grid_laws.cells import Floats, chi_square, frequencies
 from kngjax.data.bounds import Bounds
 from kngjax.draws.lattice.lattice import Lattice
+from kngjax.draws.lattice_draws import LatticeDraw
 from kngjax.geometry.domains import Box
 from kngjax.losses.quantile import QuantileLoss
 from kngjax.losses.squared import SquaredLoss
@@ -41,7 +42,7 @@ class PointLaw:
     X: np.ndarray | None
     y: np.ndarray
     probabilities: list[Floats]
-    route: type = Lattice
+    drawn_by: type = LatticeDraw
 
     def p_values(self, number: int, seed: int = 0) -> list[float]:
         """Tests so many draws of each density. **Arguments:** `seed`: of what stands for random bits."""

@@ -18,7 +18,7 @@ import functools
 import math
 import operator
 import os
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import jax
@@ -60,6 +60,11 @@ def secure_key() -> Array:
             "make the key outside and pass it as an argument."
         )
     return _wrap(os.urandom(32))
+
+
+def key_from(bits: Callable[[int], int]) -> Array:
+    """Returns the ChaCha20 key of 256 of these bits, for one draw of a release: those of the operating system."""
+    return _wrap(bits(256).to_bytes(32, "big"))
 
 
 def research_key(seed: int | np.integer) -> Array:

@@ -1,4 +1,4 @@
-"""How public objects are shown: as the call that makes them."""
+"""How public objects are shown, as the call that makes them, and described in JSON."""
 
 import functools
 import inspect
@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import fields
 from typing import Any, ClassVar
 
+import equinox as eqx
 import jax
 import jax.core
 import numpy as np
@@ -74,6 +75,24 @@ def is_distribution(value: Any) -> bool:
     """Whether a value is a distribution of NumPyro, which nothing is before NumPyro is imported."""
     numpyro = sys.modules.get("numpyro.distributions")
     return numpyro is not None and isinstance(value, numpyro.Distribution)
+
+
+def describe(part: Any) -> Any:
+    """A JSON-ready description of a part made of public settings: its type with its fields, arrays as lists."""
+    if isinstance(part, eqx.Module):
+        declared = [field.name for field in fields(part) if not field.metadata.get("derived")]
+        return {"type": type(part).__name__, **{name: describe(getattr(part, name)) for name in declared}}
+    if is_distribution(part):
+        names = part.gather_pytree_data_fields()
+        given = {name: describe(value) for name in names if (value := getattr(part, name, None)) is not None}
+        return {"type": type(part).__name__, **given, "batch_shape": list(part.batch_shape)}
+    if isinstance(part, jax.Array | np.ndarray | np.generic):
+        return np.asarray(part).tolist()
+    if isinstance(part, tuple):
+        return [describe(item) for item in part]
+    if part is None or isinstance(part, bool | int | float):
+        return part
+    return str(part)
 
 
 def shown(value: Any) -> str:

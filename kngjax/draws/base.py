@@ -1,4 +1,4 @@
-"""Defines the base class of draws that have every rounding in their proof."""
+"""Defines the base class of draws: the ways from records to one value of a mechanism's law."""
 
 import abc
 import math
@@ -12,22 +12,28 @@ from kngjax.core.balls import DEFAULT_DIGITS, precision
 from kngjax.data.admission import Facts
 from kngjax.draws.uniforms import Bits
 
+# How much of a draw is proved: with every rounding, in real arithmetic, or, of a Markov chain, nothing.
+PROVED, IN_REALS, NONE = "proved", "in_reals", "none"
+ON_REQUEST = "Asked for by the caller."
+TOO_MANY = ("more than max_records records",)
+
 
 class AbstractDraw(abc.ABC):
-    """Draws a mechanism's value, with every rounding part of the proof. All its settings are public.
+    """Draws a mechanism's value. All its settings are public.
 
-    The draw is exact in real arithmetic and then rounded once to a public grid, which is post-processing; the grid
-    point is decided as real arithmetic decides it. Whatever is computed from the grid's numbers needs no proof. No
-    draw fails: searches go on until they have found what they look for. `mechanism`: whose law is drawn. `grid`: what
-    a value is rounded to, where that is one grid; a draw with several says so in its `settings`. `serves`: the classes
-    of mechanisms that it is asked about. `takes_weights`:
-    whether it knows of weights that records keep.
+    A draw that is `PROVED` is exact in real arithmetic and then rounded once to a public grid, which is
+    post-processing; the grid point is decided as real arithmetic decides it. Whatever is computed from the grid's
+    numbers needs no proof. No such draw fails: searches go on until they have found what they look for. `mechanism`:
+    whose law is drawn. `grid`: what a value is rounded to, where that is one grid; a draw with several says so in its
+    `settings`. `serves`: the classes of mechanisms that it is asked about. `takes_weights`: whether it knows of
+    weights that records keep. `assurance`: how much is proved.
     """
 
     mechanism: Any
     grid: Any
     serves: ClassVar[tuple[type, ...]]
     takes_weights: ClassVar[bool] = False
+    assurance: ClassVar[str] = PROVED
 
     @classmethod
     @abc.abstractmethod
@@ -62,6 +68,16 @@ class AbstractDraw(abc.ABC):
         """Lists what the guarantee needs besides exact arithmetic, in words."""
         return getattr(self.mechanism, "assumptions", ())
 
+    @property
+    def failures(self) -> tuple[str, ...]:
+        """Lists what can make it fail, besides what can for every release."""
+        return ()
+
+    @property
+    def unproved(self) -> tuple[str, ...]:
+        """Lists what nobody has proved of it."""
+        return ()
+
     def prepare(self, X: Any, y: Any) -> Any:
         """Computes exactly what `draw` needs of validated and clipped records. Private."""
         with float64():
@@ -72,8 +88,11 @@ class AbstractDraw(abc.ABC):
         numbers = self.draw_all_alone(data, bits)
         return numbers[: len(numbers) - self.published_numbers]
 
-    def draw_all_alone(self, data: Any, bits: Bits) -> Float[np.ndarray, " numbers"]:
-        """Draws θ and the numbers of `published` while no other thread computes in balls."""
+    def draw_all_alone(self, data: Any, bits: Bits, progress: bool | None = False) -> Float[np.ndarray, " numbers"]:
+        """Draws θ and the numbers of `published` while no other thread computes in balls.
+
+        **Arguments:** `progress`: whether a search that has a bar shows it; None shows it on a terminal.
+        """
         with precision(DEFAULT_DIGITS):
             return self.draw_all(data, bits)
 

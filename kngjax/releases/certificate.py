@@ -7,20 +7,17 @@ import json
 import math
 from typing import Any
 
-import equinox as eqx
-import jax
-import numpy as np
-
 from kngjax.accounting.exact import outward
 from kngjax.accounting.guarantees import Guarantee
 from kngjax.core.html import html_table
-from kngjax.core.representation import is_distribution
+from kngjax.core.representation import describe
 from kngjax.data.admission import Facts
 from kngjax.data.missing import policy_of_each_column
+from kngjax.draws.base import IN_REALS, NONE, PROVED, TOO_MANY, AbstractDraw
 from kngjax.mechanisms.base import AbstractMechanism
 from kngjax.mechanisms.declared_facts import declared_facts
 from kngjax.releases.division import Membership
-from kngjax.releases.promises import EXACT, Promise
+from kngjax.releases.older_certificates import Mixture, renewed
 from kngjax.releases.rounding import KEPT_DIGITS, Rounding
 from kngjax.releases.told import told
 from kngjax.sensitivity.gradients import Sensitivity
@@ -49,50 +46,18 @@ EXACT_ARITHMETIC = (
     "roots of float64 and matrix products of whole numbers as IEEE 754 does, numbers below 2^-1022 included, which was "
     "tried before this release and after its draw; and the operating system's random bytes are unpredictable",
 )
-TOO_MANY = ("more than max_records records",)
-
-UNPROVED_OF_CHAINS = (
-    "how far the law of this draw is from the law that the guarantee is about: it comes from a Markov chain after "
-    "finitely many sweeps, whose limit that law is. So the delta of this release is unknown",
-    "what the start of the chain does to it: a point that the private data choose, by the density, among draws from an "
-    "inflated limit law about the non-private estimate and from the base measure. The number of sweeps is public",
-)
 # Characters of settings that `explain` shows.
 _LONGEST_SETTINGS = 600
 # Mechanisms whose numbers are not one a column, so that they have not the columns' names.
 _OF_NO_COLUMN = frozenset({"DesignMoments", "QuantileProcess"})
 # What a release computes with, of which a certificate names the versions.
 COMPUTED_BY = ("kngjax", "jax", "numpyro", "numpy", "python-flint")
-WITH_ROUNDING, IN_REALS = "exact_with_rounding", "exact_in_reals"
-
-UNPROVED_OF_CONVERGENCE = (
-    "that the chain has converged: diagnostics of such chains are evidence, not proof, and are not part of a release",
-)
 
 
 @functools.cache
 def _versions() -> tuple[tuple[str, str], ...]:
     """Read once: to look for them takes longer than many a draw."""
     return tuple((name, importlib.metadata.version(name)) for name in COMPUTED_BY)
-
-
-def describe(part: Any) -> Any:
-    """A JSON-ready description of a part made of public settings: its type with its fields, arrays as lists."""
-    if isinstance(part, eqx.Module):
-        declared = [field.name for field in dataclasses.fields(part) if not field.metadata.get("derived")]
-        fields = {name: describe(getattr(part, name)) for name in declared}
-        return {"type": type(part).__name__, **fields}
-    if is_distribution(part):
-        names = part.gather_pytree_data_fields()
-        fields = {name: describe(value) for name in names if (value := getattr(part, name, None)) is not None}
-        return {"type": type(part).__name__, **fields, "batch_shape": list(part.batch_shape)}
-    if isinstance(part, jax.Array | np.ndarray | np.generic):
-        return np.asarray(part).tolist()
-    if isinstance(part, tuple):
-        return [describe(item) for item in part]
-    if part is None or isinstance(part, bool | int | float):
-        return part
-    return str(part)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -105,14 +70,14 @@ class Certificate:
     - `guarantee`: of one draw from exactly the mechanism's law; `cost`, `epsilon` and `delta` are the release's.
     - `sensitivity`: Δ with its derivation.
     - `sampler`: its type and public settings. `reason`: why it was taken, from public facts alone.
-    - `promise`: how near the sampler's law is to that law, in real arithmetic.
-    - `assurance`: "exact_with_rounding" if the proof includes every rounding; "exact_in_reals" if the law is exact in
-        real arithmetic, and the output was rounded; "none" of a Markov chain, or "mixture" in older certificates.
-    - `rounding`: of the output; None with "exact_with_rounding".
+    - `assurance`: "proved" if the proof includes every rounding; "in_reals" if the law is exact in real arithmetic, and
+        the output was rounded; "none" of a Markov chain.
+    - `rounding`: of the output; None with "proved".
     - `assumptions`, `unproved`: what the guarantee rests on, and what nobody has proved of this release.
     - `versions`: of the packages that computed it.
     - `membership`: of a release of one group of the records, what all groups cost together; else None.
     - `num_records`: n, where it is public, under replace, and was known before the data were read; else None.
+    - `mixture`: of an older release by a chain, where something was proved of it; else None.
     """
 
     mechanism: dict[str, Any]
@@ -120,7 +85,6 @@ class Certificate:
     sensitivity: Sensitivity
     sampler: dict[str, Any]
     reason: str
-    promise: Promise
     assurance: str
     rounding: Rounding | None
     assumptions: tuple[str, ...]
@@ -128,44 +92,30 @@ class Certificate:
     versions: dict[str, str]
     membership: Membership | None = None
     num_records: int | None = None
+    mixture: Mixture | None = None
 
     @classmethod
-    def of(
-        cls,
-        mechanism: AbstractMechanism,
-        facts: Facts,
-        sampler: dict[str, Any],
-        reason: str,
-        *,
-        promise: Promise = EXACT,
-        is_rounded: bool = True,
-        assumptions: tuple[str, ...],
-        failures: tuple[str, ...] = (),
-        unproved: tuple[str, ...] = (),
-    ) -> "Certificate":
-        """The certificate of one draw on a route of a release, from public settings alone.
-
-        **Arguments:** as for the class, and `facts`: of the records, without their names. `is_rounded`: whether the
-        value will be, as its proof does not include what float64 rounds. `assumptions`: of this route, besides those
-        of every release. `failures`: what can make it fail, besides what can for every one.
-        """
-        every = (
+    def of(cls, draw: AbstractDraw, facts: Facts) -> "Certificate":
+        """The certificate of a draw, from public settings alone. **Arguments:** `facts`: of the records."""
+        mechanism, is_proved = draw.mechanism, draw.assurance == PROVED
+        assumptions = (
             *ASSUMPTIONS,
             *declared_facts(mechanism),
             *told(mechanism.bounds, mechanism.loss.has_response),
-            FAILURE.format("; ".join([*_failures(mechanism), *failures])),
+            FAILURE.format("; ".join([*_failures(mechanism), *draw.failures])),
+            *(EXACT_ARITHMETIC if is_proved else IN_FLOAT64),
+            *draw.assumptions,
         )
         return cls(
             mechanism=describe(mechanism),
             guarantee=mechanism.guarantee_for(facts.dimension),
             sensitivity=mechanism.sensitivity_for(facts.dimension),
-            sampler=sampler,
-            reason=reason,
-            promise=promise,
-            assurance=_assurance(promise, is_rounded),
-            rounding=Rounding.of(mechanism, facts.dimension, facts.num_records) if is_rounded else None,
-            assumptions=(*every, *assumptions),
-            unproved=unproved,
+            sampler={**draw.settings, **({"published": sorted(draw.published)} if draw.published else {})},
+            reason=draw.method,
+            assurance=draw.assurance,
+            rounding=None if is_proved else Rounding.of(mechanism, facts.dimension, facts.num_records),
+            assumptions=assumptions,
+            unproved=draw.unproved,
             versions=dict(_versions()),
             num_records=None if facts.num_records is None else int(facts.num_records),
         )
@@ -180,14 +130,14 @@ class Certificate:
     @property
     def exact(self) -> bool:
         """Whether the value is a draw from exactly the mechanism's law, in real arithmetic."""
-        return self.promise.is_exact
+        return self.assurance != NONE
 
     @property
     def _of_draw(self) -> Guarantee | None:
         """States what is proved of the draw before it is rounded; None where nothing is."""
         if self.exact:
             return self.guarantee
-        epsilon, delta = self.promise.cost(self.guarantee.epsilon)
+        epsilon, delta = (math.inf, 1.0) if self.mixture is None else self.mixture.cost(self.guarantee.epsilon)
         if not (epsilon < math.inf and delta < 1.0):
             return None
         adjacency = self.guarantee.adjacency
@@ -244,10 +194,10 @@ class Certificate:
                 f"Proved: this value is one draw from {law}, which is {self.guarantee.explain()}"
                 f"{self._with_rounding()}."
             )
-        elif self.cost is not None:
+        elif self.mixture is not None and self.cost is not None:
             proved = (
                 f"Proved: the mechanism's law is {self.guarantee.explain()}, and this value, drawn by a Markov chain, "
-                f"is {self._proved()}: {self.promise.reason}."
+                f"is {self._proved()}: {self.mixture.reason}."
             )
         else:
             proved = (
@@ -288,19 +238,19 @@ class Certificate:
         return [] if self.membership is None else [f"Of one group: {self.membership.explain()}."]
 
     def _assured(self) -> str:
-        if self.assurance == WITH_ROUNDING:
+        if self.assurance == PROVED:
             return "every rounding is part of the proof"
-        assert self.rounding is not None
-        how = "a grid of random offset" if self.rounding.units else f"public multiples of 2^-{KEPT_DIGITS} of its unit"
-        rounded = (
+        is_proved = self.assurance == IN_REALS
+        said = "proved for real numbers" if is_proved else "which is less than exact, and was asked for by name"
+        return said if self.rounding is None else f"{said}; {self._rounded(self.rounding)}"
+
+    def _rounded(self, rounding: Rounding) -> str:
+        how = "a grid of random offset" if rounding.units else f"public multiples of 2^-{KEPT_DIGITS} of its unit"
+        added = "" if math.isnan(self.rounding_delta) else f", which adds {self.rounding_delta:.2g} to delta"
+        return (
             f"output rounded to {how}; by the assumption on float64 other rounding changes the law by at most "
-            f"{float(self.rounding.distance):.2g} in total variation"
+            f"{float(rounding.distance):.2g} in total variation{added}"
         )
-        if not math.isnan(self.rounding_delta):
-            rounded += f", which adds {self.rounding_delta:.2g} to delta"
-        if self.assurance == IN_REALS:
-            return f"proved for real numbers; {rounded}"
-        return f"which is less than exact, and was asked for by name; {rounded}"
 
     def _with_rounding(self) -> str:
         """(ε, δ) of an exact draw, rounding included, where that is more than the law's."""
@@ -333,20 +283,22 @@ class Certificate:
         del fields["membership"]
         if self.num_records is None:
             del fields["num_records"]
+        if self.mixture is None:
+            del fields["mixture"]
         if self.membership is not None:
             fields["membership"] = self.membership.to_dict()
         return {**fields, "guarantee": self.guarantee.to_dict(), "proved_of_this_release": proved}
 
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> "Certificate":
-        """The inverse of `to_dict`."""
-        fields = {name: value for name, value in fields.items() if name != "proved_of_this_release"}
+        """The inverse of `to_dict`, of certificates of older releases too. Raises ValueError for no certificate's."""
+        fields = renewed({name: value for name, value in fields.items() if name != "proved_of_this_release"})
         return cls(
             **{
                 **fields,
                 "guarantee": Guarantee.from_dict(fields["guarantee"]),
                 "sensitivity": Sensitivity(**fields["sensitivity"]),
-                "promise": Promise(**fields["promise"]),
+                "mixture": Mixture(**fields["mixture"]) if "mixture" in fields else None,
                 "rounding": _rounding(fields["rounding"]),
                 "assumptions": tuple(fields["assumptions"]),
                 "unproved": tuple(fields["unproved"]),
@@ -388,12 +340,6 @@ def _failures(mechanism: AbstractMechanism) -> list[str]:
     if getattr(mechanism, "max_records", None) is not None:
         causes += TOO_MANY
     return causes
-
-
-def _assurance(promise: Promise, is_rounded: bool) -> str:
-    if promise.is_exact:
-        return IN_REALS if is_rounded else WITH_ROUNDING
-    return promise.kind
 
 
 def _rounding(fields: dict[str, Any] | None) -> Rounding | None:

@@ -5,10 +5,11 @@ import json
 from typing import Any
 
 from kngjax.accounting.guarantees import Guarantee
+from kngjax.core.representation import describe
 from kngjax.ledger.book import LedgerError
 from kngjax.ledger.ledgers import BudgetExceeded, Ledger, Reservation
 from kngjax.mechanisms.base import AbstractMechanism
-from kngjax.releases.certificate import Certificate, describe
+from kngjax.releases.certificate import Certificate
 
 
 def owed(certificate: Certificate) -> tuple[Guarantee, bool]:
@@ -42,21 +43,16 @@ def in_json(described: Any) -> Any:
     return json.loads(json.dumps(described), parse_constant=str)
 
 
-def reserve(ledger: Ledger | Reservation | None, certificate: Certificate) -> Reservation | None:
-    """Reserves in a ledger what the release of this certificate costs, which spends it; None without a ledger.
-
-    **Arguments:** `ledger`: or a reservation made beforehand, for this very `certificate.cost` or its `to_replace()`,
-    and not drawn from before, since a draw that fails tells something too.
-
-    Raises as `Ledger.reserve`; TypeError for what is no ledger, ValueError for a reservation of another guarantee.
-    """
-    return reserve_cost(ledger, *owed(certificate), in_json(certificate.mechanism))
-
-
 def reserve_cost(
     ledger: Ledger | Reservation | None, guarantee: Guarantee, proved: bool, what: Any
 ) -> Reservation | None:
-    """Reserves what is owed, as `reserve` does. **Arguments:** `what`: a public description for the ledger."""
+    """Reserves in a ledger what is owed, which spends it; None without a ledger.
+
+    **Arguments:** `ledger`: or a reservation made beforehand, for this very guarantee or its `to_replace()`, and not
+    drawn from before, since a draw that fails tells something too. `what`: a public description for the ledger.
+
+    Raises as `Ledger.reserve`; TypeError for what is no ledger, ValueError for a reservation of another guarantee.
+    """
     if isinstance(ledger, Ledger):
         return ledger.reserve(guarantee, what, proved=proved)
     if ledger is None:
@@ -70,15 +66,11 @@ def reserve_cost(
 
 def require_cover(reservation: Reservation, guarantee: Guarantee, proved: bool) -> None:
     """Raises ValueError for a reservation of another guarantee, of public facts alone."""
-    if not _covers(reservation, guarantee, proved):
+    if not (reservation.covers(guarantee) and (proved or not reservation.proved)):
         raise ValueError(
             "this reservation was made for another guarantee: reserve what the release costs, "
             "kngjax.certify(mechanism, X, y).cost, or its to_replace()"
         )
-
-
-def _covers(reservation: Reservation, guarantee: Guarantee, proved: bool) -> bool:
-    return reservation.covers(guarantee) and (proved or not reservation.proved)
 
 
 def spoil(reservation: Reservation | None) -> None:
@@ -89,17 +81,3 @@ def spoil(reservation: Reservation | None) -> None:
     if reservation is not None:
         with contextlib.suppress(LedgerError):
             reservation.take()
-
-
-def commit(reservation: Reservation | None, certificate: Certificate, released: str) -> None:
-    """Say that a reservation led to this release, on the disk before anybody sees it.
-
-    **Arguments:** `certificate`: its own. `released`: its canonical JSON, which the ledger keeps.
-
-    Raises LedgerError where that cannot be said, and the release must not be returned.
-    """
-    if reservation is None:
-        return
-    if not _covers(reservation, *owed(certificate)):
-        raise LedgerError("the release costs another guarantee than was reserved: nothing is released")
-    reservation.commit(released, exact=certificate.exact)

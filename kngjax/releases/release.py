@@ -1,12 +1,10 @@
-"""Releases one draw from a mechanism's law, with its certificate: what may be published.
-
-A release walks one of four routes (`kngjax.releases.routes`), which admits, certifies, prepares and draws.
-"""
+"""Releases one draw from a mechanism's law, with its certificate: what may be published."""
 
 import dataclasses
 import functools
 import json
 import math
+import secrets
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, overload
@@ -16,19 +14,20 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
-from kngjax.core import arithmetic, side_doors
+from kngjax.core import arithmetic
 from kngjax.core.compiling import programs_run_once
-from kngjax.core.errors import bare, holding_no_records, run_hiding_errors, run_telling_refusals
+from kngjax.core.errors import holding_no_records, run_telling_refusals
 from kngjax.core.html import html_table
+from kngjax.data.admission import Facts
 from kngjax.data.weights import with_weights
+from kngjax.draws.base import AbstractDraw
 from kngjax.draws.lattice.lattice import Lattice
 from kngjax.ledger.ledgers import BudgetExceeded, Ledger, Reservation
 from kngjax.mechanisms.base import AbstractMechanism
 from kngjax.releases import debits
 from kngjax.releases.certificate import Certificate
-from kngjax.releases.plans import AbstractReleasePlan
-from kngjax.releases.routes.base import AbstractRoute
-from kngjax.releases.routes.choice import REQUESTS, instead_of_rounding, route_for
+from kngjax.releases.draw_choice import REQUESTS, draw_for, instead_of_rounding
+from kngjax.releases.plan import AbstractReleasePlan, Plan
 from kngjax.samplers.base import AbstractSampler
 
 
@@ -209,39 +208,46 @@ def release(
         return mechanism.release(X, y, ledger=ledger, progress=progress)
     _check_arguments(mechanism, X, y, weights, sampler, ledger, progress)
     X = with_weights(X, weights)
-    side_doors.refuse()
-    arithmetic.require_right()
     # What types, shapes and settings refuse is refused before anything is spent.
     facts, refusal = run_telling_refusals(functools.partial(mechanism.admit, X, y))
-    reservation = None
-    if refusal is None:
-        try:
-            with programs_run_once():
-                route = route_for(mechanism, sampler, facts)
-                certificate = route.certify()
-            reservation = debits.reserve(ledger, certificate)
-        except BudgetExceeded as error:
-            instead = ""
-            if certificate.rounding is not None:
-                is_allowed = functools.partial(debits.is_allowed, ledger)
-                instead = instead_of_rounding(mechanism, sampler, facts, is_allowed)
-            refusal = BudgetExceeded(f"{error}. {instead[:1].upper()}{instead[1:]}" if instead else str(error))
-        except Exception as error:
-            # It depends on public facts alone, so it is told as it is.
-            refusal = bare(error)
-        else:
-            with programs_run_once():
-                numbers, refusal = run_hiding_errors(functools.partial(_draw_numbers, route, X, y, progress))
     if refusal is not None:
-        # A reservation that was given is drawn from already.
-        debits.spoil(reservation if isinstance(ledger, Ledger) else None)
         raise refusal
-    value, published = _parted(numbers, facts.dimension, route.published)
-    if certificate.rounding is not None:
-        value = certificate.rounding(value)
-    released = Release._of(value, certificate, facts.names, published)
-    debits.commit(reservation, certificate, released.to_json() if reservation else "")
+    plan = resolve(mechanism, sampler, facts)
+    [certificate] = plan.certificates
+    try:
+        [released] = plan.release(lambda: (X, y), ledger, debits.in_json(certificate.mechanism), progress)
+    except BudgetExceeded as error:
+        instead = ""
+        if certificate.rounding is not None:
+            instead = instead_of_rounding(mechanism, sampler, facts, functools.partial(debits.is_allowed, ledger))
+        raise BudgetExceeded(f"{error}. {instead[:1].upper()}{instead[1:]}" if instead else str(error)) from None
     return released
+
+
+def resolve(mechanism: AbstractMechanism, sampler: Any, facts: Facts) -> Plan:
+    """Resolves one draw of a mechanism, with its certificate: from public facts alone.
+
+    **Arguments:** `sampler`: what the caller asked for, or None. The records of the plan are a pair, X and y.
+    """
+    with programs_run_once():
+        draw = draw_for(mechanism, sampler, facts)
+        certificate = Certificate.of(draw, facts)
+    drawing = functools.partial(_drawn_alone, draw, certificate, facts.names)
+    return Plan((certificate,), *debits.owed(certificate), drawing, is_one=True)
+
+
+def resolved(asked: Any, num_records: int | None = None, sampler: Any = None) -> Plan:
+    """Resolves a mechanism, or a plan of several releases, for records in memory.
+
+    **Arguments:** `asked`: whose bounds say how many columns there are. `num_records`: used where it is public, under
+    replace; None where nobody knows it yet. `sampler`: what is asked for, or None. Raises ValueError for what public
+    facts refuse, and for a sampler that cannot serve.
+    """
+    facts = Facts(asked.dimension or 1, asked.adjacency.public_count(num_records))
+    if not isinstance(asked, AbstractReleasePlan):
+        return resolve(asked, sampler, facts)
+    _check_nothing_else(None, sampler, None)
+    return asked.resolve(facts)
 
 
 @holding_no_records
@@ -265,8 +271,8 @@ def certify(
     facts, refusal = run_telling_refusals(functools.partial(mechanism.admit, X, y))
     if refusal is not None:
         raise refusal
-    with programs_run_once():
-        return route_for(mechanism, sampler, facts).certify()
+    [certificate] = resolve(mechanism, sampler, facts).certificates
+    return certificate
 
 
 def _check_nothing_else(weights: Any, sampler: Any, progress: Any) -> None:
@@ -299,15 +305,35 @@ def _check_arguments(mechanism: Any, X: Any, y: Any, weights: Any, sampler: Any,
         raise TypeError(f"progress must be True, False or None, not a {type(progress).__name__}")
 
 
-def _draw_numbers(route: AbstractRoute, X: Any, y: Any, progress: bool | None) -> Float[np.ndarray, " numbers"]:
-    """Draws the value before it is rounded, followed by what else is published. Private."""
-    numbers = route.draw(route.prepare(X, y), progress)
+def drawn(
+    draw: AbstractDraw,
+    certificate: Certificate,
+    names: tuple[str, ...] | None,
+    X: Any,
+    y: Any,
+    progress: bool | None = False,
+) -> Release:
+    """Draws once with randomness of the operating system. Private until it is kept.
+
+    **Arguments:** `certificate`: of the draw. `names`: of the coefficients, where a frame names them.
+    """
+    with programs_run_once():
+        numbers = draw.draw_all_alone(draw.prepare(X, y), secrets.randbits, progress)
     # A library may have changed the arithmetic since it was tried: then nobody knows what was drawn.
     if arithmetic.broken():
         raise RuntimeError("the arithmetic that proofs rest on was changed during the draw")
     if not np.all(np.isfinite(numbers)):
         raise RuntimeError("the draw is not a number and is not released: give public bounds of y, Bounds(..., y=...)")
-    return numbers
+    value, published = _parted(numbers, len(numbers) - draw.published_numbers, draw.published)
+    if certificate.rounding is not None:
+        value = certificate.rounding(value)
+    return Release._of(value, certificate, names, published)
+
+
+def _drawn_alone(
+    draw: AbstractDraw, certificate: Certificate, names: Any, records: tuple[Any, Any], progress: bool | None
+) -> list[Release]:
+    return [drawn(draw, certificate, names, *records, progress)]
 
 
 def _parted(

@@ -20,7 +20,12 @@ def telling(*sentences: str) -> Iterator[None]:
         _TOLD.reset(before)
 
 
+def said() -> tuple[str, ...]:
+    """Lists the sentences of `telling` that certificates made now say. Public."""
+    return _TOLD.get()
+
+
 def told(bounds: Bounds, has_response: bool) -> tuple[str, ...]:
     """Lists what a certificate made now says of how its records were read, and of what their bounds do. Public."""
     of_bounds = (bounds.explain_missing(has_response), *bounds.explain_dither(), *bounds.explain_weights())
-    return (*_TOLD.get(), *of_bounds, cells.READING)
+    return (*said(), *of_bounds, cells.READING)

@@ -11,7 +11,7 @@ import pytest
 
 import kngjax as kng
 from kngjax.core import arithmetic
-from kngjax.releases.routes.grid import GridRoute
+from kngjax.draws.noisy_sums import NoisyMean
 
 MEAN = kng.KNormMechanism(kng.Bounds(x=([0.0], [1.0]), intercept=False), 0.25, "replace")
 
@@ -149,12 +149,12 @@ def test_nothing_is_released_where_arithmetic_changes_during_the_draw(tmp_path, 
     ledger = kng.Ledger.create(tmp_path / "it", kng.Budget.pure(1), adjacency="replace", dataset="invented")
     drawn = []
 
-    def draw(self, data, progress, right=GridRoute.draw):
-        drawn.append(right(self, data, progress))
+    def draw(self, data, bits, right=NoisyMean.draw):
+        drawn.append(right(self, data, bits))
         monkeypatch.setitem(arithmetic._OPERATIONS, "division", lambda x, y: np.nextafter(x / y, 0.0))
         return drawn[-1]
 
-    monkeypatch.setattr(GridRoute, "draw", draw)
+    monkeypatch.setattr(NoisyMean, "draw", draw)
     with pytest.raises(kng.ReleaseFailed) as failed:
         kng.release(MEAN, np.full((5, 1), 0.5), ledger=ledger)
     assert len(drawn) == 1

@@ -29,7 +29,7 @@ def main(arguments: list[str] | None = None) -> int:
         found += values
         seconds = time.process_time() - start
         print(
-            f"{name:40}{law.route.__name__:18}{options.draws:8} draws  least of {len(values):2} p-values "
+            f"{name:40}{law.drawn_by.__name__:18}{options.draws:8} draws  least of {len(values):2} p-values "
             f"{min(values):.2g}  CPU {seconds:.0f} s",
             flush=True,
         )

@@ -5,13 +5,12 @@ import pytest
 
 import kngjax as kng
 from kngjax.accounting.guarantees import Adjacency
-from kngjax.draws.lattice.lattice import Lattice
 from kngjax.ledger.book import canonical, guarantee_of
-from tests.draws.cases import ROWS, all_routes, ledger_of, seeded
+from tests.draws.cases import ROWS, all_draws, ledger_of, seeded
 
 
 def test_no_way_of_drawing_is_left_out():
-    assert all_routes() <= {row.route for row in ROWS.values()}
+    assert all_draws() <= {row.drawn_by for row in ROWS.values()}
 
 
 @pytest.mark.parametrize("name", ROWS)
@@ -28,7 +27,7 @@ def test_a_certificate_proves_the_mechanisms_own_guarantee_with_every_rounding_a
         assert ledger.verify().parts == ((guarantee_of(canonical(certificate.cost.to_dict())), 1),)
         assert list(ledger.releases().values()) == [released.to_json()]
         assert certificate == row.certify(adjacency, records)
-        assert (certificate.assurance, certificate.rounding) == ("exact_with_rounding", None)
+        assert (certificate.assurance, certificate.rounding) == ("proved", None)
         assert (certificate.rounding_delta, certificate.unproved) == (0.0, ())
         guarantee = mechanism.guarantee_for(len(released.value))
         assert certificate.cost == certificate.guarantee == guarantee
@@ -38,13 +37,10 @@ def test_a_certificate_proves_the_mechanisms_own_guarantee_with_every_rounding_a
         assert certificate.num_records == (row.count if adjacency == "replace" else None)
         assert "every rounding is part of the proof" in certificate.explain()
         assert "as IEEE 754 does" in " ".join(certificate.assumptions)
-        if row.route is Lattice:
-            assert certificate.sampler["type"] == "Lattice"
-        else:
-            way = row.way(adjacency, records)
-            assert type(way) is row.route
-            published = {"published": sorted(way.published)} if way.published else {}
-            assert certificate.sampler == {**way.settings, **published}
+        way = row.way(adjacency, records)
+        assert type(way) is row.drawn_by
+        published = {"published": sorted(way.published)} if way.published else {}
+        assert certificate.sampler == {**way.settings, **published}
         assert kng.Release.from_json(released.to_json()) == released
 
 

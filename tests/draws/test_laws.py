@@ -7,7 +7,6 @@ import equinox as eqx
 import numpy as np
 import pytest
 
-import kngjax as kng
 from audits.grid_laws.cases import CASES
 from audits.grid_laws.laws import FAILURE_RATE, are_right
 from kngjax.draws.ada_ops_draw import NoisyAdaOPS

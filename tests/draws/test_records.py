@@ -83,7 +83,7 @@ def test_columns_of_any_size_have_a_value_for_many_records_and_for_few(name):
             for count in (row.count, 1, 0)[: 2 + (adjacency == "add_remove")]:
                 released = row.release(adjacency, row.records(count, size), size=size)
                 assert np.all(np.isfinite(released.value))
-                assert released.certificate.assurance == "exact_with_rounding"
+                assert released.certificate.assurance == "proved"
                 domain = getattr(row.made(adjacency, size), "domain", None)
                 if domain is not None:
                     sides = domain.exact_shape(len(released.value))

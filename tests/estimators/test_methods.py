@@ -77,7 +77,7 @@ def test_results_have_names_and_are_near_the_numbers_without_privacy(name, paid)
     np.testing.assert_allclose(fit.params, method.expected(), rtol=0, atol=method.error)
     for release in fit.releases:
         assert release.certificate.mechanism["type"] == method.mechanism
-        assert release.certificate.assurance == "exact_with_rounding"
+        assert release.certificate.assurance == "proved"
 
 
 @of_each_method
@@ -127,7 +127,7 @@ def test_summaries_say_what_was_released_its_price_and_how_it_was_drawn(name, pa
     columns = [column for column in (*BOUNDS, *LEVELS) if column in str(method.what)]
     price = "(20, 1e-06)-differential privacy" if method.delta else "pure 20-differential privacy"
     for text in (" ".join(str(fit.summary()).split()), fit._repr_html_()):
-        for words in (*columns, price, method.mechanism, "exact_with_rounding"):
+        for words in (*columns, price, method.mechanism, "proved"):
             assert words in text, words
 
 

@@ -31,7 +31,7 @@ def test_sums_and_variances_are_those_of_clipped_numbers(adjacency):
     assert found.value == pytest.approx(CLIPPED.sum(), abs=500)
     assert found.params.index.tolist() == ["sum of wage"]
     np.testing.assert_allclose(found.noise, math.sqrt(2) * 1000 / 50)
-    assert found.certificate.assurance == "exact_with_rounding"
+    assert found.certificate.assurance == "proved"
     assert found.clipped == {"wage": (0.0, 1000.0)}
     spread = one.variance("wage", epsilon=50)
     assert spread.value == pytest.approx(CLIPPED.var(ddof=1), rel=2e-3)

@@ -61,7 +61,7 @@ def test_it_is_the_release_of_a_process_with_names_and_own_units(fit):
         "pure 4-differential privacy",
         "wage in [20, 20000]",
     )
-    for word in (*words, "0.25, 0.75 at 1; 0.5 at 2", "exact_with_rounding", "not stated: it depends on"):
+    for word in (*words, "0.25, 0.75 at 1; 0.5 at 2", "proved", "not stated: it depends on"):
         assert word in text
         assert word in fit._repr_html_()
     with pytest.raises(AttributeError, match="a private estimate has no conf_int"):
@@ -136,7 +136,7 @@ def test_files_and_pictures(fit):
 def test_plans_and_previews_say_what_it_would_be_worth(fit):
     plan = study().plan()
     plan.quantile_process(FORMULA, levels=TAU, epsilon=1)
-    assert "tau = 0.25, 0.5, 0.75: QuantileProcess, exact_with_rounding: pure 1-" in repr(plan)
+    assert "tau = 0.25, 0.5, 0.75: QuantileProcess, proved: pure 1-" in repr(plan)
     assert plan.cost.epsilon == pytest.approx(1.0)
     preview = study().preview().quantile_process(FORMULA, levels=TAU, epsilon=4)
     assert list(preview.noise.columns) == LABELS

@@ -59,7 +59,7 @@ def test_regressions_are_those_of_the_weights(adjacency):
     fit = study(adjacency=adjacency, **guess).linear_regression("wage ~ region", epsilon=5, method="squared")
     assert fit.params["region[south]"] == pytest.approx(3.0, abs=0.3)
     certificate = fit.certificate
-    assert certificate.assurance == "exact_with_rounding"
+    assert certificate.assurance == "proved"
     assert certificate.mechanism["bounds"]["weight"] == 4.0
     assert kng.RegressionResults.from_json(fit.to_json()).summary().rows() == fit.summary().rows()
 
@@ -78,7 +78,7 @@ def test_quantiles_of_several_levels_are_a_release_each_of_an_equal_part_of_epsi
     assert made.params.index.tolist() == [f"{tau}-quantile of wage" for tau in (0.25, 0.5, 0.75)]
     assert [one.certificate.mechanism["epsilon"] for one in made.releases] == [2.0] * 3
     assert [one.certificate.guarantee.epsilon for one in made.releases] == [2.0] * 3
-    assert all(one.certificate.assurance == "exact_with_rounding" for one in made.releases)
+    assert all(one.certificate.assurance == "proved" for one in made.releases)
     assert made.guarantee.epsilon == 6.0
     assert "each of an equal part of epsilon" in str(made.summary())
     assert len(ledger.releases()) == 3
@@ -141,7 +141,7 @@ def test_counts_and_tables_are_sums_of_weights(adjacency):
     # One record more or less, or one that becomes another, changes a single sum by 4 at most.
     assert found.noise.iloc[0] == pytest.approx(2.0**0.5 * 4.0 / 5.0, rel=1e-5)
     assert found.value == pytest.approx(south, abs=10.0)
-    assert found.certificate.assurance == "exact_with_rounding"
+    assert found.certificate.assurance == "proved"
     assert "at most 4" in str(found.summary())
     # Under replace n is public, and the sum of the weights is not.
     assert made.count(epsilon=5).value == pytest.approx(TABLE.weight.sum(), abs=10.0)
@@ -192,7 +192,7 @@ def test_least_squares_by_adassp_are_those_of_the_weights():
     np.testing.assert_allclose(found, expected[0] + expected[1] * at, atol=0.15)
     # Without weights, of which the south has three times as many, it would be .75 or so less.
     assert abs(TABLE.wage.mean() - expected[0] - 40.0 * expected[1]) > 0.5
-    assert fit.certificate.assurance == "exact_with_rounding"
+    assert fit.certificate.assurance == "proved"
     assert "at most 4" in str(fit.summary())
 
 

@@ -110,7 +110,7 @@ def test_noise_is_that_of_one_record_in_one_cell(adjacency):
     np.testing.assert_allclose(found.noise, 1 / (math.sqrt(2) * math.sinh(0.25 / change)))
     assert found.noise.index.equals(found.params.index)
     text = str(found.summary())
-    for words in ("cross table of region by sex", "pure 0.5-differential privacy", "exact_with_rounding", "noise"):
+    for words in ("cross table of region by sex", "pure 0.5-differential privacy", "proved", "noise"):
         assert words in text
         assert words in found._repr_html_()
 
@@ -238,7 +238,7 @@ def test_a_plan_costs_what_its_parts_do_and_looks_at_nothing(adjacency, tmp_path
     plan.sum("wage", epsilon=0.1)
     plan.variance("wage", epsilon=0.1)
     assert plan.cost.epsilon == pytest.approx(0.8)
-    assert "histogram of region, count: GeometricMechanism, exact_with_rounding: pure 0.2" in repr(plan)
+    assert "histogram of region, count: GeometricMechanism, proved: pure 0.2" in repr(plan)
     assert ledger.read().num_rows == 1
     assert len(plan.run()) == 5
     assert len(ledger.releases()) == 5

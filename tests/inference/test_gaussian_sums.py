@@ -62,7 +62,7 @@ def test_it_is_released_by_one_debit_and_ledgers_of_pure_epsilon_refuse_it(tmp_p
     assert released.guarantee.epsilon == np.inf
     assert "0.5-zCDP" in released.explain()
     assert "zCDP" in released.parts[1].certificate.explain()
-    assert all(part.certificate.assurance == "exact_with_rounding" for part in released.parts)
+    assert all(part.certificate.assurance == "proved" for part in released.parts)
     assert len(ledger.releases()) == 1
     again = kng.ReleaseWithIntervals.from_json(released.to_json())
     assert again == released

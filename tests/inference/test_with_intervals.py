@@ -62,7 +62,7 @@ def test_everything_together_costs_the_epsilon_of_the_mechanism(name, adjacency,
     assert sum(parts) > 1 - Fraction(1, 10**12)
     assert released.guarantee.epsilon == pytest.approx(1.0, abs=1e-12)
     assert len(ledger.releases()) == 1
-    assert all(part.certificate.assurance == "exact_with_rounding" for part in released.parts)
+    assert all(part.certificate.assurance == "proved" for part in released.parts)
     again = kng.ReleaseWithIntervals.from_json(released.to_json())
     assert again == released
     assert repr(again.intervals(0.9)) == repr(released.intervals(0.9))

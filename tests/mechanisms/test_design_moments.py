@@ -29,7 +29,7 @@ def test_with_next_to_no_noise_it_is_the_matrix_of_products_and_the_number(adjac
     np.testing.assert_allclose(gram[0], design.T @ design, atol=4.0)
     expected = {(True, "replace"): 5, (True, "add_remove"): 6, (False, "replace"): 3, (False, "add_remove"): 4}
     assert release.value.shape == (expected[intercept, adjacency],)
-    assert release.certificate.assurance == "exact_with_rounding"
+    assert release.certificate.assurance == "proved"
     assert release.certificate.cost == kng.Guarantee.pure(90.0, adjacency)
     assert kng.Release.from_json(release.to_json()) == release
 

@@ -172,7 +172,7 @@ def test_a_release_is_one_exact_draw_with_a_certificate_that_says_so():
     assert kng.Release.from_json(release.to_json()) == release
     certificate = release.certificate
     assert (certificate.exact, certificate.epsilon) == (True, EPSILON)
-    assert (certificate.assurance, certificate.delta, certificate.rounding) == ("exact_with_rounding", 0.0, None)
+    assert (certificate.assurance, certificate.delta, certificate.rounding) == ("proved", 0.0, None)
     assert certificate.guarantee == mechanism.guarantee
     assert json.loads(release.to_json())["certificate"]["guarantee"]["kind"] == "pure"
     text = certificate.explain()

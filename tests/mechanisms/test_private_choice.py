@@ -98,7 +98,7 @@ def test_a_release_has_a_certificate_and_is_paid(tmp_path, monkeypatch):
     losses = np.column_stack([np.full(200, 0.9), np.full(200, 0.1), np.full(200, np.nan)])
     release = kng.release(mechanism(), losses, ledger=ledger)
     assert release.value.tolist() == [0.0, 1.0, 0.0]
-    assert release.certificate.assurance == "exact_with_rounding"
+    assert release.certificate.assurance == "proved"
     assert release.certificate.guarantee.rho == EPSILON**2 / 8
     assert "[-1, 1], an interval of length 2" in release.certificate.explain()
     assert "[0, 1], an interval of length 1" in loss_changes.explain_loss_changes(Adjacency.ADD_REMOVE).derivation

@@ -87,7 +87,7 @@ def test_a_release_has_an_interval_and_keeps_it_in_json():
     values = np.random.default_rng(1).uniform(size=400)
     mechanism = kng.QuantileInterval(0.4, LINE, 1.0, "replace", 0.9)
     release = kng.release(mechanism, values)
-    assert release.certificate.assurance == "exact_with_rounding"
+    assert release.certificate.assurance == "proved"
     assert release.certificate.guarantee.epsilon == 1.0
     interval = release.intervals()
     assert isinstance(interval, kng.Interval)

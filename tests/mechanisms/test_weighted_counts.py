@@ -67,7 +67,7 @@ def test_a_release_adds_independent_noise_of_this_size_to_each_sum(adjacency, mo
     mechanism = kng.GeometricMechanism(kng.Bounds(y=(5.0, 4.0 + cells), weight=LARGEST), 0.9, adjacency)
     y, given = np.repeat(np.arange(5, 5 + cells), 2), np.tile([0.7, 9.0], cells)
     released = kng.release(mechanism, y, weights=given)
-    assert released.certificate.assurance == "exact_with_rounding"
+    assert released.certificate.assurance == "proved"
     assert f"whole numbers of units of {UNIT:g}" in released.certificate.explain()
     np.testing.assert_array_equal(released.value / UNIT, np.rint(released.value / UNIT))
     noise = released.value - (np.rint(0.7 / UNIT) + MOST) * UNIT

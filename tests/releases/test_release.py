@@ -13,7 +13,8 @@ import kngjax as kng
 from kngjax.core import randomness
 from kngjax.data.admission import Facts
 from kngjax.releases import chains
-from kngjax.releases.routes.choice import route_for
+from kngjax.releases.certificate import Certificate
+from kngjax.releases.draw_choice import draw_for
 from tests.made_once import MadeOnce
 
 BOUNDS = kng.Bounds(x=(0.0, 1.0), y=(-1.0, 1.0), columns=1)
@@ -134,7 +135,7 @@ def test_exact_draws_are_certified_as_proved(name):
 
 
 def test_a_guarantee_without_an_epsilon_is_certified_by_its_rho():
-    exact = route_for(MECHANISMS["exact"], kng.Exact(), Facts(2)).certify()
+    exact = Certificate.of(draw_for(MECHANISMS["exact"], kng.Exact(), Facts(2)), Facts(2))
     certificate = dataclasses.replace(exact, guarantee=kng.Guarantee.zcdp("0.1", "replace"))
     assert certificate.epsilon == np.inf
     fields = json.loads(json.dumps(certificate.to_dict(), allow_nan=False))
@@ -167,13 +168,13 @@ def test_releases_carry_names_and_publish_declared_ones_alone():
 
 
 def test_certificates_state_what_becomes_of_missing_values_and_what_makes_a_release_fail():
-    text = route_for(MECHANISMS["exact"], kng.Exact(), Facts(2)).certify().explain()
+    text = Certificate.of(draw_for(MECHANISMS["exact"], kng.Exact(), Facts(2)), Facts(2)).explain()
     assert "in X they make a release fail, in the response they make a release fail" in text
     for cause in ("missing values in X without a policy", "a search that reaches its public limit of proposals"):
         assert cause in text
     bounds = kng.Bounds(x={"age": (0.0, 1.0)}, y=(-1.0, 1.0), missing=0.5, missing_y=0)
     mechanism = kng.AdaSSP(bounds, 1.0, 1e-6, "replace")
-    text = route_for(mechanism, None, Facts(2)).certify().explain()
+    text = Certificate.of(draw_for(mechanism, None, Facts(2)), Facts(2)).explain()
     assert "in X they count as 0.5, in the response they count as 0.0" in text
     assert "this release did not fail is an output that the guarantee does not cover" in text
     assert "without a policy" not in text
@@ -254,9 +255,9 @@ def test_a_chain_is_never_taken_unasked(name):
 @pytest.mark.parametrize(
     ("name", "sampler", "assurance"),
     [
-        ("boxes", None, "exact_with_rounding"),
-        ("exact exponential", None, "exact_with_rounding"),
-        ("exact", kng.Exact(), "exact_in_reals"),
+        ("boxes", None, "proved"),
+        ("exact exponential", None, "proved"),
+        ("exact", kng.Exact(), "in_reals"),
         ("walk", kng.EnsembleWalk(num_sweeps=3), "none"),
     ],
 )
@@ -264,7 +265,7 @@ def test_certificates_name_their_assurance(name, sampler, assurance):
     certificate = kng.certify(MECHANISMS[name], *records(), sampler=sampler)
     assert certificate.assurance == assurance
     assert f"Assurance: {assurance}, " in certificate.explain()
-    if assurance == "exact_with_rounding":
+    if assurance == "proved":
         assert (certificate.rounding, certificate.rounding_delta) == (None, 0.0)
         return
     # Θ is 4 wide: cells of 2^-20 of its half, of which errors of 2^-44 of that part two values in a share of 2^-23.
@@ -379,7 +380,7 @@ def test_two_mechanisms_that_differ_in_a_public_setting_have_different_certifica
     described = {"plain": plain} | {name: plain | change for name, change in SETTINGS.items()}
     texts = {}
     for name, parts in described.items():
-        certificate = route_for(kng.KNG(**parts), kng.EnsembleWalk(), Facts(2)).certify()
+        certificate = Certificate.of(draw_for(kng.KNG(**parts), kng.EnsembleWalk(), Facts(2)), Facts(2))
         text = json.dumps(certificate.to_dict(), sort_keys=True, allow_nan=False)
         assert text not in texts, f"{name!r} reads as {texts[text]!r}"
         texts[text] = name

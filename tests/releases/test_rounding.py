@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 import kngjax as kng
 from kngjax.data.admission import Facts
 from kngjax.releases import rounding
+from kngjax.releases.certificate import Certificate
+from kngjax.releases.draw_choice import draw_for
 from kngjax.releases.rounding import Rounding
-from kngjax.releases.routes.choice import route_for
 
 MEAN = kng.KNormMechanism(kng.Bounds(x=(0.0, 1.0), intercept=False), 1.0, "replace", kng.Ellipsoid([[1.0]]))
 OFFSETS = st.integers(0, 2**64 - 1).map(lambda number: Fraction(number, 2**64))
@@ -183,7 +184,7 @@ def test_what_no_rounding_can_hide_is_refused():
 def test_certificates_state_what_a_release_costs_in_all(mechanism):
     dimension = mechanism.dimension or 2
     sampler = kng.Exact() if isinstance(mechanism, kng.KNG) else None
-    certificate = route_for(mechanism, sampler, Facts(dimension, 100)).certify()
+    certificate = Certificate.of(draw_for(mechanism, sampler, facts := Facts(dimension, 100)), facts)
     law = mechanism.guarantee_for(dimension)
     added = (1.0 + math.exp(law.epsilon)) * float(certificate.rounding.distance)
     assert certificate.rounding_delta == pytest.approx(added, rel=1e-9)
@@ -198,7 +199,7 @@ def test_certificates_state_what_a_release_costs_in_all(mechanism):
 
 
 def test_certificates_from_before_offsets_were_random_are_read():
-    fields = route_for(MEAN, None, Facts(1, 100)).certify().to_dict()
+    fields = Certificate.of(draw_for(MEAN, None, Facts(1, 100)), Facts(1, 100)).to_dict()
     fields["rounding"] = {"centre": [0.5], "exponents": [-19]}
     old = kng.Certificate.from_dict(json.loads(json.dumps(fields)))
     assert old.rounding == Rounding((0.5,), (-19,))

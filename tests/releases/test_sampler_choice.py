@@ -83,7 +83,7 @@ def test_smooth_losses_of_many_records_are_drawn_with_every_rounding_proved():
     assert kng.certify(robust(), *untouched(28 * ENOUGH - 1)).sampler["type"] == "Exact"
     certificate = kng.certify(robust(), *untouched(28 * ENOUGH + 1))
     assert certificate.sampler["type"] == "ShellDraw"
-    assert certificate.assurance == "exact_with_rounding"
+    assert certificate.assurance == "proved"
     assert "limit of proposals" not in certificate.explain()
 
 

@@ -103,10 +103,10 @@ def test_products_are_exact_beyond_53_bits():
 def test_a_release_of_parts_takes_the_lattice_by_itself(make):
     X, y = rows("regression")
     released = kng.release(MECHANISMS["regression"], make(X, y))
-    assert released.certificate.assurance == "exact_with_rounding"
+    assert released.certificate.assurance == "proved"
     bounds = kng.Bounds((-3.0, 2.0), (-1.0, 1.0), columns=X.shape[1])
     scalar = kng.KNG(kng.SquaredLoss(), bounds, kng.L1Ball(1.0), 1.0, "replace")
-    assert kng.release(scalar, make(X, y), sampler=LATTICE).certificate.assurance == "exact_with_rounding"
+    assert kng.release(scalar, make(X, y), sampler=LATTICE).certificate.assurance == "proved"
 
 
 def test_what_parts_refuse():

@@ -8,7 +8,8 @@ import pytest
 import kngjax as kng
 from kngjax.data.admission import Facts
 from kngjax.owner import nonprivate
-from kngjax.releases.routes.sampled import SampledRoute
+from kngjax.releases.certificate import Certificate
+from kngjax.releases.float64_draws import ChainDraw
 from kngjax.samplers.chains.gradient_space import GradientSpaceNoise, GradientSpaceState
 from kngjax.samplers.target import Target
 from tests.statistical.problems import problem
@@ -118,7 +119,7 @@ def test_settings_without_sense_are_refused(mixture):
 def test_a_certificate_says_that_proposals_were_made_from_private_estimates():
     built, data = problem("logistic", "kng", 2)
     del data
-    certificate = SampledRoute(built, Facts(2), kng.GradientSpace(), "").certify()
+    certificate = Certificate.of(ChainDraw(built, kng.GradientSpace(), ""), Facts(2))
     assert any("they are made from the private data" in line for line in certificate.unproved)
     assert not any("their rule is public" in line for line in certificate.unproved)
     assert not certificate.exact

@@ -1,0 +1,81 @@
+"""Mechanisms drawn on a public lattice, in whole numbers, with every rounding in the proof."""
+
+import dataclasses
+from typing import Any, ClassVar
+
+import numpy as np
+from jaxtyping import Float
+
+from kngjax.core.representation import describe
+from kngjax.data.admission import Facts
+from kngjax.data.exact_sums import ExactSums
+from kngjax.data.records import Records
+from kngjax.draws.base import ON_REQUEST, TOO_MANY, AbstractDraw
+from kngjax.draws.lattice.lattice import Lattice
+from kngjax.draws.uniforms import Bits
+from kngjax.mechanisms.base import AbstractMechanism
+
+RECORDS_LIMITED = (
+    "of a quantile loss under add_remove there are at most max_records records: a release of more fails, and that it "
+    "failed is not covered",
+)
+PROVED = "Chosen because its proof covers every rounding."
+
+
+@dataclasses.dataclass(frozen=True)
+class LatticeDraw(AbstractDraw):
+    """Draws θ on a lattice. **Arguments:** `lattice`: its settings, none of them left open. `reason`: why it serves."""
+
+    mechanism: AbstractMechanism
+    lattice: Lattice
+    reason: str
+
+    takes_weights: ClassVar[bool] = True
+    serves: ClassVar[tuple[type, ...]] = (AbstractMechanism,)
+
+    @classmethod
+    def of(cls, mechanism: AbstractMechanism, facts: Facts) -> "LatticeDraw | None":
+        """Plans the draw; None where nothing is drawn on a lattice."""
+        if not _has_records(mechanism, facts):
+            return None
+        try:
+            return cls(mechanism, Lattice().resolve(mechanism, facts.dimension, facts.num_records), PROVED)
+        except (ValueError, OverflowError):
+            return None
+
+    @classmethod
+    def requested(cls, mechanism: AbstractMechanism, lattice: Lattice, facts: Facts) -> "LatticeDraw":
+        """Plans the draw by these settings. Raises ValueError, OverflowError or TypeError for what they cannot draw."""
+        if not _has_records(mechanism, facts):
+            raise TypeError(
+                "of a stream or shards Lattice draws quadratic losses alone: give X and y as arrays or frames, or ask "
+                "for Exact()"
+            )
+        return cls(mechanism, lattice.resolve(mechanism, facts.dimension, facts.num_records), ON_REQUEST)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        return describe(self.lattice)
+
+    @property
+    def method(self) -> str:
+        return self.reason
+
+    @property
+    def assumptions(self) -> tuple[str, ...]:
+        return RECORDS_LIMITED if self.lattice.max_records is not None else ()
+
+    @property
+    def failures(self) -> tuple[str, ...]:
+        return TOO_MANY if self.lattice.max_records is not None else ()
+
+    def prepare(self, X: Any, y: Any) -> Records | ExactSums:
+        return self.lattice.prepare(self.mechanism, X, y)
+
+    def draw(self, data: Records | ExactSums, bits: Bits) -> Float[np.ndarray, " dimension"]:
+        return self.lattice.draw(self.mechanism, data, bits)
+
+
+def _has_records(mechanism: AbstractMechanism, facts: Facts) -> bool:
+    """Whether the records come in a form that a lattice can take: those of quadratic losses may be sums."""
+    return facts.are_in_memory or mechanism.loss.is_quadratic
