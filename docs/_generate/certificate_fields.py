@@ -8,11 +8,11 @@ from docs._generate.tables import arguments_in_words, table
 from kngjax.accounting.guarantees import Guarantee
 from kngjax.releases.certificate import Certificate
 from kngjax.releases.division import Membership
-from kngjax.releases.promises import Promise
+from kngjax.releases.older_certificates import Mixture
 from kngjax.releases.rounding import Rounding
 from kngjax.sensitivity.gradients import Sensitivity
 
-PARTS = (Certificate, Guarantee, Sensitivity, Promise, Rounding, Membership)
+PARTS = (Certificate, Guarantee, Sensitivity, Rounding, Membership, Mixture)
 _ABOUT = """# The fields of a certificate
 
 `release.certificate` has these fields, and `release.to_json()` writes them under `certificate`, beside `value`, the
