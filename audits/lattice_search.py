@@ -57,7 +57,7 @@ def search_lattices(number: int, seed: int = 0) -> LatticeSearch:
         epsilon = exactly(float(mechanism.epsilon))
         try:
             for records in _families(mechanism, generator):
-                laws = [lattice_law(mechanism, mechanism.records(*some), sampler) for some in records]
+                laws = [lattice_law(mechanism, mechanism.intake.records(*some), sampler) for some in records]
                 for one, other in _pairs(mechanism, laws):
                     pairs, loss = pairs + 1, max(loss, lattice_loss(one, other)[1] / float(epsilon))
                     spread = max(spread, lattice_spread(one, other) / epsilon)

@@ -46,26 +46,26 @@ def replayed_covariance(
     if not isinstance(making, SumsMaking):
         raise TypeError("groups have no sums to replay: audit them by audits.plans.black_box_of_plan")
     generator = np.random.default_rng(seed)
-    middle, half = making.mechanism.typical_values(making.dimension)
+    middle, half = making.mechanism.noise.typical_values(making.dimension)
     places = np.vstack([generator.uniform(-1.0, 1.0, (num_points, making.dimension)), np.ones(making.dimension)])
     places = np.vstack([places, -places[-1], np.zeros(making.dimension)])
     both, summing = [_records(making, pair) for pair in pairs], making.summing
     lengths = []
     for theta in middle + half * places:
         columns = (making.covariance.columns(one, theta, making.curvature, plan.adjacency) for one in both)
-        first_sums, second_sums = (summing.exact_sums(one).moment for one in columns)
+        first_sums, second_sums = (summing.intake.exact_sums(one).moment for one in columns)
         lengths.append(_length(making, summing, nearest(first_sums - second_sums)))
     return Replay(max(lengths) / making.budget, len(places))
 
 
 def _records(making: SumsMaking, pair: Pair) -> Any:
-    return making.mechanism.rows(*pair, dither_key=research_key(0))
+    return making.mechanism.intake.rows(*pair, dither_key=research_key(0))
 
 
 def _length(making: SumsMaking, summing: Any, moves: Float[np.ndarray, " columns"]) -> float:
     """In units of the noise."""
     if making.covariance.is_gaussian:
-        return float(np.linalg.norm(moves / summing.noise_deviations(len(moves), None)))
+        return float(np.linalg.norm(moves / summing.noise.deviations(len(moves), None)))
     noise = summing.noise_in_fractions(len(moves), 1)
     return float(np.max(np.abs(moves) / np.array([float(weight) for weight in noise.weights]))) / math.sqrt(
         noise.scale_squared
@@ -132,7 +132,7 @@ def _draws_of_groups(plan: WithIntervals, pair: Pair, number: int, bits: Bits) -
 
 def _way(mechanism: Any, pair: Pair) -> Callable[[Bits], np.ndarray]:
     """Draws of the estimate, of records that are prepared once."""
-    way = proved_draw(mechanism, mechanism.admit(*pair))
+    way = proved_draw(mechanism, mechanism.intake.check_schema(*pair))
     if way is None:
         raise TypeError(f"{type(mechanism).__name__} is not drawn on a grid of these records: take others")
     data = way.prepare(*pair)

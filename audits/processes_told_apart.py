@@ -42,7 +42,9 @@ def black_box_of_process(
     Raises ValueError for data sets that, clipped, are no neighbours.
     """
     without_dither = eqx.tree_at(lambda first: first.bounds, made.first, made.first.bounds.without_dither())
-    check_neighbours(without_dither.records(*first), without_dither.records(*second), made.guarantee.adjacency)
+    check_neighbours(
+        without_dither.intake.records(*first), without_dither.intake.records(*second), made.guarantee.adjacency
+    )
     draws = []
     for side, pair in enumerate((first, second)):
         bits, kept, records = random.Random(f"{seed} {side}").getrandbits, keeping(made), made.prepare(*pair)

@@ -31,7 +31,7 @@ def worst_losses() -> Iterator[tuple[str, float, float]]:
         ("least squares", mean, _zeros, Lattice(data_digits=4, theta_digits=9)),
     ):
         epsilon = float(mechanism.epsilon)
-        laws = ([lattice_law(mechanism, mechanism.records(*some), sampler) for some in pair] for pair in pairs())
+        laws = ([lattice_law(mechanism, mechanism.intake.records(*some), sampler) for some in pair] for pair in pairs())
         losses = [lattice_loss(*pair) for pair in laws]
         yield name, max(low for low, _ in losses) / epsilon, max(high for _, high in losses) / epsilon
 

@@ -148,7 +148,7 @@ class QuickRelease:
 
     @functools.cached_property
     def _noise(self) -> Any:
-        return self.mechanism.gradient_noise(self.mechanism.dimension)
+        return self.mechanism.noise.of_gradient(self.mechanism.dimension)
 
     def __call__(self, x: np.ndarray, y: np.ndarray, fit: Fit, random: np.random.Generator) -> Drawn:
         """θ̃ of these records. **Arguments:** `x`: with the intercept, within the bounds, as y is."""

@@ -77,7 +77,7 @@ def row(name, dimension, num_records, epsilon, num_draws) -> dict:
         envelope, _, set_up = timed(lambda: prepare(target, estimate(mechanism, data)), 1)
         excess = float(envelope.log_excess)
         found = {"d": dimension, "n": num_records, "epsilon": epsilon, "fit": fit, "set_up": set_up, "excess": excess}
-        if excess > HOPELESS and not mechanism.log_range(dimension, num_records) < HOPELESS:
+        if excess > HOPELESS and not mechanism.exponent.log_range(dimension, num_records) < HOPELESS:
             return found
         drawn, _, batch = timed(lambda: draw_from(envelope, target, jax.random.key(1), num_draws, math.inf), 1)
     _, _, release = timed(lambda: kng.release(mechanism, x, y, sampler=kng.Exact(), progress=False), 2)

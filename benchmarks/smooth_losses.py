@@ -135,7 +135,7 @@ def rows(num_records=100_000, dimension=12, num_draws=1000, nuts_draws=100, walk
     def add(method, found):
         table.append({"method": method, **({"note": "not installed"} if found is None else found)})
 
-    _, first, warm = timed(lambda: nonprivate.fit(mechanism.loss, mechanism.records(x, y)))
+    _, first, warm = timed(lambda: nonprivate.fit(mechanism.loss, mechanism.intake.records(x, y)))
     add("fit without privacy", {"first": first, "warm": warm})
     design = sm.add_constant(x)
     _, first, warm = timed(lambda: sm.RLM(y, design).fit(), 1)

@@ -90,7 +90,7 @@ def are_right(p_values: Sequence[float]) -> bool:
 
 def _way(law: Law) -> tuple[Any, Any]:
     """How a release of these records draws, and what it draws from."""
-    way = proved_draw(law.mechanism, law.mechanism.admit(law.X, law.y))
+    way = proved_draw(law.mechanism, law.mechanism.intake.check_schema(law.X, law.y))
     if way is None or not isinstance(way, law.drawn_by):
         raise TypeError(f"releases are drawn by {type(way).__name__}, and not by {law.drawn_by.__name__}")
     return way, way.prepare(law.X, law.y)

@@ -59,7 +59,7 @@ def _tables(shared: list[tuple[float, ...]], records: list[tuple[float, ...]]) -
 
 
 def _way(mechanism: Any, x: Any, y: np.ndarray | None) -> Any:
-    way = proved_draw(mechanism, mechanism.admit(x, y))
+    way = proved_draw(mechanism, mechanism.intake.check_schema(x, y))
     assert way is not None
     return way
 

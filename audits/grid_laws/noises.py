@@ -241,7 +241,7 @@ def _reweighted(**kinds: Any) -> Law:
     y = np.clip(x @ [0.7, -0.4] + 0.3 * generator.laplace(size=6), -1.0, 1.0)
     mechanism = PrivateIRLS(_PLANE, 3.0, 1e-6, "replace", iterations=3, cap=5.0, **kinds)
     with float64():
-        on_moment, on_matrix = (float(size) for size in (mechanism.noise(2).moment, mechanism.noise(2).matrix))
+        on_moment, on_matrix = map(float, mechanism.noise_scales(2))
 
     def uniforms(way: IteratesOnGrid, data: Any, number: int, bits: Bits) -> np.ndarray:
         steps, iterate = [], IteratesOnGrid.iterate

@@ -92,7 +92,7 @@ def scaled(mechanism: Any) -> Callable[[list[Records], Any], Result]:
     def fit(data_sets: list[Records], key: Any) -> Result:
         scales = [float(np.abs(data.y).max()) for data in data_sets]
         summaries = [
-            algorithm1.DataSet(mechanism.summarise(Records(data.x, data.y / scale)), np.asarray(scale))
+            algorithm1.DataSet(mechanism.intake.summarise(Records(data.x, data.y / scale)), np.asarray(scale))
             for data, scale in zip(data_sets, scales, strict=True)
         ]
         keys = jax.random.split(key, len(data_sets))

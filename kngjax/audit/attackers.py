@@ -103,4 +103,4 @@ class RecordSource:
 
 
 def _accepts(mechanism: AbstractMechanism, responses: np.ndarray) -> bool:
-    return not np.isnan(mechanism.responses(responses)).any()
+    return not np.isnan(mechanism.intake.responses(responses)).any()

@@ -257,7 +257,7 @@ def _draws(
     key: PRNGKeyArray,
     num_draws: int,
 ) -> np.ndarray:
-    data, parts = mechanism.summarise(records), []
+    data, parts = mechanism.intake.summarise(records), []
     batch = min(num_draws, LARGEST_BATCH)
     with float64():
         for number in range(-(-num_draws // batch)):

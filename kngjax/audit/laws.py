@@ -71,7 +71,7 @@ def worst_log_ratios(
     """
 
     def worst(first: Array, second: Array) -> tuple[Array, Array]:
-        data = [mechanism.summarise(Records(rows[:, :-1], rows[:, -1])) for rows in (first, second)]
+        data = [mechanism.intake.summarise(Records(rows[:, :-1], rows[:, -1])) for rows in (first, second)]
         points = _evaluation_points(mechanism, grid, *data)
         here, there = (_log_law(mechanism, points, each, log_density) for each in data)
         # Where both densities are 0 they do not differ.

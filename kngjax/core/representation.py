@@ -25,12 +25,12 @@ class ShownAsTyped:
     NAME_upper for a pair; those at their defaults are left out, and so are fields marked as derived, which may be
     computed from private data. Long arrays are shortened.
 
-    `shown_by_place`: whether numbers are shown without their names, as in `L2Ball(3.0)`.
+    `_shown_by_place`: whether numbers are shown without their names, as in `L2Ball(3.0)`.
     """
 
     __slots__ = ()
 
-    shown_by_place: ClassVar[bool] = False
+    _shown_by_place: ClassVar[bool] = False
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(self._shown_arguments())})"
@@ -46,7 +46,7 @@ class ShownAsTyped:
                 by_place = False
                 continue
             by_place &= parameter.kind is parameter.POSITIONAL_OR_KEYWORD
-            by_place &= self.shown_by_place or isinstance(value, ShownAsTyped)
+            by_place &= self._shown_by_place or isinstance(value, ShownAsTyped)
             yield shown(value) if by_place else f"{parameter.name}={shown(value)}"
 
     def _argument(self, parameter: inspect.Parameter) -> Any:

@@ -81,7 +81,7 @@ class AbstractDraw(abc.ABC):
     def prepare(self, X: Any, y: Any) -> Any:
         """Computes exactly what `draw` needs of validated and clipped records. Private."""
         with float64():
-            return self.mechanism.exact_sums(X, y)
+            return self.mechanism.intake.exact_sums(X, y)
 
     def draw_alone(self, data: Any, bits: Bits) -> Float[np.ndarray, " dimension"]:
         """Draws θ while no other thread computes in balls: the same bits always give the same value."""

@@ -83,7 +83,7 @@ class BoxDraw(AbstractDraw):
 
     def prepare(self, X: Any, y: Any) -> "BoxedRecords":
         with float64():
-            records = self.mechanism.rows(X, y)
+            records = self.mechanism.intake.rows(X, y)
         weights = np.asarray(records.weights, np.float64) if isinstance(records, WeightedRecords) else None
         return BoxedRecords(np.asarray(records.rows.x, np.float64), np.asarray(records.rows.y, np.float64), weights)
 

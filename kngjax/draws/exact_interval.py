@@ -87,7 +87,7 @@ class ExactInterval(AbstractDraw):
 
     def prepare(self, X: Any, y: Any) -> RankPairs:
         """Prepares the law of the two points, from the sorted values in whole units of the grid. Private."""
-        values = np.asarray(self.mechanism.records(X, y).y, np.float64)
+        values = np.asarray(self.mechanism.intake.records(X, y).y, np.float64)
         if len(values) > MOST_RECORDS:
             raise ValueError(TOO_MANY_RECORDS)
         # Powers of two are exact, and the nearest whole number has no more than 53 digits.

@@ -107,7 +107,7 @@ class IteratesOnGrid(AbstractDraw):
     def prepare(self, X: Any, y: Any) -> Records:
         """The records, one by one: every iteration weights them anew."""
         with float64():
-            return self.mechanism.records(X, y)
+            return self.mechanism.intake.records(X, y)
 
     def draw(self, data: Records, bits: Bits) -> Float[np.ndarray, " dimension"]:
         columns = np.column_stack([np.asarray(data.x), np.asarray(data.y)]).T.copy()

@@ -88,12 +88,12 @@ def noise_of(mechanism: AbstractDensityMechanism, dimension: int) -> Noise | Non
     certificates say, that of the box around it.
     """
     loss, bounds, shape = mechanism.loss, mechanism.bounds, mechanism.domain.exact_shape(dimension)
-    if not loss.is_quadratic or loss.whole_score is None or mechanism.is_pointwise or bounds.hull is not None:
+    if not loss.is_quadratic or loss.whole_score is None or mechanism.exponent.is_pointwise or bounds.hull is not None:
         return None
-    if shape is None or mechanism.scored_by != "gradient":
+    if shape is None or mechanism.exponent.scored_by != "gradient":
         return None
     rate = exactly(float(mechanism.epsilon)) / 2
     vectors = change_vectors(loss, Ranges.of(bounds, shape), mechanism.adjacency)
     if number_of_points(bounds.feature_blocks(dimension), mechanism.adjacency) > LARGEST_NUMBER:
         vectors = [[max(sizes) for sizes in zip(*vectors, strict=True)]]
-    return gradient_noise(vectors, mechanism.given_norm, rate)
+    return gradient_noise(vectors, mechanism.exponent.given_norm, rate)

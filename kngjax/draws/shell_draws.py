@@ -80,7 +80,7 @@ class ShellDraw(AbstractDraw):
         count, dimension = facts.num_records, facts.dimension
         if count is None or mechanism.adjacency is not Adjacency.REPLACE or not mechanism.domain.is_uniform:
             return None
-        known = None if mechanism.keeps_weights else SmoothFacts.of(mechanism, facts)
+        known = None if mechanism.intake.weights_enter_loss else SmoothFacts.of(mechanism, facts)
         if known is None:
             return None
         score = known.loss.smooth_score()
@@ -89,7 +89,7 @@ class ShellDraw(AbstractDraw):
         information = exactly(float(mechanism.epsilon)) * count / dimension**2
         enough = information >= GRADIENTS_UNASKED * _spread_of_scores(known)
         enough = enough and information >= UNITS_A_WIDTH * _widths(known, score)
-        if not enough and mechanism.log_range(dimension, count) > _LITTLE_RANGE:
+        if not enough and mechanism.exponent.log_range(dimension, count) > _LITTLE_RANGE:
             return None
         return cls(mechanism, known.noise, score, known.shape, grid_for(known, count))
 
@@ -111,7 +111,7 @@ class ShellDraw(AbstractDraw):
 
     def prepare(self, X: Any, y: Any) -> ShellRecords:
         with float64():
-            records = self.mechanism.records(X, y)
+            records = self.mechanism.intake.records(X, y)
         return ShellRecords.of(np.asarray(records.x, np.float64), np.asarray(records.y, np.float64), self.score)
 
     def envelope(self, records: ShellRecords) -> ShellEnvelope:

@@ -32,9 +32,13 @@ class SmoothFacts(NamedTuple):
     def of(cls, mechanism: AbstractDensityMechanism, facts: Facts) -> "SmoothFacts | None":
         """Collects the facts for KNG with one sensitivity; None where Θ, bounds, norm or loss are not verified."""
         loss, dimension = mechanism.loss, facts.dimension
-        if not isinstance(loss, AbstractPredictorLoss) or loss.is_quadratic or mechanism.scored_by != "gradient":
+        if (
+            not isinstance(loss, AbstractPredictorLoss)
+            or loss.is_quadratic
+            or mechanism.exponent.scored_by != "gradient"
+        ):
             return None
-        if not facts.are_in_memory or mechanism.is_pointwise:
+        if not facts.are_in_memory or mechanism.exponent.is_pointwise:
             return None
         shape = mechanism.domain.exact_shape(dimension)
         if shape is None:
@@ -43,7 +47,7 @@ class SmoothFacts(NamedTuple):
         if known is None:
             return None
         noise = gradient_noise(
-            known.changes(mechanism.adjacency), mechanism.given_norm, exactly(float(mechanism.epsilon)) / 2
+            known.changes(mechanism.adjacency), mechanism.exponent.given_norm, exactly(float(mechanism.epsilon)) / 2
         )
         if noise is None or not noise.is_everywhere:
             return None

@@ -195,4 +195,4 @@ class CountsPreview:
     def _noise_at(self, epsilon: float) -> float:
         made = self.mechanism.at_epsilon(epsilon)
         assert isinstance(made, kng.GeometricMechanism)
-        return max(map(float, made.noise_deviations(made.dimension, None)))
+        return max(map(float, made.noise.deviations(made.dimension, None)))

@@ -48,7 +48,7 @@ class MomentResults(AbstractResults):
         if isinstance(columns, CentredSquares) and columns.has_ones:
             # The divisor is among the sums.
             count = None
-        found = part.mechanism.noise_deviations(len(analysis.names), count)
+        found = part.mechanism.noise.deviations(len(analysis.names), count)
         deviations = None if found is None else tuple(found.tolist())
         public = analysis.title, response, analysis.names, (part.label,)
         return cls(*public, tuple(releases), deviations, ddof, count, analysis.expected)

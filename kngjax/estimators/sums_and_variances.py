@@ -136,7 +136,7 @@ def least_noise_of_variance(mechanism: Any, columns: CentredSquares, count: int)
 
     **Arguments:** `count`: n; with weights every record is taken to have the largest, W, and n is nW.
     """
-    deviations = mechanism.noise_deviations(mechanism.dimension, count)
+    deviations = mechanism.noise.deviations(mechanism.dimension, count)
     weight = mechanism.bounds.weight
     return float(deviations[-1]) / (count * (1.0 if weight is None else float(weight)))
 

@@ -43,7 +43,7 @@ class TableResults(AbstractResults):
         """Makes the results of an analysis that was carried out."""
         response, (part,) = analysis.response, analysis.parts
         axes = response.axes if isinstance(response, Classification) else ()
-        deviation = float(part.mechanism.noise_deviations(part.mechanism.dimension, None)[0])
+        deviation = float(part.mechanism.noise.deviations(part.mechanism.dimension, None)[0])
         return cls(analysis.title, response.name, axes, (part.label,), tuple(releases), deviation)
 
     @property

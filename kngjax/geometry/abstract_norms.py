@@ -64,7 +64,7 @@ class AbstractNorm(ShownAsTyped, AbstractModule):
     is_absolute: ClassVar[bool] = False
     has_chords: ClassVar[bool] = False
     has_tilts: ClassVar[bool] = False
-    shown_by_place: ClassVar[bool] = True
+    _shown_by_place: ClassVar[bool] = True
 
     @abc.abstractmethod
     def __call__(self, vector: Vector) -> Float[Array, ""]:

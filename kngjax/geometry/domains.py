@@ -49,7 +49,7 @@ class AbstractDomain(ShownAsTyped, AbstractModule):
     """
 
     is_sign_symmetric: ClassVar[bool] = False
-    shown_by_place: ClassVar[bool] = True
+    _shown_by_place: ClassVar[bool] = True
 
     @abc.abstractmethod
     def distribution(self, dimension: int) -> "numpyro.distributions.Distribution":

@@ -81,7 +81,8 @@ class FarDraws:
 
 def levels_off(mechanism: Any) -> bool:
     """Whether far from the estimate the density of a mechanism falls no further, as that of KNG of a regression."""
-    return getattr(mechanism, "scored_by", None) == "gradient" and not mechanism.is_pointwise
+    exponent = getattr(mechanism, "exponent", None)
+    return exponent is not None and exponent.scored_by == "gradient" and not exponent.is_pointwise
 
 
 def end_gap_share(rate: float, density: float, level: float, num_records: int, width: float) -> float:

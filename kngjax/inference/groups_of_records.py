@@ -52,7 +52,7 @@ class Groups:
 
 def serves_groups(mechanism: Any) -> bool:
     """Says whether the spread of groups' estimates shows all of their error: of regressions without a ridge."""
-    return mechanism.loss.has_response and not mechanism.has_ridge(mechanism.dimension)
+    return mechanism.loss.has_response and not mechanism.noise.has_ridge(mechanism.dimension)
 
 
 def records_needed(mechanism: Any) -> int:

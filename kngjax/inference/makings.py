@@ -152,7 +152,7 @@ class SumsMaking(AbstractMaking):
 
     def draw(self, X: Any, y: Any, progress: bool | None) -> list[Release]:
         first = release(self.mechanism, X, y, progress=progress)
-        records = self.mechanism.rows(X, y, dither_key=secure_key())
+        records = self.mechanism.intake.rows(X, y, dither_key=secure_key())
         assert isinstance(records, Records)
         columns = self.covariance.columns(records, first.value, self.curvature, self.mechanism.adjacency)
         return [first, release(self.summing, columns)]
@@ -160,8 +160,8 @@ class SumsMaking(AbstractMaking):
     def noise(self, first: Release | None = None) -> Any:
         """Returns the law of the estimate's error. **Arguments:** `first`: its release, once there is one."""
         if first is not None:
-            return self.mechanism.error_noise_at(first.value, first.published)
-        return self.mechanism.error_noise(self.dimension, {})
+            return self.mechanism.noise.at_release(first.value, first.published)
+        return self.mechanism.noise.of_error(self.dimension, {})
 
     def estimate(self, parts: Sequence[Release]) -> Float[np.ndarray, " dimension"]:
         return parts[0].value
@@ -272,9 +272,9 @@ def _require_served(mechanism: Any) -> None:
     name, loss, dimension = type(mechanism).__name__, mechanism.loss, mechanism.dimension
     if dimension is None and mechanism.has_regressors:
         raise ValueError("the bounds leave the number of columns open: give Bounds(..., columns=5)")
-    is_mean = mechanism.is_of_columns and not loss.has_response and loss.gradient_slope is not None
+    is_mean = mechanism.noise.is_of_columns and not loss.has_response and loss.gradient_slope is not None
     is_regression = mechanism.has_regressors and can_serve(loss)
-    if not (mechanism.has_known_error and (is_mean or is_regression)):
+    if not (mechanism.noise.has_known_error and (is_mean or is_regression)):
         raise ValueError(reason(name, type(loss).__name__))
     if dimension is None:
         raise ValueError("the bounds leave the number of columns open: give Bounds(..., columns=5)")
@@ -282,9 +282,9 @@ def _require_served(mechanism: Any) -> None:
         raise ValueError("under add_remove n is private, and intervals of a mean need it: adjacency='replace'")
     if mechanism.bounds.weight is not None:
         raise ValueError("records with weights have no intervals here: leave Bounds(..., weight=...) out")
-    if getattr(mechanism, "is_pointwise", False):
+    if getattr(mechanism, "pointwise_sensitivity", False):
         raise ValueError("with pointwise_sensitivity the law of the gradient is not known: leave it out")
-    if mechanism.publishes:
+    if mechanism.noise.publishes:
         # Known by what a release on a grid publishes; the number of records decides nothing of that.
         if proved_draw(mechanism, Facts(dimension, None)) is None:
             raise ValueError(
@@ -293,13 +293,13 @@ def _require_served(mechanism: Any) -> None:
             )
         return
     # Says so where the law is not known.
-    mechanism.error_noise(dimension, {})
+    mechanism.noise.of_error(dimension, {})
 
 
 def _number_of_groups(mechanism: Any, chosen: Groups, count: int | None) -> int:
     if not mechanism.loss.has_response:
         raise ValueError("a mean needs no groups: its noise is known, and kngjax.Sandwich releases variances")
-    if mechanism.has_ridge(mechanism.dimension):
+    if mechanism.noise.has_ridge(mechanism.dimension):
         raise ValueError(
             f"the ridge of {type(mechanism).__name__} moves every group's estimate the same way, which their spread "
             "does not show: kngjax.Sandwich() knows it, in the place of groups"
@@ -324,7 +324,7 @@ def _with_sums(mechanism: Any, covariance: AbstractSums, count: int | None) -> S
         rest = inward(whole - exactly(first))
     if first <= 0.0 or rest <= 0.0:
         raise ValueError(f"share = {covariance.share} leaves nothing of epsilon for one of the two releases")
-    point = mechanism.proved_at(first)
+    point = mechanism.noise.proved_at(first)
     bandwidth = covariance.bandwidth
     if not (mechanism.loss.has_response and mechanism.loss.score_is_piecewise_constant):
         if bandwidth is not None:

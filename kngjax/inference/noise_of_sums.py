@@ -21,5 +21,5 @@ def box_noise(summing: KNormMechanism, random: Any, number: int) -> Float[np.nda
 
 def gaussian_noise(summing: GaussianMoments, random: Any, number: int) -> Float[np.ndarray, "draws columns"]:
     """Independent normal numbers of their deviations."""
-    deviations = summing.noise_deviations(summing.dimension, None)
+    deviations = summing.noise.deviations(summing.dimension, None)
     return random.standard_normal((number, len(deviations))) * deviations

@@ -293,7 +293,7 @@ class Preview:
         setting = self.setting.at(self.kept * epsilon) if self.again is None else self.again(count, epsilon)
         # Each group has at least one record.
         of_one = max(count // self.groups, 1)
-        if setting is None or not setting.mechanism.allows(of_one):
+        if setting is None or not setting.mechanism.intake.allows(of_one):
             return None, None
         return setting, setting.expected(of_one, and_far=and_far)
 

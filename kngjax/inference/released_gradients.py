@@ -61,7 +61,7 @@ class ReleasedGradient(FreshArrays):
     @classmethod
     def _of(cls, value: np.ndarray, mechanism: Any, num_records: int | None) -> "ReleasedGradient":
         loss, dimension = mechanism.loss, len(value)
-        noise = mechanism.gradient_noise(dimension)
+        noise = mechanism.noise.of_gradient(dimension)
         if mechanism.bounds.weight is not None:
             raise ValueError("records of this release have weights, whose law is not modelled: no likelihood is served")
         if mechanism.has_regressors and not isinstance(loss, AbstractPredictorLoss):

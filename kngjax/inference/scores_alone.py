@@ -159,7 +159,7 @@ def square_units(theta: Floats, bounds: Bounds) -> Floats:
 def suited(covariance: AbstractSums, mechanism: Any) -> AbstractSums:
     """The sums of a covariance that are to be released beside this mechanism's own. Raises ValueError for none."""
     is_mean = not mechanism.loss.has_response
-    if not is_mean and not mechanism.publishes_moments:
+    if not is_mean and not mechanism.noise.publishes_moments:
         return covariance
     if isinstance(covariance, Variances if is_mean else ScoresOfMoments):
         return covariance

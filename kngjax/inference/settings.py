@@ -88,7 +88,7 @@ class Scenario:
         if target is not None and not (mechanism.has_regressors and isinstance(loss, AbstractResidualLoss)):
             raise ValueError(f"target is for regressions with residuals, and {type(loss).__name__} has none here")
         if not loss.has_response:
-            is_mean = mechanism.is_of_columns and loss.gradient_slope is not None
+            is_mean = mechanism.noise.is_of_columns and loss.gradient_slope is not None
             return cls._of_means(mechanism, design) if is_mean else None
         if not mechanism.has_regressors:
             return cls._of_quantiles(mechanism, residual) if hasattr(mechanism, "tau") else None
@@ -173,7 +173,7 @@ class Scenario:
 
     def expected(self, num_records: int, and_far: bool = True) -> Expected | None:
         """Derives what is expected of n records; None where the noise is not known. `and_far`: with its `far`."""
-        noise = self.mechanism.expected_noise(num_records * self.weight * self.hessian, num_records)
+        noise = self.mechanism.noise.expected(num_records * self.weight * self.hessian, num_records)
         if noise is None:
             return None
         if self.coefficients is not None and noise.at is not None:

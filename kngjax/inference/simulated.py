@@ -37,8 +37,8 @@ def simulated_noise(
 
 def _is_of_one_law(setting: Scenario, mechanism: Any, num_records: int) -> bool:
     """Whether the mechanism without weights has the noise of weights that are all the largest."""
-    weighted = setting.mechanism.expected_noise(num_records * setting.weight * setting.hessian, num_records)
-    plain = mechanism.expected_noise(num_records * setting.hessian, num_records)
+    weighted = setting.mechanism.noise.expected(num_records * setting.weight * setting.hessian, num_records)
+    plain = mechanism.noise.expected(num_records * setting.hessian, num_records)
     return np.allclose(weighted.covariance, plain.covariance, rtol=1e-6, atol=0.0)
 
 

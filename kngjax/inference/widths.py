@@ -38,7 +38,7 @@ def width_of_sums(
     none = np.full(dimension if combinations is None else len(combinations), np.inf)
     if _is_far(setting, num_records):
         return none
-    theta, _ = mechanism.typical_values(dimension)
+    theta, _ = mechanism.noise.typical_values(dimension)
     if setting.rows is None or setting.law is None:
         # For a mean: the variance of each column.
         slope = mechanism.loss.gradient_slope

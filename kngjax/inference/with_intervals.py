@@ -134,7 +134,7 @@ class WithIntervals(AbstractReleasePlan):
 
     def certify(self, X: Any = None, y: Any = None) -> list[Certificate]:
         """The certificates of what is released, before a value is looked at."""
-        facts, refusal = run_telling_refusals(functools.partial(self.mechanism.admit, X, y))
+        facts, refusal = run_telling_refusals(functools.partial(self.mechanism.intake.check_schema, X, y))
         del X, y
         if refusal is not None:
             raise refusal
@@ -147,7 +147,7 @@ class WithIntervals(AbstractReleasePlan):
         """Releases an estimate with what its intervals are made of: `kngjax.release` of this plan calls it."""
         given = X, y, ledger, self.settings(), progress
         with self._telling():
-            return _of_parts(*release_of_records(self.mechanism.admit, self._making_for, *given))
+            return _of_parts(*release_of_records(self.mechanism.intake.check_schema, self._making_for, *given))
 
     def of_parts(self, parts: Sequence[Release]) -> "ReleaseWithIntervals":
         """Joins this plan's own releases, as a ledger keeps them; under replace the plan has `num_records`."""

@@ -19,10 +19,10 @@ _OF_MECHANISMS = {
         "they are of regressions that are made with it: kngjax.WithIntervals(mechanism, kngjax.ReleasedDesign(release))"
     ),
     "KNormMechanism": (
-        "a sum is of these records alone, and noise_deviations says how far it may be off: of a mean, "
+        "a sum is of these records alone, and noise.deviations says how far it may be off: of a mean, "
         "statistic='mean', there are some"
     ),
-    "GeometricMechanism": "its counts are of these records alone: noise_deviations says how far each may be off",
+    "GeometricMechanism": "its counts are of these records alone: noise.deviations says how far each may be off",
 }
 # By the name of what is asked for an interval and is no release.
 _OF_OTHERS = {

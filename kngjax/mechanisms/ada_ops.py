@@ -21,6 +21,7 @@ from kngjax.mechanisms.direct import AbstractDirectMechanism
 from kngjax.mechanisms.gradient_noise import NormalNoise
 from kngjax.mechanisms.noise.calibration import posterior_sample_gamma, renyi_budget
 from kngjax.mechanisms.noise.gaussian_profiles import posterior_sample_renyi
+from kngjax.mechanisms.noise_facts import AbstractNoiseFacts
 from kngjax.mechanisms.parameters import check_delta, check_epsilon, require_part
 from kngjax.sensitivity import moments
 from kngjax.sensitivity.gradients import Sensitivity
@@ -105,7 +106,6 @@ class AdaOPS(AbstractDirectMechanism):
     failure_share: Scalar
 
     takes_weights: ClassVar[bool] = True
-    publishes: ClassVar[tuple[str, ...]] = ("gamma", "ridge")
     method: ClassVar[str] = "One draw from a Gaussian posterior, with a ridge and a scale from private bounds."
 
     def __init__(
@@ -171,6 +171,10 @@ class AdaOPS(AbstractDirectMechanism):
         least_curvature = change / jnp.minimum(by_bound, by_covariance)
         return AdaOPSPlan(order, budget, change / eigenvalue_shift, bound_shift, tail, least_curvature)
 
+    @property
+    def noise(self) -> "AdaOPSNoise":
+        return AdaOPSNoise(self, publishes=("gamma", "ridge"))
+
     def sensitivity_for(self, dimension: int) -> Sensitivity:
         """The sensitivity of λ_min; the derivation says what the other stages rest on."""
         with float64():
@@ -209,17 +213,6 @@ class AdaOPS(AbstractDirectMechanism):
         gamma = posterior_sample_gamma(plan.order, plan.budget, jnp.square(x) / curvature, bound)
         return Tuning(ridge, curvature, bound, gamma)
 
-    def error_noise(self, dimension: int, published: Mapping[str, np.ndarray]) -> NormalNoise:
-        """Gives the law of the gradient at a draw from N(θ̂_λ, (γH)^{-1}), with the published λ and γ.
-
-        Before a release they are those of X'X = 0, X'y = 0 and noise of 0.
-        """
-        if published:
-            return NormalNoise(float(published["gamma"]), 1, float(published["ridge"]))
-        with float64():
-            tuned = self.tuning(jnp.zeros(dimension), jnp.zeros(dimension), jnp.zeros((2, 1)))
-        return NormalNoise(float(tuned.gamma[0]), 1, float(tuned.ridge[0]))
-
     def draws(
         self, data: Data, key: PRNGKeyArray, num_draws: int
     ) -> tuple[Float[Array, "draws dimension"], Bool[Array, ""]]:
@@ -234,6 +227,23 @@ class AdaOPS(AbstractDirectMechanism):
         normals = jax.random.normal(sample_key, (data.dimension, num_draws))
         thetas = vectors @ (moment[:, None] / curvatures + normals / jnp.sqrt(tuned.gamma[None] * curvatures))
         return thetas.T, jnp.all(jnp.isfinite(thetas))
+
+
+class AdaOPSNoise(AbstractNoiseFacts):
+    """Says what is known of the noise of a draw, given λ and γ."""
+
+    mechanism: "AdaOPS"  # pyright: ignore[reportIncompatibleVariableOverride]
+
+    def of_error(self, dimension: int, published: Mapping[str, np.ndarray]) -> NormalNoise:
+        """Gives the law of the gradient at a draw from N(θ̂_λ, (γH)^{-1}), with the published λ and γ.
+
+        Before a release they are those of X'X = 0, X'y = 0 and noise of 0.
+        """
+        if published:
+            return NormalNoise(float(published["gamma"]), 1, float(published["ridge"]))
+        with float64():
+            tuned = self.mechanism.tuning(jnp.zeros(dimension), jnp.zeros(dimension), jnp.zeros((2, 1)))
+        return NormalNoise(float(tuned.gamma[0]), 1, float(tuned.ridge[0]))
 
 
 @jax.jit

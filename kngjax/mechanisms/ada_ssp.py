@@ -25,7 +25,9 @@ from kngjax.mechanisms.expected_noise import ExpectedNoise, eigenvalue_floor
 from kngjax.mechanisms.gradient_noise import MomentNoise
 from kngjax.mechanisms.noise.calibration import gaussian_guarantee, largest_shift
 from kngjax.mechanisms.noise.matrix_noise import symmetric_gaussian
+from kngjax.mechanisms.noise_facts import AbstractNoiseFacts
 from kngjax.mechanisms.parameters import check_delta, check_epsilon, require_part
+from kngjax.mechanisms.preparation import AbstractIntake
 from kngjax.mechanisms.released_moments import ReleasedMoments
 from kngjax.sensitivity import moments
 from kngjax.sensitivity.gradients import Sensitivity
@@ -84,7 +86,6 @@ class AdaSSP(AbstractDirectMechanism):
     shares: Float[Array, "3"] | Float[np.ndarray, "3"]
 
     takes_weights: ClassVar[bool] = True
-    publishes: ClassVar[tuple[str, ...]] = ("gram", "least_eigenvalue", "moment")
     method: ClassVar[str] = (
         "Gaussian noise on the moments of the records, in units made of the public bounds, and the ridge regression "
         "that they give, in own units."
@@ -134,6 +135,14 @@ class AdaSSP(AbstractDirectMechanism):
         """(ε, δ)-DP of one draw, and s-Gaussian DP: the moments are Gaussian, and the rest is post-processing."""
         return gaussian_guarantee(self.epsilon, self.delta, self.adjacency)
 
+    @property
+    def intake(self) -> "AdaSSPIntake":
+        return AdaSSPIntake(self)
+
+    @property
+    def noise(self) -> "AdaSSPNoise":
+        return AdaSSPNoise(self, publishes=("gram", "least_eigenvalue", "moment"))
+
     def changes(self, dimension: int) -> Float[Array, "3"]:
         """The sensitivities of λ_min, of X'y in the l2 norm and of X'X in the Frobenius norm; runs under jit."""
         bounds = PublicUnits.of(self.bounds, dimension).bounds(self.bounds)
@@ -167,76 +176,16 @@ class AdaSSP(AbstractDirectMechanism):
             f"moves {'; '.join(parts)}.",
         )
 
-    def typical_values(self, dimension: int) -> tuple[np.ndarray, np.ndarray]:
-        """θ of θ̃ = 0 and the sizes of θ where |θ̃_j| = 1, in public units: from bounds alone."""
-        facts = _facts(self, dimension)
-        return np.asarray(facts.centre), np.asarray(facts.sizes)
-
-    def summarise(self, records: Records | WeightedRecords) -> Data:
-        """(n, X'X, X'y, y'y) in public units. Private."""
-        self.require_declared_weights(records)
-        if isinstance(records, Records) and is_traced(records.x, records.y):
-            found = super().summarise(PublicUnits.of(self.bounds, records.dimension).records(records))
-            assert isinstance(found, QuadraticSummary)
-            return QuadraticSummary(found.count, found.gram, found.moment, found.sum_of_squares, in_public_units=True)
-        self.check_count(records.num_records)
-        return self.summary_of(self.loss.sums(records))
-
-    def summary_of(self, sums: ExactSums) -> Data:
-        """(n, X'X, X'y, y'y) in public units, each correctly rounded. Private."""
-        return self.public_units(sums.dimension).sums(sums).summary(in_public_units=True)
-
     def public_units(self, dimension: int) -> PublicUnits:
         """The units that exact sums are taken in: float64 numbers on the host."""
         with float64():
             return jax.tree.map(np.asarray, _facts(self, dimension).units)
-
-    def expected_noise(self, hessian: np.ndarray, num_records: int) -> ExpectedNoise:
-        """(X'X + λI)^{-1}e in public units with the λ that the expected λ_min gives, in own units.
-
-        The noise E on X'X adds -Eθ̃ to e, of covariance σ²(|θ̃|²I + θ̃θ̃')/2. θ̃ is not known before: C is that of 0, and
-        `growth` that of |θ̃| = 1, along θ̃; `at` has that of any θ. λ pulls towards the middle of the bounds of y.
-        """
-        dimension = len(hessian)
-        units = self.public_units(dimension)
-        on_least, on_moment, on_matrix = self.known_deviations(dimension).tolist()
-        # x̃ = Ax, and x'θ = x̃'θ̃·h_y.
-        to_public = np.linalg.inv(units.to_own)
-        gram = to_public @ hessian @ to_public.T
-        least = np.linalg.eigvalsh(gram)[0] - _QUANTILE * on_least
-        ridge = max(2.0 * eigenvalue_floor(on_matrix, dimension, _RISK) - max(least, 0.0), 0.0)
-        public = ExpectedNoise.of_gradient_noise(gram, on_moment**2 * np.eye(dimension), ridge)
-        to_own = float(units.y_half_width) * to_public.T
-        pull = to_own @ public.pull @ np.linalg.inv(to_own)
-        growth = math.hypot(1.0, on_matrix / on_moment)
-        middle = float(units.y_middle) * np.eye(dimension)[0] if self.bounds.intercept else np.zeros(dimension)
-        inverse = to_own @ np.linalg.inv(gram + ridge * np.eye(dimension))
-
-        def at(theta: np.ndarray) -> np.ndarray:
-            inside = np.linalg.solve(to_own, theta - middle)
-            on_gram = 0.5 * on_matrix**2 * (inside @ inside * np.eye(dimension) + np.outer(inside, inside))
-            return inverse @ (on_moment**2 * np.eye(dimension) + on_gram) @ inverse.T
-
-        return ExpectedNoise(at(middle), pull, growth=growth, at=at)
 
     def released_moments(self, published: Mapping[str, np.ndarray]) -> ReleasedMoments:
         """Returns the noisy moments that a release publishes, with the laws of their noise. Post-processing."""
         dimension = len(published["moment"])
         _, on_moment, on_matrix = self.known_deviations(dimension).tolist()
         return ReleasedMoments(self.public_units(dimension), on_moment, on_matrix, published)
-
-    def error_noise_at(
-        self, theta: Float[np.ndarray, " dimension"], published: Mapping[str, np.ndarray]
-    ) -> MomentNoise:
-        """Gives the law of Gθ̃ - X'y, given G = X'X, from the published moments.
-
-        θ̃ may be made of anything: the moments say how far it is from their own solution.
-        """
-        return self.released_moments(published).noise(theta)
-
-    def has_ridge(self, dimension: int) -> bool:
-        """True: λ > 0 wherever records are few."""
-        return True
 
     def draws(
         self, data: Data, key: PRNGKeyArray, num_draws: int
@@ -262,6 +211,78 @@ class AdaSSP(AbstractDirectMechanism):
         values, vectors = jnp.linalg.eigh(matrix)
         theta = vectors @ ((vectors.T @ moment) / jnp.maximum(values + ridge, floor))
         return PublicUnits.of(self.bounds, d).in_own_units(theta)
+
+
+class AdaSSPIntake(AbstractIntake):
+    """Summarises records by their moments in public units."""
+
+    mechanism: "AdaSSP"  # pyright: ignore[reportIncompatibleVariableOverride]
+
+    def summarise(self, records: Records | WeightedRecords) -> Data:
+        """(n, X'X, X'y, y'y) in public units. Private."""
+        self.require_declared_weights(records)
+        if isinstance(records, Records) and is_traced(records.x, records.y):
+            found = super().summarise(PublicUnits.of(self.mechanism.bounds, records.dimension).records(records))
+            assert isinstance(found, QuadraticSummary)
+            return QuadraticSummary(found.count, found.gram, found.moment, found.sum_of_squares, in_public_units=True)
+        self.check_count(records.num_records)
+        return self.summary_of(self.mechanism.loss.sums(records))
+
+    def summary_of(self, sums: ExactSums) -> Data:
+        """(n, X'X, X'y, y'y) in public units, each correctly rounded. Private."""
+        return self.mechanism.public_units(sums.dimension).sums(sums).summary(in_public_units=True)
+
+
+class AdaSSPNoise(AbstractNoiseFacts):
+    """Says what is known of the noise on θ, from that on the moments."""
+
+    mechanism: "AdaSSP"  # pyright: ignore[reportIncompatibleVariableOverride]
+
+    def typical_values(self, dimension: int) -> tuple[np.ndarray, np.ndarray]:
+        """θ of θ̃ = 0 and the sizes of θ where |θ̃_j| = 1, in public units: from bounds alone."""
+        facts = _facts(self.mechanism, dimension)
+        return np.asarray(facts.centre), np.asarray(facts.sizes)
+
+    def expected(self, hessian: np.ndarray, num_records: int) -> ExpectedNoise:
+        """(X'X + λI)^{-1}e in public units with the λ that the expected λ_min gives, in own units.
+
+        The noise E on X'X adds -Eθ̃ to e, of covariance σ²(|θ̃|²I + θ̃θ̃')/2. θ̃ is not known before: C is that of 0, and
+        `growth` that of |θ̃| = 1, along θ̃; `at` has that of any θ. λ pulls towards the middle of the bounds of y.
+        """
+        dimension = len(hessian)
+        units = self.mechanism.public_units(dimension)
+        on_least, on_moment, on_matrix = self.mechanism.known_deviations(dimension).tolist()
+        # x̃ = Ax, and x'θ = x̃'θ̃·h_y.
+        to_public = np.linalg.inv(units.to_own)
+        gram = to_public @ hessian @ to_public.T
+        least = np.linalg.eigvalsh(gram)[0] - _QUANTILE * on_least
+        ridge = max(2.0 * eigenvalue_floor(on_matrix, dimension, _RISK) - max(least, 0.0), 0.0)
+        public = ExpectedNoise.of_gradient_noise(gram, on_moment**2 * np.eye(dimension), ridge)
+        to_own = float(units.y_half_width) * to_public.T
+        pull = to_own @ public.pull @ np.linalg.inv(to_own)
+        growth = math.hypot(1.0, on_matrix / on_moment)
+        middle = (
+            float(units.y_middle) * np.eye(dimension)[0] if self.mechanism.bounds.intercept else np.zeros(dimension)
+        )
+        inverse = to_own @ np.linalg.inv(gram + ridge * np.eye(dimension))
+
+        def at(theta: np.ndarray) -> np.ndarray:
+            inside = np.linalg.solve(to_own, theta - middle)
+            on_gram = 0.5 * on_matrix**2 * (inside @ inside * np.eye(dimension) + np.outer(inside, inside))
+            return inverse @ (on_moment**2 * np.eye(dimension) + on_gram) @ inverse.T
+
+        return ExpectedNoise(at(middle), pull, growth=growth, at=at)
+
+    def at_release(self, theta: Float[np.ndarray, " dimension"], published: Mapping[str, np.ndarray]) -> MomentNoise:
+        """Gives the law of Gθ̃ - X'y, given G = X'X, from the published moments.
+
+        θ̃ may be made of anything: the moments say how far it is from their own solution.
+        """
+        return self.mechanism.released_moments(published).noise(theta)
+
+    def has_ridge(self, dimension: int) -> bool:
+        """True: λ > 0 wherever records are few."""
+        return True
 
 
 class _PublicNumbers(NamedTuple):

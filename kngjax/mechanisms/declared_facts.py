@@ -69,7 +69,11 @@ def require_declared(mechanism: AbstractMechanism, dimension: int, sampler: Any)
 
 def _public_range(mechanism: AbstractMechanism, dimension: int) -> tuple[tuple[float, float], np.ndarray]:
     """The ends of x'θ, and responses."""
-    bounds, domain, loss = mechanism.bounds_of_rows(dimension), getattr(mechanism, "domain", None), mechanism.loss
+    bounds, domain, loss = (
+        mechanism.intake.bounds_of_rows(dimension),
+        getattr(mechanism, "domain", None),
+        mechanism.loss,
+    )
     given = loss.response_interval(bounds)
     first, last = (-3.0, 3.0) if given is None else (float(given[0]), float(given[1]))
     even = np.linspace(first, last, 13)

@@ -1,9 +1,10 @@
 """Mechanisms with a density exp(-ε/(2Δ)·score)·ν, from which a sampler draws."""
 
 import abc
+import dataclasses
 import math
 from collections.abc import Callable
-from typing import ClassVar, Literal
+from typing import Literal
 
 import equinox as eqx
 import jax
@@ -19,29 +20,75 @@ from kngjax.data.records import Data
 from kngjax.geometry.abstract_norms import AbstractNorm
 from kngjax.geometry.domains import AbstractDomain
 from kngjax.mechanisms.base import AbstractMechanism
+from kngjax.mechanisms.noise_facts import AbstractNoiseFacts
+from kngjax.mechanisms.preparation import AbstractIntake, PlainIntake
 from kngjax.samplers.target import Target
 from kngjax.sensitivity import weighted
 
 
-class AbstractDensityMechanism(AbstractMechanism):
-    """A mechanism that draws θ with density proportional to exp(-ε/(2Δ)·score(θ; D)) with respect to ν.
+@dataclasses.dataclass(frozen=True, eq=False)
+class Exponent:
+    """Says what the exponent -ε/(2Δ)·score of a density is made of, which proved draws and samplers ask. Public.
 
-    `scored_by`: what the score is, the loss or a norm of its gradient; None for anything else. `is_pointwise`:
-    whether Δ depends on θ.
+    **Arguments:** `mechanism`: whose density it is. `scored_by`: what the score is, the loss or a norm of its gradient;
+    None for anything else. `given_norm`: the norm that the caller named; None for the default one, and where the score
+    is the loss. `is_pointwise`: whether Δ depends on θ.
     """
 
+    mechanism: "AbstractDensityMechanism"
+    scored_by: Literal["loss", "gradient"] | None = None
+    given_norm: AbstractNorm | None = None
+    is_pointwise: bool = False
+
+    def log_range(self, dimension: int, num_records: int) -> float:
+        """R = ε/(2Δ)·n·(range of one record's share): how far log f varies over Θ at most, for any n records.
+
+        Public where n is: under replace.
+        """
+        mechanism = self.mechanism
+        with float64(), programs_run_once():
+            share = float(mechanism._record_range(dimension)) / float(mechanism.sensitivity_value(dimension))
+        # Outward, by far more than these few operations round.
+        return 0.5 * float(mechanism.epsilon) * num_records * share * (1.0 + 1e-12)
+
+
+class AbstractDensityNoise(AbstractNoiseFacts):
+    """Bounds the noise of a density from below, where the gradient grows at a public rate."""
+
+    mechanism: "AbstractDensityMechanism"  # pyright: ignore[reportIncompatibleVariableOverride]
+
+    def least(self, dimension: int, num_records: int | None) -> Float[np.ndarray, " dimension"]:
+        mechanism = self.mechanism
+        slope, norm = mechanism.loss.gradient_slope, mechanism.score_norm(dimension)
+        if slope is None or norm is None or not num_records:
+            return np.zeros(dimension)
+        # The law is exp(-(ε/2Δ)·c·Σw_i·‖θ - θ̂‖_K), with weights w_i of at most W.
+        total = num_records * weighted.largest(mechanism.bounds)
+        rate = slope * total * float(mechanism.epsilon) / (2.0 * float(mechanism.sensitivity_value(dimension)))
+        return np.array([float(norm.dual(axis)) for axis in np.eye(dimension)]) / rate
+
+
+class DensityNoise(AbstractDensityNoise):
+    """Says of the noise of any density what holds for all."""
+
+
+class AbstractDensityMechanism(AbstractMechanism):
+    """A mechanism that draws θ with density proportional to exp(-ε/(2Δ)·score(θ; D)) with respect to ν."""
+
     domain: eqx.AbstractVar[AbstractDomain]
-    takes_shards: ClassVar[bool] = True
-    scored_by: ClassVar[Literal["loss", "gradient"] | None] = None
 
     @property
-    def is_pointwise(self) -> bool:
-        return False
+    def exponent(self) -> Exponent:
+        """Says what the score is; exact draws serve scores that are a loss or a norm of its gradient."""
+        return Exponent(self)
 
     @property
-    def given_norm(self) -> AbstractNorm | None:
-        """The norm that the caller named; None for the default one, and where the score is the loss."""
-        return None
+    def intake(self) -> AbstractIntake:
+        return PlainIntake(self, takes_shards=True)
+
+    @property
+    def noise(self) -> AbstractNoiseFacts:
+        return DensityNoise(self)
 
     def densities(self) -> tuple["AbstractDensityMechanism", ...]:
         return (self,)
@@ -55,18 +102,8 @@ class AbstractDensityMechanism(AbstractMechanism):
         """Δ for d coefficients; runs under jit."""
 
     @abc.abstractmethod
-    def record_range(self, dimension: int) -> Float[Array, ""]:
+    def _record_range(self, dimension: int) -> Float[Array, ""]:
         """Bounds how much one record's share of the score can vary over Θ and the bounds, in units of the score."""
-
-    def log_range(self, dimension: int, num_records: int) -> float:
-        """R = ε/(2Δ)·n·(range of one record's share): how far log f varies over Θ at most, for any n records.
-
-        Public where n is: under replace.
-        """
-        with float64(), programs_run_once():
-            share = float(self.record_range(dimension)) / float(self.sensitivity_value(dimension))
-        # Outward, by far more than these few operations round.
-        return 0.5 * float(self.epsilon) * num_records * share * (1.0 + 1e-12)
 
     def _check(self) -> None:
         if is_traced(*jax.tree.leaves(self)):
@@ -83,15 +120,6 @@ class AbstractDensityMechanism(AbstractMechanism):
                 "or Box) and bounds of x that leave every column some width, or name a norm"
             )
             raise ValueError(f"the sensitivity of {type(self.loss).__name__} is not finite over this domain: {advice}")
-
-    def least_noise(self, dimension: int, num_records: int | None) -> Float[np.ndarray, " dimension"]:
-        slope, norm = self.loss.gradient_slope, self.score_norm(dimension)
-        if slope is None or norm is None or not num_records:
-            return np.zeros(dimension)
-        # The law is exp(-(ε/2Δ)·c·Σw_i·‖θ - θ̂‖_K), with weights w_i of at most W.
-        total = num_records * weighted.largest(self.bounds)
-        rate = slope * total * float(self.epsilon) / (2.0 * float(self.sensitivity_value(dimension)))
-        return np.array([float(norm.dual(axis)) for axis in np.eye(dimension)]) / rate
 
     @property
     def guarantee(self) -> Guarantee:

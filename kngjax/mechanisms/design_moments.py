@@ -18,7 +18,9 @@ from kngjax.geometry.abstract_norms import Noise
 from kngjax.losses.distance import SquaredDistanceLoss
 from kngjax.mechanisms.direct import AbstractDirectMechanism
 from kngjax.mechanisms.k_norm import KNormMechanism
+from kngjax.mechanisms.noise_facts import AbstractNoiseFacts
 from kngjax.mechanisms.parameters import check_epsilon, require_part
+from kngjax.mechanisms.preparation import AbstractIntake
 from kngjax.sensitivity.gradients import Sensitivity
 
 
@@ -42,7 +44,6 @@ class DesignMoments(AbstractDirectMechanism):
     adjacency: Adjacency = eqx.field(static=True)
 
     has_regressors: ClassVar[bool] = False
-    is_of_columns: ClassVar[bool] = False
     # What is released depends on the numbers of the bounds.
     runs_on_host: ClassVar[bool] = True
     method: ClassVar[str] = "Sums of products of features plus exact K-norm noise."
@@ -85,13 +86,17 @@ class DesignMoments(AbstractDirectMechanism):
         return self.bounds.dimension
 
     @property
-    def _dimension_of_records(self) -> int:
-        return self.size
-
-    @property
     def dimension(self) -> int:
         """Counts the numbers that are released."""
         return int(np.sum(self._kept))
+
+    @property
+    def intake(self) -> "DesignIntake":
+        return DesignIntake(self)
+
+    @property
+    def noise(self) -> "DesignNoise":
+        return DesignNoise(self, is_of_columns=False)
 
     @property
     def _ranges(self) -> tuple[np.ndarray, np.ndarray]:
@@ -116,10 +121,6 @@ class DesignMoments(AbstractDirectMechanism):
         columns = Bounds((least, most), intercept=False)
         return KNormMechanism(columns, float(self.epsilon), self.adjacency, statistic="sum", allow_large_epsilon=True)
 
-    def _facts(self, columns: Shape | None, count: int | None) -> Facts:
-        # The numbers are not those of columns, whose names they have not.
-        return dataclasses.replace(super()._facts(columns, count), names=None)
-
     def sensitivity_for(self, dimension: int) -> Sensitivity:
         found = self.summing.sensitivity_for(self.dimension)
         return Sensitivity(found.value, f"a record counts as the products of its features: {found.derivation}")
@@ -128,15 +129,6 @@ class DesignMoments(AbstractDirectMechanism):
         """1/ε in the norm, as of the sum."""
         return self.summing.noise_in_fractions(self.dimension, num_records)
 
-    def noise_deviations(self, dimension: int, num_records: int | None) -> Float[np.ndarray, " dimension"] | None:
-        return self.summing.noise_deviations(self.dimension, num_records)
-
-    def least_noise(self, dimension: int, num_records: int | None) -> Any:
-        return self.summing.least_noise(self.dimension, num_records)
-
-    def typical_values(self, dimension: int) -> tuple[np.ndarray, np.ndarray]:
-        return self.summing.typical_values(self.dimension)
-
     def _columns(self, records: Any) -> Float[np.ndarray, "records columns"]:
         """1 and all products of each record by itself, those that are released. Private."""
         x = np.asarray(records.rows.x, np.float64)
@@ -144,15 +136,7 @@ class DesignMoments(AbstractDirectMechanism):
 
     def _sums(self, records: Any) -> ExactSums:
         summing, columns = self.summing, self._columns(records)
-        return summing.loss.sums(summing.rows(columns, may_be_empty=True))
-
-    def exact_sums(self, X: Any = None, y: Any = None) -> ExactSums:
-        """The sums of products, exactly, as the moment. Private."""
-        return self.sums_by(self._sums, X, y)
-
-    def summarise(self, records: Records | WeightedRecords) -> QuadraticSummary:
-        self.require_declared_weights(records)
-        return self._sums(records).summary()
+        return summing.loss.sums(summing.intake.rows(columns, may_be_empty=True))
 
     def log_density(self, theta: Vector, data: Data) -> Float[Array, ""]:
         """log f(θ) = -ε‖Σ - θ‖_K - log ∫, normalised. Private: a function of the data."""
@@ -175,3 +159,40 @@ class DesignMoments(AbstractDirectMechanism):
         if self.bounds.intercept:
             whole[:, 1] = whole[:, 0]
         return whole[:, 0], symmetric(whole[:, 1:], self.size)
+
+
+class DesignIntake(AbstractIntake):
+    """Takes features alone, and sums the products of each record."""
+
+    mechanism: "DesignMoments"  # pyright: ignore[reportIncompatibleVariableOverride]
+
+    @property
+    def _dimension_of_records(self) -> int:
+        return self.mechanism.size
+
+    def _facts(self, columns: Shape | None, count: int | None) -> Facts:
+        # The numbers are not those of columns, whose names they have not.
+        return dataclasses.replace(super()._facts(columns, count), names=None)
+
+    def exact_sums(self, X: Any = None, y: Any = None) -> ExactSums:
+        """The sums of products, exactly, as the moment. Private."""
+        return self.sums_by(self.mechanism._sums, X, y)
+
+    def summarise(self, records: Records | WeightedRecords) -> QuadraticSummary:
+        self.require_declared_weights(records)
+        return self.mechanism._sums(records).summary()
+
+
+class DesignNoise(AbstractNoiseFacts):
+    """Says what is known of the noise: what is of that on a sum of these products."""
+
+    mechanism: "DesignMoments"  # pyright: ignore[reportIncompatibleVariableOverride]
+
+    def deviations(self, dimension: int, num_records: int | None) -> Float[np.ndarray, " dimension"] | None:
+        return self.mechanism.summing.noise.deviations(self.mechanism.dimension, num_records)
+
+    def least(self, dimension: int, num_records: int | None) -> Any:
+        return self.mechanism.summing.noise.least(self.mechanism.dimension, num_records)
+
+    def typical_values(self, dimension: int) -> tuple[np.ndarray, np.ndarray]:
+        return self.mechanism.summing.noise.typical_values(self.mechanism.dimension)

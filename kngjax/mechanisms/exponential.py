@@ -1,7 +1,7 @@
 """The exponential mechanism with the loss itself as score (McSherry and Talwar 2007)."""
 
 from collections.abc import Mapping
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import equinox as eqx
 import numpy as np
@@ -12,7 +12,7 @@ from kngjax.core.arrays import Scalar, float64
 from kngjax.data.bounds import Bounds
 from kngjax.geometry.domains import AbstractDomain
 from kngjax.losses.base import AbstractLoss
-from kngjax.mechanisms.density import AbstractDensityMechanism
+from kngjax.mechanisms.density import AbstractDensityMechanism, AbstractDensityNoise, Exponent
 from kngjax.mechanisms.expected_noise import ExpectedNoise
 from kngjax.mechanisms.gradient_noise import NormalNoise
 from kngjax.mechanisms.parameters import check_epsilon, order_domain, require_part
@@ -41,7 +41,6 @@ class ExponentialMechanism(AbstractDensityMechanism):
     epsilon: Scalar
     adjacency: Adjacency = eqx.field(static=True)
 
-    scored_by: ClassVar[Literal["loss", "gradient"] | None] = "loss"
     takes_weights: ClassVar[bool] = True
 
     def __init__(
@@ -70,35 +69,21 @@ class ExponentialMechanism(AbstractDensityMechanism):
             )
         self._check()
 
+    @property
+    def exponent(self) -> Exponent:
+        return Exponent(self, "loss")
+
+    @property
+    def noise(self) -> "ExponentialNoise":
+        return ExponentialNoise(self)
+
     def score_norm(self, dimension: int) -> None:
         return None
 
     def sensitivity_value(self, dimension: int) -> Float[Array, ""]:
         return gradients.value_sensitivity(self.loss, self.bounds, self.domain, self.adjacency, dimension)
 
-    def expected_noise(self, hessian: np.ndarray, num_records: int) -> ExpectedNoise | None:
-        """θ̃ ≈ N(θ̂, (2Δ/ε)·H^{-1}), on a Θ that does not bind."""
-        if not self.domain.is_uniform:
-            return None
-        with float64():
-            rate = float(self.epsilon) / (2.0 * float(self.sensitivity_value(len(hessian))))
-        return ExpectedNoise.of_gradient_noise(hessian, hessian / rate)
-
-    def error_noise(self, dimension: int, published: Mapping[str, np.ndarray]) -> NormalNoise:
-        """Approximates the law of z = H(θ̃ - θ̂) by N(0, H/c), with c = ε/(2Δ).
-
-        The density is ∝ exp(-c·ℓ_n), and near θ̂ about that of N(θ̂, (cH)^{-1}).
-        """
-        if not self.domain.is_uniform or self.loss.score_is_piecewise_constant:
-            raise ValueError(
-                "intervals of the exponential mechanism are of smooth losses on a domain without a weight of its own, "
-                "where its law is about normal: give a Box or a ball and a smooth loss, or KNG"
-            )
-        with float64():
-            rate = float(self.epsilon) / (2.0 * float(self.sensitivity_value(dimension)))
-        return NormalNoise(rate, 1, assumptions=(_IS_NORMAL,))
-
-    def record_range(self, dimension: int) -> Float[Array, ""]:
+    def _record_range(self, dimension: int) -> Float[Array, ""]:
         """The range of one record's loss."""
         return gradients.value_sensitivity(self.loss, self.bounds, self.domain, Adjacency.REPLACE, dimension)
 
@@ -106,3 +91,31 @@ class ExponentialMechanism(AbstractDensityMechanism):
         with float64():
             value = float(self.sensitivity_value(dimension))
         return Sensitivity(value, gradients.explain_value_sensitivity(self.bounds, self.adjacency, value))
+
+
+class ExponentialNoise(AbstractDensityNoise):
+    """Says what is known of the noise, as normal about the estimate without privacy."""
+
+    mechanism: "ExponentialMechanism"  # pyright: ignore[reportIncompatibleVariableOverride]
+
+    def expected(self, hessian: np.ndarray, num_records: int) -> ExpectedNoise | None:
+        """θ̃ ≈ N(θ̂, (2Δ/ε)·H^{-1}), on a Θ that does not bind."""
+        if not self.mechanism.domain.is_uniform:
+            return None
+        with float64():
+            rate = float(self.mechanism.epsilon) / (2.0 * float(self.mechanism.sensitivity_value(len(hessian))))
+        return ExpectedNoise.of_gradient_noise(hessian, hessian / rate)
+
+    def of_error(self, dimension: int, published: Mapping[str, np.ndarray]) -> NormalNoise:
+        """Approximates the law of z = H(θ̃ - θ̂) by N(0, H/c), with c = ε/(2Δ).
+
+        The density is ∝ exp(-c·ℓ_n), and near θ̂ about that of N(θ̂, (cH)^{-1}).
+        """
+        if not self.mechanism.domain.is_uniform or self.mechanism.loss.score_is_piecewise_constant:
+            raise ValueError(
+                "intervals of the exponential mechanism are of smooth losses on a domain without a weight of its own, "
+                "where its law is about normal: give a Box or a ball and a smooth loss, or KNG"
+            )
+        with float64():
+            rate = float(self.mechanism.epsilon) / (2.0 * float(self.mechanism.sensitivity_value(dimension)))
+        return NormalNoise(rate, 1, assumptions=(_IS_NORMAL,))

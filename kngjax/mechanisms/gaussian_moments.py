@@ -17,7 +17,9 @@ from kngjax.data.exact_sums import ExactSums, gram
 from kngjax.data.records import Data, QuadraticSummary, Records, WeightedRecords
 from kngjax.losses.distance import SquaredDistanceLoss
 from kngjax.mechanisms.direct import AbstractDirectMechanism
+from kngjax.mechanisms.noise_facts import AbstractNoiseFacts
 from kngjax.mechanisms.parameters import require_positive
+from kngjax.mechanisms.preparation import AbstractIntake
 from kngjax.sensitivity.gradients import Sensitivity
 from kngjax.sensitivity.moments_in_fractions import squared_change_of_grams
 
@@ -51,7 +53,6 @@ class GaussianMoments(AbstractDirectMechanism):
     blocks: int = eqx.field(static=True)
 
     has_regressors: ClassVar[bool] = False
-    is_of_columns: ClassVar[bool] = False
     method: ClassVar[str] = "Sums of products plus Gaussian noise."
 
     def __init__(self, bounds: Bounds, mu: Any, adjacency: str | Adjacency, largest: Any, blocks: int):
@@ -90,8 +91,12 @@ class GaussianMoments(AbstractDirectMechanism):
         return self.blocks * self.size * (self.size + 1) // 2
 
     @property
-    def _dimension_of_records(self) -> int:
-        return self.blocks * self.size
+    def intake(self) -> "GaussianMomentsIntake":
+        return GaussianMomentsIntake(self)
+
+    @property
+    def noise(self) -> "GaussianMomentsNoise":
+        return GaussianMomentsNoise(self, is_of_columns=False)
 
     @property
     def guarantee(self) -> Guarantee:
@@ -117,18 +122,6 @@ class GaussianMoments(AbstractDirectMechanism):
             f"each record adds x_b x_b' to the matrix b, with a sum of |x_b|^4 of at most {float(self.largest):.6g}; "
             f"{event} changes all matrices together, in the Frobenius norm, by no more than {why}, have.",
         )
-
-    def noise_deviations(self, dimension: int, num_records: int | None) -> Float[np.ndarray, " dimension"]:
-        rows, columns = np.triu_indices(self.size)
-        deviations = float(self.variance) ** 0.5 * np.where(rows == columns, 1.0, 0.5**0.5)
-        return np.tile(deviations, self.blocks)
-
-    def least_noise(self, dimension: int, num_records: int | None) -> Any:
-        return self.noise_deviations(dimension, num_records)
-
-    def typical_values(self, dimension: int) -> tuple[np.ndarray, np.ndarray]:
-        """0, and what one record adds at most."""
-        return np.zeros(dimension), np.full(dimension, float(self.largest) ** 0.5)
 
     def shortened(self, x: Float[np.ndarray, "records columns"]) -> Float[np.ndarray, "records columns"]:
         """Records with Σ_b |x_b|⁴ ≤ R⁴, of which each depends on itself alone. Private.
@@ -159,18 +152,10 @@ class GaussianMoments(AbstractDirectMechanism):
         parts = [gram(x[:, start : start + self.size])[above] for start in range(0, x.shape[1], self.size)]
         return ExactSums(len(x), np.zeros((self.dimension, self.dimension), object), np.concatenate(parts), 0)
 
-    def exact_sums(self, X: Any = None, y: Any = None) -> ExactSums:
-        """Σ x_b x_b' of all records, the upper triangles as the moment. Private."""
-        return self.sums_by(self._triangles, X, y)
-
-    def summarise(self, records: Records | WeightedRecords) -> QuadraticSummary:
-        self.require_declared_weights(records)
-        return self._triangles(records).summary()
-
     def log_density(self, theta: Vector, data: Data) -> Float[Array, ""]:
         """log f(θ) of independent normal numbers. Private: a function of the data."""
         assert isinstance(data, QuadraticSummary)
-        deviations = jnp.asarray(self.noise_deviations(self.dimension, None))
+        deviations = jnp.asarray(self.noise.deviations(self.dimension, None))
         return jnp.sum(jax.scipy.stats.norm.logpdf(jnp.asarray(theta), data.moment, deviations))
 
     def draws(
@@ -178,5 +163,41 @@ class GaussianMoments(AbstractDirectMechanism):
     ) -> tuple[Float[Array, "draws dimension"], Bool[Array, ""]]:
         assert isinstance(data, QuadraticSummary)
         noise = jax.random.normal(key, (num_draws, self.dimension))
-        deviations = jnp.asarray(self.noise_deviations(self.dimension, None))
+        deviations = jnp.asarray(self.noise.deviations(self.dimension, None))
         return jnp.asarray(data.moment)[None] + noise * deviations[None], jnp.asarray(True)
+
+
+class GaussianMomentsIntake(AbstractIntake):
+    """Takes blocks of columns, and sums the products of each shortened record."""
+
+    mechanism: "GaussianMoments"  # pyright: ignore[reportIncompatibleVariableOverride]
+
+    @property
+    def _dimension_of_records(self) -> int:
+        return self.mechanism.blocks * self.mechanism.size
+
+    def exact_sums(self, X: Any = None, y: Any = None) -> ExactSums:
+        """Σ x_b x_b' of all records, the upper triangles as the moment. Private."""
+        return self.sums_by(self.mechanism._triangles, X, y)
+
+    def summarise(self, records: Records | WeightedRecords) -> QuadraticSummary:
+        self.require_declared_weights(records)
+        return self.mechanism._triangles(records).summary()
+
+
+class GaussianMomentsNoise(AbstractNoiseFacts):
+    """Says what is known of the noise: all, as it is normal with public deviations."""
+
+    mechanism: "GaussianMoments"  # pyright: ignore[reportIncompatibleVariableOverride]
+
+    def deviations(self, dimension: int, num_records: int | None) -> Float[np.ndarray, " dimension"]:
+        rows, columns = np.triu_indices(self.mechanism.size)
+        deviations = float(self.mechanism.variance) ** 0.5 * np.where(rows == columns, 1.0, 0.5**0.5)
+        return np.tile(deviations, self.mechanism.blocks)
+
+    def least(self, dimension: int, num_records: int | None) -> Any:
+        return self.deviations(dimension, num_records)
+
+    def typical_values(self, dimension: int) -> tuple[np.ndarray, np.ndarray]:
+        """0, and what one record adds at most."""
+        return np.zeros(dimension), np.full(dimension, float(self.mechanism.largest) ** 0.5)

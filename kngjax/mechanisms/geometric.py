@@ -18,8 +18,9 @@ from kngjax.data.missing import DROP
 from kngjax.data.records import Counts, Data, Records, WeightedRecords
 from kngjax.losses.quantile import QuantileLoss
 from kngjax.mechanisms.direct import AbstractDirectMechanism
+from kngjax.mechanisms.noise_facts import AbstractNoiseFacts
 from kngjax.mechanisms.parameters import check_epsilon, require_part
-from kngjax.mechanisms.preparation import values_alone
+from kngjax.mechanisms.preparation import AbstractIntake, values_alone
 from kngjax.sensitivity import sums
 from kngjax.sensitivity.gradients import Sensitivity
 
@@ -67,7 +68,6 @@ class GeometricMechanism(AbstractDirectMechanism):
 
     has_regressors: ClassVar[bool] = False
     takes_weights: ClassVar[bool] = True
-    makes_products: ClassVar[bool] = False
     is_whole: ClassVar[bool] = True
     method: ClassVar[str] = "The counts plus exact two-sided geometric noise, independent for each."
 
@@ -95,7 +95,7 @@ class GeometricMechanism(AbstractDirectMechanism):
             raise ValueError("counts are of whole numbers: leave Bounds(..., dither=...) out")
         if self.cells > MOST_CELLS:
             raise ValueError(f"the bounds of y have {self.cells:,} cells: count at most {MOST_CELLS:,}")
-        if bounds.missing_y not in (None, DROP) and np.isnan(self.responses([bounds.missing_y])).any():
+        if bounds.missing_y not in (None, DROP) and np.isnan(self.intake.responses([bounds.missing_y])).any():
             raise ValueError(f"missing_y = {bounds.missing_y!r} is no cell: give a whole number within the bounds")
         if self.counted is not None:
             first, last = self.ends
@@ -130,45 +130,20 @@ class GeometricMechanism(AbstractDirectMechanism):
         """Pure ε-DP of one draw, hence (ε²/2)-zCDP."""
         return Guarantee.pure(float(self.epsilon), self.adjacency)
 
+    @property
+    def intake(self) -> "CellsIntake":
+        return CellsIntake(self)
+
+    @property
+    def noise(self) -> "GeometricNoise":
+        return GeometricNoise(self)
+
     def sensitivity_for(self, dimension: int) -> Sensitivity:
         """Δ with its derivation."""
         if dimension != self.dimension:
             raise ValueError(f"{self.dimension} cells are counted, not {dimension}")
         why = sums.explain_count_sensitivity(dimension, self.adjacency, self.bounds)
         return Sensitivity(self.change * self.unit, why)
-
-    def noise_deviations(self, dimension: int, num_records: int | None) -> Float[np.ndarray, " dimension"]:
-        half = float(self.epsilon) / (2.0 * self.change)
-        # sinh overflows where the noise is 0 to all digits.
-        return np.full(dimension, self.unit * math.sqrt(0.5) / math.sinh(half) if half < 700.0 else 0.0)
-
-    def as_records(self, X: Any, y: Any) -> tuple[Any, Any]:
-        """The cells, shape (n,), given as `X` or as `y`: each is a response."""
-        return values_alone(X, y)
-
-    def responses(self, column: Any) -> Float[np.ndarray, " records"]:
-        """The whole number of each cell by itself; NaN where it is none."""
-        numbers = cells.numbers(column)
-        return np.where(np.floor(numbers) == numbers, numbers, np.nan)
-
-    @property
-    def _dimension_of_records(self) -> int:
-        # However many are counted.
-        return 1
-
-    def summarise(self, records: Records | WeightedRecords) -> Counts:
-        """Counts the records in each counted cell, or sums their weights, exactly. O(n + K)."""
-        self.require_declared_weights(records)
-        y, (first, _) = records.rows.y, self.ends
-        if is_traced(y):
-            each = records.times_weights(jnp.ones(y.shape))
-            totals = jnp.zeros(self.cells).at[jnp.round(jnp.asarray(y) - first).astype(int)].add(each)
-        else:
-            # Whole numbers of less than 2^20 units: nothing is rounded for 2^33 records.
-            each = np.asarray(records.weights) / self.unit if isinstance(records, WeightedRecords) else None
-            totals = np.bincount(np.asarray(y).astype(np.int64) - first, each, self.cells) * self.unit
-        counts = totals if self.counted is None else totals[np.array(self.counted) - first]
-        return Counts(counts, np.asarray(float(y.shape[0])))
 
     @property
     def _rate(self) -> Any:
@@ -188,6 +163,51 @@ class GeometricMechanism(AbstractDirectMechanism):
         counts = jnp.asarray(counts_of(data).counts)
         sizes = jnp.floor(jax.random.exponential(key, (2, num_draws, self.dimension)) / self._rate)
         return counts[None] + self.unit * (sizes[0] - sizes[1]), jnp.asarray(True)
+
+
+class CellsIntake(AbstractIntake):
+    """Takes each record as a cell, and counts the records in each."""
+
+    mechanism: "GeometricMechanism"  # pyright: ignore[reportIncompatibleVariableOverride]
+
+    def as_records(self, X: Any, y: Any) -> tuple[Any, Any]:
+        """The cells, shape (n,), given as `X` or as `y`: each is a response."""
+        return values_alone(X, y)
+
+    def responses(self, column: Any) -> Float[np.ndarray, " records"]:
+        """The whole number of each cell by itself; NaN where it is none."""
+        numbers = cells.numbers(column)
+        return np.where(np.floor(numbers) == numbers, numbers, np.nan)
+
+    @property
+    def _dimension_of_records(self) -> int:
+        # However many are counted.
+        return 1
+
+    def summarise(self, records: Records | WeightedRecords) -> Counts:
+        """Counts the records in each counted cell, or sums their weights, exactly. O(n + K)."""
+        self.require_declared_weights(records)
+        y, (first, _), unit = records.rows.y, self.mechanism.ends, self.mechanism.unit
+        if is_traced(y):
+            each = records.times_weights(jnp.ones(y.shape))
+            totals = jnp.zeros(self.mechanism.cells).at[jnp.round(jnp.asarray(y) - first).astype(int)].add(each)
+        else:
+            # Whole numbers of less than 2^20 units: nothing is rounded for 2^33 records.
+            each = np.asarray(records.weights) / unit if isinstance(records, WeightedRecords) else None
+            totals = np.bincount(np.asarray(y).astype(np.int64) - first, each, self.mechanism.cells) * unit
+        counts = totals if self.mechanism.counted is None else totals[np.array(self.mechanism.counted) - first]
+        return Counts(counts, np.asarray(float(y.shape[0])))
+
+
+class GeometricNoise(AbstractNoiseFacts):
+    """Says what is known of the noise: all, as it is of public scale."""
+
+    mechanism: "GeometricMechanism"  # pyright: ignore[reportIncompatibleVariableOverride]
+
+    def deviations(self, dimension: int, num_records: int | None) -> Float[np.ndarray, " dimension"]:
+        half = float(self.mechanism.epsilon) / (2.0 * self.mechanism.change)
+        # sinh overflows where the noise is 0 to all digits.
+        return np.full(dimension, self.mechanism.unit * math.sqrt(0.5) / math.sinh(half) if half < 700.0 else 0.0)
 
 
 def _ends(bounds: Bounds) -> tuple[int, int]:

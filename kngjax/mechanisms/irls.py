@@ -18,6 +18,7 @@ from kngjax.losses.quantile import QuantileLoss
 from kngjax.mechanisms.direct import AbstractDirectMechanism
 from kngjax.mechanisms.noise import matrix_noise
 from kngjax.mechanisms.noise.calibration import advanced_epsilons, largest_shift, renyi_budget
+from kngjax.mechanisms.noise_facts import UnknownNoise
 from kngjax.mechanisms.parameters import check_delta, check_epsilon, require_part, require_positive
 from kngjax.sensitivity import gradients, moments
 from kngjax.sensitivity.gradients import Sensitivity
@@ -64,35 +65,14 @@ class PrivateIRLS(AbstractDirectMechanism):
     The weights are s_i = 1/max(1/κ, |y_i - x_i'θ|)^{2-p}. Without noise and for a large cap κ their limit
     minimises Σ|y_i - x_i'θ|^p: least absolute deviations for p = 1 (Chartrand and Yin 2008). The first weights are all
     κ^{2-p}, so the first iterate is least squares. Each of the 2J moments is a function of public iterates and of the
-    records, whose weights are at most w = κ^{2-p}; one record changes them by at most (`kngjax.sensitivity.moments`,
-    times w)
+    records, and has noise of its own; all else is post-processing. B̃'s eigenvalues are raised to b ("floor"), or b is
+    added to them ("ridge"), where b is about the largest eigenvalue of its noise, a public number. The budget is spent
+    on 2J parts, a share of it on the vectors, in one of three ways: by zCDP or the exact profile ("zcdp"), by equal
+    parts of ε ("basic"), or by advanced composition ("advanced"). However it was spent, the guarantee is that of all
+    the noise together, which may say more: `guarantee.at`. Of a release every rounding is in its proof, with weights as
+    float64 computes them (`kngjax.draws.irls_iterates`).
 
-        Σ s y x:   wXY in the l2 norm, wY sup‖x‖_1 in the l1 norm      (twice that where it is exchanged)
-        Σ s x x':  wX² in the Frobenius norm (√2 wX²), w(sup‖x‖_1² + X²)/2 in the l1 norm of a triangle (twice that)
-
-    All else is post-processing: B̃'s eigenvalues are raised to b ("floor"), or b is added to them ("ridge"), where b is
-    about the largest eigenvalue of its noise, a public number.
-
-    The budget is spent on 2J parts, a share of it on the vectors, in one of three ways:
-
-    - "zcdp": (ε, δ) by the best Rényi order (Canonne, Kamath and Steinke 2020), which is a zCDP budget ρ; Gaussian
-      noise of deviation Δ₂/√(2ρ_k), Laplace noise of scale Δ₁/√(2ρ_k) since ε_k-DP is (ε_k²/2)-zCDP. Or, where that is
-      no more noise for either, Laplace parts of ε_k as under "basic" and Gaussian ones that are together as one, by the
-      exact profile of √Σ(Δ₂/σ_k)²: so it is if both are Gaussian, or if there are few parts.
-    - "basic": parts of ε_k = their share of ε/J. Gaussian and Wishart parts spend equal parts of δ; if both noises are
-      Laplace the guarantee is pure and δ is left out.
-    - "advanced": parts of ε_k = their share of what √(2 log(2/δ)Σε_k²) + Σε_k tanh(ε_k/2) = ε leaves (Kairouz, Oh and
-      Viswanath 2015, Theorem 3.5), and half of δ is left for Gaussian and Wishart parts; log(1/δ) where there are none.
-      Or as "basic", where that is no more noise for either, as it is for few parts: at δ = 10⁻⁶ below some 30.
-
-    However it was spent, the guarantee is that of all the noise together, which may say more: `guarantee.at`. Of a
-    release every rounding is in its proof, with weights as float64 computes them (`kngjax.draws.irls_iterates`).
-
-    Park and Welling (2016), whose letter for κ is δ, have three of these variants, and Wishart noise of d + 1 degrees
-    of freedom that is one-sided, so that with probability 1 - e^{-ε'} a release is one that the neighbour cannot
-    produce. Here Wishart noise has many degrees of freedom, and its scale is that of its exact profile
-    (`kngjax.mechanisms.noise.matrix_noise`); it is no part of a zCDP budget, and an exchange of records is a removal
-    and an addition.
+    Proof, budgets and the paper's variants (Park and Welling 2016): `docs/proofs/private-irls.md`.
 
     **Arguments:**
 
@@ -122,7 +102,6 @@ class PrivateIRLS(AbstractDirectMechanism):
     repair: str = eqx.field(static=True)
     moment_share: Scalar
 
-    has_known_error: ClassVar[bool] = False
     method: ClassVar[str] = "Iterated weighted least squares from moments with exact noise of their own."
 
     def __init__(
@@ -260,7 +239,7 @@ class PrivateIRLS(AbstractDirectMechanism):
         matrix = {"gaussian": l2_matrix, "laplace": l1_matrix, "wishart": one_sided}[self.matrix_noise]
         return self._largest_weight * moment, self._largest_weight * matrix
 
-    def noise(self, dimension: int) -> NoiseScales:
+    def noise_scales(self, dimension: int) -> NoiseScales:
         """Computes the noise that each moment gets in each iteration, from public settings; runs under jit."""
         spending, changes = self._spending(), self.changes(dimension)
         moment, matrix = (self._amount(index, spending, change, dimension) for index, change in enumerate(changes))
@@ -324,6 +303,10 @@ class PrivateIRLS(AbstractDirectMechanism):
             least = float(self._repair_size(jax.tree.map(jnp.asarray, noise), dimension))
         return parts, float(noise.matrix), least
 
+    @property
+    def noise(self) -> UnknownNoise:
+        return UnknownNoise(self, has_known_error=False)
+
     def sensitivity_for(self, dimension: int) -> Sensitivity:
         """The sensitivity of Σ s x x' in the norm of its noise; the derivation has that of Σ s y x, and the noise."""
         with float64():
@@ -345,7 +328,7 @@ class PrivateIRLS(AbstractDirectMechanism):
         """The last iterates of independent runs."""
         if not isinstance(data, Records):
             raise TypeError(f"private IRLS needs data from its own prepare, not {type(data).__name__}")
-        noise = self.noise(data.dimension)
+        noise = self.noise_scales(data.dimension)
         thetas = jax.lax.map(lambda draw_key: self._run(data, noise, draw_key), jax.random.split(key, num_draws))
         return thetas, jnp.all(jnp.isfinite(thetas))
 
@@ -395,4 +378,4 @@ class PrivateIRLS(AbstractDirectMechanism):
         return factor * noise.matrix * math.sqrt(2.0 * dimension)
 
 
-_budget = eqx.filter_jit(lambda mechanism, dimension: (mechanism._spending(), mechanism.noise(dimension)))
+_budget = eqx.filter_jit(lambda mechanism, dimension: (mechanism._spending(), mechanism.noise_scales(dimension)))

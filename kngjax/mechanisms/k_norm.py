@@ -19,6 +19,7 @@ from kngjax.losses.distance import SquaredDistanceLoss
 from kngjax.mechanisms.direct import AbstractDirectMechanism
 from kngjax.mechanisms.expected_noise import ExpectedNoise, k_norm_covariance
 from kngjax.mechanisms.gradient_noise import GradientNoise
+from kngjax.mechanisms.noise_facts import AbstractNoiseFacts
 from kngjax.mechanisms.parameters import check_epsilon, require_part
 from kngjax.sensitivity import gradients, sums
 from kngjax.sensitivity.gradients import Sensitivity
@@ -112,12 +113,9 @@ class KNormMechanism(AbstractDirectMechanism):
         return f"The {self.statistic} plus exact K-norm noise."
 
     @property
-    def has_known_error(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """Tells whether the law of the error is known: of a mean, not of a sum.
-
-        No record tells how far a sum of these records lies from a sum of others.
-        """
-        return not self._is_sum
+    def noise(self) -> "KNormNoise":
+        # No record tells how far a sum of these records lies from a sum of others.
+        return KNormNoise(self, has_known_error=not self._is_sum)
 
     @property
     def _is_sum(self) -> bool:
@@ -146,22 +144,6 @@ class KNormMechanism(AbstractDirectMechanism):
             norm = self.score_norm(dimension)
         return Sensitivity(value, sums.explain_sum_sensitivity(norm, changes, value, self.adjacency, self.bounds))
 
-    def expected_noise(self, hessian: np.ndarray, num_records: int) -> ExpectedNoise:
-        """Gives the exact law of the error from K-norm noise of rate ε/Δ on Σx, whatever the records are."""
-        dimension = len(hessian)
-        with float64():
-            rate = float(self.epsilon) / float(self.sensitivity_value(dimension))
-            noise = k_norm_covariance(self.score_norm(dimension), rate, dimension)
-        return ExpectedNoise.of_gradient_noise(hessian, noise, is_exact=True)
-
-    def gradient_noise(self, dimension: int) -> GradientNoise:
-        """nθ̃ - Σx is the noise itself, of rate ε/Δ."""
-        if self._is_sum:
-            raise ValueError("the likelihood of a release is served for means, not for sums: statistic='mean'")
-        with float64():
-            rate = float(self.epsilon) / float(self.sensitivity_value(dimension))
-            return GradientNoise(self.score_norm(dimension), rate, 0.0, None)
-
     def noise_in_fractions(self, dimension: int, num_records: int) -> Noise | None:
         """Δ/(nε), of a sum Δ/ε, in the norm, with Δ in fractions; None for a hull and norms that turn axes.
 
@@ -183,38 +165,6 @@ class KNormMechanism(AbstractDirectMechanism):
         """Σx or x̄."""
         return jnp.asarray(summary.moment) / (1.0 if self._is_sum else summary.count)
 
-    def typical_values(self, dimension: int) -> tuple[np.ndarray, np.ndarray]:
-        """Centres a sum on 0, with the most that one record changes it as its size; a mean within its bounds.
-
-        Nothing else is public of a sum of n records.
-        """
-        if not self._is_sum:
-            return super().typical_values(dimension)
-        return np.zeros(dimension), np.asarray(self._changes(dimension))
-
-    def noise_deviations(self, dimension: int, num_records: int | None) -> Float[np.ndarray, " dimension"] | None:
-        """Gives the standard deviation of the noise on each coordinate, where its law is known in fractions.
-
-        The noise is a radius of a gamma law times a point of the ball or its surface. With independent coordinates, the
-        l1 norm, the deviation is √2·λw_j. In a cube the radius is a sum of d + 1 exponential numbers,
-        E r² = (d + 1)(d + 2), and a coordinate of the point has the mean square 1/3. On a sphere E r² is d(d + 1), and
-        a coordinate's mean square 1/d.
-        """
-        count = 1 if self._is_sum else num_records
-        noise = self.noise_in_fractions(dimension, count) if count else None
-        if noise is None:
-            return None
-        squares = {"sum": 2.0, "maximum": (dimension + 1) * (dimension + 2) / 3.0, "length": dimension + 1.0}
-        scale = np.sqrt(squares[noise.kind] * float(noise.scale_squared))
-        return scale * np.array([float(weight) for weight in noise.weights])
-
-    def least_noise(self, dimension: int, num_records: int | None) -> Any:
-        """Δ/(nε), of a sum Δ/ε, times how far the unit ball reaches in each coordinate: the scale of Laplace noise."""
-        norm = self.score_norm(dimension)
-        rate = (1 if self._is_sum else num_records or 0) * float(self.epsilon)
-        extents = np.array([float(norm.dual(axis)) for axis in np.eye(dimension)])
-        return extents * (float(self.sensitivity_value(dimension)) / rate if rate else 0.0)
-
     def log_density(self, theta: Vector, data: Data) -> Float[Array, ""]:
         """log f(θ) = -(nε/Δ)·‖x̄ - θ‖_K - log ∫, normalised; of a sum alike. Private: a function of the data."""
         summary = _summary(data)
@@ -231,6 +181,60 @@ class KNormMechanism(AbstractDirectMechanism):
         norm = self.score_norm(summary.dimension)
         noise = k_norm_noise(norm, key, self._rate(summary), (num_draws,), summary.dimension)
         return jnp.broadcast_to(self._location(summary), noise.shape) + noise, jnp.asarray(True)
+
+
+class KNormNoise(AbstractNoiseFacts):
+    """Says what is known of the noise: all, as it does not depend on the records."""
+
+    mechanism: "KNormMechanism"  # pyright: ignore[reportIncompatibleVariableOverride]
+
+    def expected(self, hessian: np.ndarray, num_records: int) -> ExpectedNoise:
+        """Gives the exact law of the error from K-norm noise of rate ε/Δ on Σx, whatever the records are."""
+        dimension = len(hessian)
+        with float64():
+            rate = float(self.mechanism.epsilon) / float(self.mechanism.sensitivity_value(dimension))
+            noise = k_norm_covariance(self.mechanism.score_norm(dimension), rate, dimension)
+        return ExpectedNoise.of_gradient_noise(hessian, noise, is_exact=True)
+
+    def of_gradient(self, dimension: int) -> GradientNoise:
+        """nθ̃ - Σx is the noise itself, of rate ε/Δ."""
+        if self.mechanism._is_sum:
+            raise ValueError("the likelihood of a release is served for means, not for sums: statistic='mean'")
+        with float64():
+            rate = float(self.mechanism.epsilon) / float(self.mechanism.sensitivity_value(dimension))
+            return GradientNoise(self.mechanism.score_norm(dimension), rate, 0.0, None)
+
+    def typical_values(self, dimension: int) -> tuple[np.ndarray, np.ndarray]:
+        """Centres a sum on 0, with the most that one record changes it as its size; a mean within its bounds.
+
+        Nothing else is public of a sum of n records.
+        """
+        if not self.mechanism._is_sum:
+            return super().typical_values(dimension)
+        return np.zeros(dimension), np.asarray(self.mechanism._changes(dimension))
+
+    def deviations(self, dimension: int, num_records: int | None) -> Float[np.ndarray, " dimension"] | None:
+        """Gives the standard deviation of the noise on each coordinate, where its law is known in fractions.
+
+        The noise is a radius of a gamma law times a point of the ball or its surface. With independent coordinates, the
+        l1 norm, the deviation is √2·λw_j. In a cube the radius is a sum of d + 1 exponential numbers,
+        E r² = (d + 1)(d + 2), and a coordinate of the point has the mean square 1/3. On a sphere E r² is d(d + 1), and
+        a coordinate's mean square 1/d.
+        """
+        count = 1 if self.mechanism._is_sum else num_records
+        noise = self.mechanism.noise_in_fractions(dimension, count) if count else None
+        if noise is None:
+            return None
+        squares = {"sum": 2.0, "maximum": (dimension + 1) * (dimension + 2) / 3.0, "length": dimension + 1.0}
+        scale = np.sqrt(squares[noise.kind] * float(noise.scale_squared))
+        return scale * np.array([float(weight) for weight in noise.weights])
+
+    def least(self, dimension: int, num_records: int | None) -> Any:
+        """Δ/(nε), of a sum Δ/ε, times how far the unit ball reaches in each coordinate: the scale of Laplace noise."""
+        norm = self.mechanism.score_norm(dimension)
+        rate = (1 if self.mechanism._is_sum else num_records or 0) * float(self.mechanism.epsilon)
+        extents = np.array([float(norm.dual(axis)) for axis in np.eye(dimension)])
+        return extents * (float(self.mechanism.sensitivity_value(dimension)) / rate if rate else 0.0)
 
 
 def _summary(data: Data) -> QuadraticSummary:

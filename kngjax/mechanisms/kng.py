@@ -1,7 +1,7 @@
 """The K-norm gradient mechanism (Reimherr and Awan 2019, Theorem 3.1)."""
 
 import dataclasses
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -17,7 +17,7 @@ from kngjax.geometry.abstract_norms import AbstractNorm
 from kngjax.geometry.domains import AbstractDomain
 from kngjax.geometry.reach import Reach, SinglePoint
 from kngjax.losses.base import AbstractLoss
-from kngjax.mechanisms.density import AbstractDensityMechanism
+from kngjax.mechanisms.density import AbstractDensityMechanism, AbstractDensityNoise, Exponent
 from kngjax.mechanisms.expected_noise import ExpectedNoise, k_norm_covariance
 from kngjax.mechanisms.gradient_noise import GradientNoise
 from kngjax.mechanisms.parameters import check_epsilon, order_domain, require_part
@@ -60,7 +60,6 @@ class KNG(AbstractDensityMechanism):
     norm: AbstractNorm | None
     pointwise_sensitivity: bool = eqx.field(static=True)
 
-    scored_by: ClassVar[Literal["loss", "gradient"] | None] = "gradient"
     takes_weights: ClassVar[bool] = True
 
     def __init__(
@@ -94,12 +93,12 @@ class KNG(AbstractDensityMechanism):
         self._check()
 
     @property
-    def given_norm(self) -> AbstractNorm | None:
-        return self.norm
+    def exponent(self) -> Exponent:
+        return Exponent(self, "gradient", self.norm, self.pointwise_sensitivity)
 
     @property
-    def is_pointwise(self) -> bool:
-        return self.pointwise_sensitivity
+    def noise(self) -> "KNGNoise":
+        return KNGNoise(self)
 
     def _changes(self, dimension: int) -> Float[Array, " dimension"]:
         return gradients.gradient_changes(self.loss, self.bounds, self._reach(dimension), self.adjacency, dimension)
@@ -125,28 +124,7 @@ class KNG(AbstractDensityMechanism):
             self.loss, self.bounds, self._reach(dimension), self.adjacency, self.norm, dimension
         )
 
-    def expected_noise(self, hessian: np.ndarray, num_records: int) -> ExpectedNoise | None:
-        """Hθ̃ ≈ Hθ̂ + z with K-norm noise z of rate ε/(2Δ) (Theorem 3.2), on a Θ that does not bind."""
-        if self.pointwise_sensitivity or not self.domain.is_uniform:
-            return None
-        dimension = len(hessian)
-        with float64(), programs_run_once():
-            rate = float(self.epsilon) / (2.0 * float(self.sensitivity_value(dimension)))
-            noise = k_norm_covariance(self.score_norm(dimension), rate, dimension)
-        return ExpectedNoise.of_gradient_noise(hessian, noise)
-
-    def gradient_noise(self, dimension: int) -> GradientNoise:
-        """Rate ε/(2Δ), where one rate serves all of a Θ that has no other weight."""
-        if self.pointwise_sensitivity or not self.domain.is_uniform:
-            raise ValueError(
-                "the likelihood of a release of KNG needs a noise of one law over all of Θ: it is not served for "
-                "pointwise_sensitivity, nor for a base measure that is not uniform"
-            )
-        with float64(), programs_run_once():
-            rate = float(self.epsilon) / (2.0 * float(self.sensitivity_value(dimension)))
-            return GradientNoise(self.score_norm(dimension), rate, 0.0, "minimum")
-
-    def record_range(self, dimension: int) -> Float[Array, ""]:
+    def _record_range(self, dimension: int) -> Float[Array, ""]:
         """sup ‖∇ℓ‖_K of one record, as gradients of all records may cancel; infinite where the norm varies with θ."""
         if self.pointwise_sensitivity:
             return jnp.asarray(jnp.inf)
@@ -165,3 +143,30 @@ class KNG(AbstractDensityMechanism):
                 self.loss, self.bounds, self.domain, self.adjacency, norm, changes, value
             )
         return Sensitivity(value, derivation)
+
+
+class KNGNoise(AbstractDensityNoise):
+    """Says what is known of the noise of KNG, from its asymptotic law and its K-norm noise."""
+
+    mechanism: "KNG"  # pyright: ignore[reportIncompatibleVariableOverride]
+
+    def expected(self, hessian: np.ndarray, num_records: int) -> ExpectedNoise | None:
+        """Hθ̃ ≈ Hθ̂ + z with K-norm noise z of rate ε/(2Δ) (Theorem 3.2), on a Θ that does not bind."""
+        if self.mechanism.pointwise_sensitivity or not self.mechanism.domain.is_uniform:
+            return None
+        dimension = len(hessian)
+        with float64(), programs_run_once():
+            rate = float(self.mechanism.epsilon) / (2.0 * float(self.mechanism.sensitivity_value(dimension)))
+            noise = k_norm_covariance(self.mechanism.score_norm(dimension), rate, dimension)
+        return ExpectedNoise.of_gradient_noise(hessian, noise)
+
+    def of_gradient(self, dimension: int) -> GradientNoise:
+        """Rate ε/(2Δ), where one rate serves all of a Θ that has no other weight."""
+        if self.mechanism.pointwise_sensitivity or not self.mechanism.domain.is_uniform:
+            raise ValueError(
+                "the likelihood of a release of KNG needs a noise of one law over all of Θ: it is not served for "
+                "pointwise_sensitivity, nor for a base measure that is not uniform"
+            )
+        with float64(), programs_run_once():
+            rate = float(self.mechanism.epsilon) / (2.0 * float(self.mechanism.sensitivity_value(dimension)))
+            return GradientNoise(self.mechanism.score_norm(dimension), rate, 0.0, "minimum")

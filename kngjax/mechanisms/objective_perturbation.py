@@ -25,6 +25,7 @@ from kngjax.mechanisms.direct import AbstractDirectMechanism
 from kngjax.mechanisms.expected_noise import ExpectedNoise, k_norm_covariance
 from kngjax.mechanisms.gradient_noise import GradientNoise
 from kngjax.mechanisms.minimisers import quadratic_minimiser, tilted_minimisers
+from kngjax.mechanisms.noise_facts import AbstractNoiseFacts
 from kngjax.mechanisms.parameters import as_centre, check_centre, check_epsilon, order_domain, require_part
 from kngjax.sensitivity import gradients
 from kngjax.sensitivity.gradients import Sensitivity
@@ -41,34 +42,20 @@ class ObjectivePerturbation(AbstractDirectMechanism):
     one record's Hessian ρ''xx' can have. It is ε-DP (Chaudhuri, Monteleoni and Sarwate 2011; Kifer, Smith and Thakurta
     2012). With q = ½ and many records its law is that of KNG (Reimherr and Awan 2019, Remark 3.3).
 
-    Proof. b ↦ θ is a bijection, b = -(∇ℓ_n(θ; D) + γ(θ - c)), so θ has density
-    f_b(-∇ℓ_n(θ; D) - γ(θ - c))·det(∇²ℓ_n(θ; D) + γI), for any public c. Between neighbours b changes by at most Δ in
-    the norm, and f_b by a factor e^{qε}. With H_0 the Hessian of the common records plus γI and a second derivative
-    s ≥ 0, det(H_0 + sxx') = det H_0·(1 + s x'H_0^{-1}x) lies between 1 and 1 + λ/γ = e^{(1-q)ε} times
-    det H_0: so one record more or less changes the determinant by at most that factor, and so does an exchange, since
-    both determinants are in that interval. Together: e^ε. Minimising over a convex Θ is the limit of adding smooth
-    barriers of Θ to J: each is part of H_0, with each θ is inside Θ, and ε-DP outlives limits of laws.
+    Proof: `docs/proofs/objective-perturbation.md`.
 
     *The squared loss* is minimised over Θ exactly, to machine precision: its score is bounded over Θ alone, so Θ is
     required and no step may leave it. For the full square Σ(y - x'θ)² Δ, λ, γ and b double, as J does.
 
-    *Other losses* have no closed form, and the law of a search that stops at a tolerance is not ε-DP: its range has
-    gaps that depend on the data. Approximate-minima perturbation (Iyengar et al. 2019) stops at ‖∇J‖_2 ≤ τ, within τ/γ
-    of θ*, and adds noise z with density ∝ exp(-(fεγ/(2τ))·‖z‖_2). Proof: θ* is (1-f)ε-DP with (1-f)ε in place of ε in
-    the law above; given θ*, b and with it the error of the search are functions of the data, and two such errors differ
-    by at most 2τ/γ, so θ* plus error plus z is fε-DP; the two compose. The search runs over all of R^d, where the
-    bijection is as above (∇ℓ_n is Lipschitz: almost everywhere is enough) and where ‖∇J‖ says how far θ* is, as it does
-    not on the boundary of a Θ. With a `domain` the loss is continued by its tangents beyond the reach of x'θ over Θ
-    (`TangentExtension`), so that Δ and λ over Θ serve for all of R^d, and θ is projected onto Θ last: post-processing.
+    *Other losses* have no closed form: the search stops at ‖∇J‖_2 ≤ τ, within τ/γ of the minimiser, and noise z with
+    density ∝ exp(-(fεγ/(2τ))·‖z‖_2) is added (approximate-minima perturbation, Iyengar et al. 2019). It runs over all
+    of R^d; with a `domain` the loss is continued by its tangents (`TangentExtension`), and θ is projected onto Θ last.
 
-    *The centre* c is where the ridge pulls to: by γ(H + γI)^{-1}(c - θ0) to first order, H = ∇²ℓ_n, so one near θ0
-    costs little. But for a constant J is that of c = 0 with b - γc for b. Where x_0 = 1 and the loss is one of y - x'θ,
-    a public number that is added to y, c_0 and Θ is added to the minimiser.
+    *The centre* c is where the ridge pulls to: by γ(H + γI)^{-1}(c - θ0) to first order, H = ∇²ℓ_n.
 
-    *Releases* compute θ* itself, rounded once, with every rounding in the proof (`kngjax.draws.perturbed_minimizers`):
-    for the squared loss over Θ, for others over all of R^d and projected. They have no z: what f sets aside is then
-    not spent, and may be as little as one likes. Hulls, norms that turn the axes and the Gaussian kernel are drawn in
-    float64, as research draws always are.
+    *Releases* compute the minimiser itself, rounded once, with every rounding in the proof
+    (`kngjax.draws.perturbed_minimizers`), and have no z: what f sets aside is not spent. Hulls, norms that turn the
+    axes and the Gaussian kernel are drawn in float64, as research draws always are.
 
     **Arguments:**
 
@@ -286,21 +273,9 @@ class ObjectivePerturbation(AbstractDirectMechanism):
             return jnp.asarray(jnp.inf)
         return self.output_share * self.epsilon * self.ridge(dimension) / (2.0 * self.search_tolerance(dimension))
 
-    def expected_noise(self, hessian: np.ndarray, num_records: int) -> ExpectedNoise:
-        """(H + γI)(θ̃ - θ̂) ≈ -b - γ(θ̂ - c): noise, and what the ridge takes."""
-        dimension = len(hessian)
-        with float64():
-            rate, ridge = float(self.noise_rate(dimension)), float(self.ridge(dimension))
-            noise = k_norm_covariance(self.score_norm(dimension), rate, dimension)
-            towards = np.asarray(self.centre_for(dimension))
-        return ExpectedNoise.of_gradient_noise(hessian, noise, ridge)._replace(tilt=(noise, ridge), towards=towards)
-
-    def gradient_noise(self, dimension: int) -> GradientNoise:
-        """∇ℓ_n(θ̃) + γ(θ̃ - c) = -b, by the change of variables b ↦ θ̃ of the proof, inside Θ."""
-        with float64():
-            rate, ridge = float(self.noise_rate(dimension)), float(self.ridge(dimension))
-            centre = np.asarray(self.centre_for(dimension))
-            return GradientNoise(self.score_norm(dimension), rate, ridge, "release", centre)
+    @property
+    def noise(self) -> "ObjectiveNoise":
+        return ObjectiveNoise(self)
 
     @property
     def sensitivity(self) -> Sensitivity:
@@ -389,3 +364,25 @@ class ObjectivePerturbation(AbstractDirectMechanism):
         thetas, succeeded = tilted_minimisers(loss, data, ridge, tilts, tolerance, centre)
         thetas += k_norm_noise(L2(), output_key, self.output_rate(dimension), (num_draws,), dimension)
         return thetas if self.domain is None else jax.vmap(self.domain.project)(thetas), jnp.all(succeeded)
+
+
+class ObjectiveNoise(AbstractNoiseFacts):
+    """Says what is known of the noise, which is on the gradient, and of what the ridge takes."""
+
+    mechanism: "ObjectivePerturbation"  # pyright: ignore[reportIncompatibleVariableOverride]
+
+    def expected(self, hessian: np.ndarray, num_records: int) -> ExpectedNoise:
+        """(H + γI)(θ̃ - θ̂) ≈ -b - γ(θ̂ - c): noise, and what the ridge takes."""
+        dimension = len(hessian)
+        with float64():
+            rate, ridge = float(self.mechanism.noise_rate(dimension)), float(self.mechanism.ridge(dimension))
+            noise = k_norm_covariance(self.mechanism.score_norm(dimension), rate, dimension)
+            towards = np.asarray(self.mechanism.centre_for(dimension))
+        return ExpectedNoise.of_gradient_noise(hessian, noise, ridge)._replace(tilt=(noise, ridge), towards=towards)
+
+    def of_gradient(self, dimension: int) -> GradientNoise:
+        """∇ℓ_n(θ̃) + γ(θ̃ - c) = -b, by the change of variables b ↦ θ̃ of the proof, inside Θ."""
+        with float64():
+            rate, ridge = float(self.mechanism.noise_rate(dimension)), float(self.mechanism.ridge(dimension))
+            centre = np.asarray(self.mechanism.centre_for(dimension))
+            return GradientNoise(self.mechanism.score_norm(dimension), rate, ridge, "release", centre)

@@ -24,6 +24,7 @@ from kngjax.mechanisms.gaussian import AbstractGaussianMechanism
 from kngjax.mechanisms.gradient_noise import NormalNoise
 from kngjax.mechanisms.minimisers import tilted_minimiser
 from kngjax.mechanisms.noise.calibration import gaussian_guarantee, largest_shift
+from kngjax.mechanisms.noise_facts import AbstractNoiseFacts
 from kngjax.mechanisms.parameters import check_count, check_delta, check_epsilon, require_part, require_positive
 from kngjax.mechanisms.posterior_sample import PosteriorSample, largest_gamma
 from kngjax.mechanisms.preparation import MAX_RECORDS, MAX_RECORDS_ASSUMPTION, TOO_MANY_RECORDS
@@ -211,6 +212,10 @@ class OutputPerturbation(AbstractGaussianMechanism):
     def epsilon_at(self, delta: Any, dimension: int | None = None) -> float | None:
         return float(self.epsilon) if float(delta) >= float(self.delta) else None
 
+    @property
+    def noise(self) -> "OutputNoise":
+        return OutputNoise(self)
+
     def sensitivity_for(self, dimension: int) -> Sensitivity:
         """Δ of θ̂ in the l2 norm, with its derivation and γ."""
         (value, gamma), ridge = _known_facts(self, dimension), float(self.regularization)
@@ -232,31 +237,6 @@ class OutputPerturbation(AbstractGaussianMechanism):
     def known_gamma(self, dimension: int) -> float:
         """γ for d coefficients, computed once."""
         return _known_facts(self, dimension)[1]
-
-    def least_noise(self, dimension: int, num_records: int | None) -> Any:
-        """(γA)^{-1/2}; where A depends on the data, at the largest eigenvalue that X'X of `max_records` can have."""
-        power = {"identity": 0.0, "hessian": 0.5, "hessian_squared": 1.0}[self.metric]
-        most = 0.0 if self.max_records is None else float(self.max_records)
-        largest = float(self.regularization) + most * float(moments.feature_radius(self.bounds, dimension)) ** 2
-        gamma = self.known_gamma(dimension)
-        return np.full(dimension, gamma**-0.5 * largest**-power)
-
-    def expected_noise(self, hessian: np.ndarray, num_records: int) -> ExpectedNoise:
-        """N(0, A^{-1}/γ) about the minimiser with the ridge λ."""
-        dimension = len(hessian)
-        gamma = self.known_gamma(dimension)
-        ridge = float(self.regularization)
-        with_ridge = hessian + ridge * np.eye(dimension)
-        # The covariance of (H + λI)(θ̃ - θ̂) is this power of H + λI, over γ.
-        power = {"identity": 2, "hessian": 1, "hessian_squared": 0}[self.metric]
-        noise = np.linalg.matrix_power(with_ridge, power) / gamma
-        return ExpectedNoise.of_gradient_noise(hessian, noise, ridge)
-
-    def error_noise(self, dimension: int, published: Mapping[str, np.ndarray]) -> NormalNoise:
-        """(H + λI)(θ̃ - θ̂) of noise N(0, A^{-1}/γ) on θ̂, A a power of H + λI."""
-        gamma = self.known_gamma(dimension)
-        power: dict[str, Literal[0, 1, 2]] = {"identity": 2, "hessian": 1, "hessian_squared": 0}
-        return NormalNoise(gamma, power[self.metric], float(self.regularization))
 
     def minimiser(self, data: Data) -> tuple[Float[Array, " dimension"], Bool[Array, ""]]:
         """θ̂, NaN if it was not found, and whether it was. Private."""
@@ -293,6 +273,40 @@ class OutputPerturbation(AbstractGaussianMechanism):
             else:
                 noise = jax.scipy.linalg.cho_solve((factor, True), noise)
         return (theta[:, None] + noise).T, succeeded
+
+
+class OutputNoise(AbstractNoiseFacts):
+    """Says what is known of the noise, which is on the minimiser, and of what the ridge takes."""
+
+    mechanism: "OutputPerturbation"  # pyright: ignore[reportIncompatibleVariableOverride]
+
+    def least(self, dimension: int, num_records: int | None) -> Any:
+        """(γA)^{-1/2}; where A depends on the data, at the largest eigenvalue that X'X of `max_records` can have."""
+        power = {"identity": 0.0, "hessian": 0.5, "hessian_squared": 1.0}[self.mechanism.metric]
+        most = 0.0 if self.mechanism.max_records is None else float(self.mechanism.max_records)
+        largest = (
+            float(self.mechanism.regularization)
+            + most * float(moments.feature_radius(self.mechanism.bounds, dimension)) ** 2
+        )
+        gamma = self.mechanism.known_gamma(dimension)
+        return np.full(dimension, gamma**-0.5 * largest**-power)
+
+    def expected(self, hessian: np.ndarray, num_records: int) -> ExpectedNoise:
+        """N(0, A^{-1}/γ) about the minimiser with the ridge λ."""
+        dimension = len(hessian)
+        gamma = self.mechanism.known_gamma(dimension)
+        ridge = float(self.mechanism.regularization)
+        with_ridge = hessian + ridge * np.eye(dimension)
+        # The covariance of (H + λI)(θ̃ - θ̂) is this power of H + λI, over γ.
+        power = {"identity": 2, "hessian": 1, "hessian_squared": 0}[self.mechanism.metric]
+        noise = np.linalg.matrix_power(with_ridge, power) / gamma
+        return ExpectedNoise.of_gradient_noise(hessian, noise, ridge)
+
+    def of_error(self, dimension: int, published: Mapping[str, np.ndarray]) -> NormalNoise:
+        """(H + λI)(θ̃ - θ̂) of noise N(0, A^{-1}/γ) on θ̂, A a power of H + λI."""
+        gamma = self.mechanism.known_gamma(dimension)
+        power: dict[str, Literal[0, 1, 2]] = {"identity": 2, "hessian": 1, "hessian_squared": 0}
+        return NormalNoise(gamma, power[self.mechanism.metric], float(self.mechanism.regularization))
 
 
 # By the mechanism's identity; a release asks several times.

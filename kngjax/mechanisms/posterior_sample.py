@@ -21,6 +21,7 @@ from kngjax.mechanisms.expected_noise import ExpectedNoise
 from kngjax.mechanisms.gaussian import AbstractGaussianMechanism
 from kngjax.mechanisms.gradient_noise import NormalNoise
 from kngjax.mechanisms.noise import gaussian_profiles
+from kngjax.mechanisms.noise_facts import AbstractNoiseFacts
 from kngjax.mechanisms.parameters import (
     LARGEST_SENSIBLE_EPSILON,
     check_count,
@@ -216,6 +217,10 @@ class PosteriorSample(AbstractGaussianMechanism):
         residuals = _residuals(self, leverages, dimension)
         return jnp.max(jnp.sqrt(leverages) * residuals / (1.0 + leverages))
 
+    @property
+    def noise(self) -> "PosteriorNoise":
+        return PosteriorNoise(self)
+
     def sensitivity_for(self, dimension: int) -> Sensitivity:
         """Bounds how far θ̂ may move, with the leverages and residuals behind it in words."""
         with float64(), programs_run_once():
@@ -235,25 +240,6 @@ class PosteriorSample(AbstractGaussianMechanism):
         precision = jnp.asarray(data.gram) + self.regularization * jnp.eye(data.dimension)
         factor = jnp.linalg.cholesky(self.gamma * precision)
         return jax.scipy.linalg.cho_solve((factor, True), self.gamma * jnp.asarray(data.moment)), factor
-
-    def least_noise(self, dimension: int, num_records: int | None) -> Any:
-        """(γ(λ + NX²))^{-1/2}, with N = `max_records` and X the largest |x|: no X'X has a larger eigenvalue."""
-        most = float(self.max_records) * float(moments.feature_radius(self.bounds, dimension)) ** 2
-        return np.full(dimension, (float(self.gamma) * (float(self.regularization) + most)) ** -0.5)
-
-    def expected_noise(self, hessian: np.ndarray, num_records: int) -> ExpectedNoise:
-        """N(0, (γ(H + λI))^{-1}) about the ridge regression."""
-        ridge = float(self.regularization)
-        noise = (hessian + ridge * np.eye(len(hessian))) / float(self.gamma)
-        return ExpectedNoise.of_gradient_noise(hessian, noise, ridge)
-
-    def error_noise(self, dimension: int, published: Mapping[str, np.ndarray]) -> NormalNoise:
-        """Gives the law of the gradient at a draw from N(θ̂, (γH)^{-1}), where H has the ridge."""
-        return NormalNoise(float(self.gamma), 1, float(self.regularization))
-
-    def proved_at(self, epsilon: float) -> "PosteriorSample":
-        """Returns the mechanism with the largest γ for this ε, as `calibrated` finds it."""
-        return _proved_at(self, float(epsilon))
 
     def log_density(self, theta: Vector, data: Data) -> Float[Array, ""]:
         """log f(θ) = -(γ/2)(θ-θ̂)'H(θ-θ̂) + ½log det(γH/2π), normalised. Private: a function of the data."""
@@ -289,6 +275,31 @@ class PosteriorSample(AbstractGaussianMechanism):
         thetas = mean[:, None] + jax.scipy.linalg.solve_triangular(factor, normals, lower=True, trans=1)
         assert isinstance(data, QuadraticSummary)
         return thetas.T, jnp.all(jnp.isfinite(thetas)) & (data.count <= self.max_records)
+
+
+class PosteriorNoise(AbstractNoiseFacts):
+    """Says what is known of the noise of a draw about the ridge regression."""
+
+    mechanism: "PosteriorSample"  # pyright: ignore[reportIncompatibleVariableOverride]
+
+    def least(self, dimension: int, num_records: int | None) -> Any:
+        """(γ(λ + NX²))^{-1/2}, with N = `max_records` and X the largest |x|: no X'X has a larger eigenvalue."""
+        most = float(self.mechanism.max_records) * float(moments.feature_radius(self.mechanism.bounds, dimension)) ** 2
+        return np.full(dimension, (float(self.mechanism.gamma) * (float(self.mechanism.regularization) + most)) ** -0.5)
+
+    def expected(self, hessian: np.ndarray, num_records: int) -> ExpectedNoise:
+        """N(0, (γ(H + λI))^{-1}) about the ridge regression."""
+        ridge = float(self.mechanism.regularization)
+        noise = (hessian + ridge * np.eye(len(hessian))) / float(self.mechanism.gamma)
+        return ExpectedNoise.of_gradient_noise(hessian, noise, ridge)
+
+    def of_error(self, dimension: int, published: Mapping[str, np.ndarray]) -> NormalNoise:
+        """Gives the law of the gradient at a draw from N(θ̂, (γH)^{-1}), where H has the ridge."""
+        return NormalNoise(float(self.mechanism.gamma), 1, float(self.mechanism.regularization))
+
+    def proved_at(self, epsilon: float) -> "PosteriorSample":
+        """Returns the mechanism with the largest γ for this ε, as `calibrated` finds it."""
+        return _proved_at(self.mechanism, float(epsilon))
 
 
 # By the mechanism's identity; a release asks several times.
@@ -337,13 +348,7 @@ def _residuals(mechanism: PosteriorSample, leverages: Array, dimension: int) -> 
 def _worst_log_delta(mechanism: PosteriorSample, epsilon: Array, dimension: int) -> Float[Array, ""]:
     """log δ(ε) for the worst record, at most 0, or for replace the bound by a removal and an addition.
 
-    Let a ≤ b be leverages. The laws of a record (a, r) follow from those of (b, r√((1+b)/(1+a))) by one and the same
-    noise: u = x'θ is N(0, v) without the record and N(rvγ/(1+vγ), v/(1+vγ)) with it, up to a known shift, with
-    v = μ/γ; and with c² = (a/b)²(1+b)/(1+a) the law of cu + N(0, (a/γ)(1 - (a+ab)/(b+ab))) is that for a instead of b,
-    both without and with the record. So δ(a, r) ≤ δ(b, r√((1+b)/(1+a))) in both directions. On a cell [a, b] of
-    leverages δ is at most δ(b, R√((1+b)/(1+a))) with R the largest residual of the cell, which is that at the point
-    nearest to X²/(2λ), where the bound on residuals is largest. Cells whose bounds are below a value that is attained
-    are dropped; the others are refined, a few times. The result is the largest bound at the end.
+    Proof: `docs/proofs/posterior-sample.md`.
     """
     replace = mechanism.adjacency is Adjacency.REPLACE
     step = 0.5 * epsilon if replace else epsilon

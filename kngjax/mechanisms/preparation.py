@@ -4,16 +4,13 @@ import abc
 import contextlib
 import dataclasses
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any
 
-import equinox as eqx
 import numpy as np
 from jaxtyping import Float
 
 from kngjax.accounting.guarantees import Adjacency
 from kngjax.core.errors import UnfitShape, UnfitType
-from kngjax.core.modules import AbstractModule
-from kngjax.core.representation import ShownAsTyped
 from kngjax.data import admission, records, weights
 from kngjax.data.admission import Facts
 from kngjax.data.bounds import Bounds
@@ -23,6 +20,7 @@ from kngjax.data.shards import Shards
 from kngjax.data.streams import RECORDS_NEEDED, Stream
 from kngjax.data.weights import WeightedTable, with_weights
 from kngjax.losses.base import AbstractLoss, AbstractPredictorLoss
+from kngjax.mechanisms.public_parts import AbstractPublicParts
 
 MAX_RECORDS = "a public number that n does not exceed"
 MAX_RECORDS_ASSUMPTION = (
@@ -32,30 +30,38 @@ MAX_RECORDS_ASSUMPTION = (
 TOO_MANY_RECORDS = "there are more records than max_records, the public promise that the guarantee rests on"
 
 
-class AbstractPreparation(ShownAsTyped, AbstractModule):
+@dataclasses.dataclass(frozen=True, eq=False)
+class AbstractIntake(abc.ABC):
     """Validates, clips and summarises records for a mechanism; all that is done to records is done here.
 
-    `takes_shards`: whether rows of zeros among the records change nothing of the mechanism's law. `takes_weights`:
-    whether it is proved for records with weights; what does not say so refuses bounds that declare them.
+    **Arguments:** `mechanism`: for which. `takes_shards`: whether rows of zeros among the records change nothing of the
+    mechanism's law.
     """
 
-    loss: eqx.AbstractVar[AbstractLoss]
-    bounds: eqx.AbstractVar[Bounds]
-    adjacency: eqx.AbstractVar[Adjacency]
-    takes_shards: ClassVar[bool] = False
-    takes_weights: ClassVar[bool] = False
+    mechanism: AbstractPublicParts
+    takes_shards: bool = False
 
     @property
-    @abc.abstractmethod
-    def dimension(self) -> int | None:
-        """d, the number of coefficients with the intercept; None while scalar bounds leave it open."""
+    def loss(self) -> AbstractLoss:
+        """The mechanism's loss."""
+        return self.mechanism.loss
+
+    @property
+    def bounds(self) -> Bounds:
+        """The mechanism's bounds of one record."""
+        return self.mechanism.bounds
+
+    @property
+    def adjacency(self) -> Adjacency:
+        """The mechanism's adjacency."""
+        return self.mechanism.adjacency
 
     @property
     def is_of_sums(self) -> bool:
         """Whether sums over the records are all that it needs, so that records may come in chunks."""
         return self.loss.is_quadratic
 
-    def admit(self, X: Any = None, y: Any = None) -> Facts:
+    def check_schema(self, X: Any = None, y: Any = None) -> Facts:
         """Returns what is public of these data before a value is looked at: d, the names, and under replace n.
 
         Arguments as of `prepare`. Raises TypeError and ValueError for all that types, names, shapes, engines and counts
@@ -67,7 +73,7 @@ class AbstractPreparation(ShownAsTyped, AbstractModule):
             weights.refuse(self.bounds.weight, f"a {type(table).__name__.lower()}")
         if isinstance(X, Shards):
             self._check_shards(X)
-            return dataclasses.replace(self.admit(X.X, X.y), num_records=None, are_in_memory=False)
+            return dataclasses.replace(self.check_schema(X.X, X.y), num_records=None, are_in_memory=False)
         if isinstance(X, Stream):
             if not self.is_of_sums:
                 raise UnfitType(RECORDS_NEEDED)
@@ -81,12 +87,12 @@ class AbstractPreparation(ShownAsTyped, AbstractModule):
         return self._facts(columns, count)
 
     def _facts(self, columns: admission.Shape | None, count: int | None) -> Facts:
-        if self.dimension is None:
+        if self.mechanism.dimension is None:
             raise UnfitShape(admission.UNKNOWN_COLUMNS)
         names = self.bounds.coefficients
         if names is None and columns is not None and columns.names is not None:
             names = ("intercept",) * self.bounds.intercept + columns.names
-        return Facts(self.dimension, count if self.adjacency is Adjacency.REPLACE else None, names)
+        return Facts(self.mechanism.dimension, count if self.adjacency is Adjacency.REPLACE else None, names)
 
     def _public_shapes(self, X: Any, y: Any) -> tuple[admission.Shape, admission.Shape]:
         X, y = self.as_records(X, y)
@@ -106,14 +112,12 @@ class AbstractPreparation(ShownAsTyped, AbstractModule):
     @property
     def _dimension_of_records(self) -> int | None:
         """The number of features of a record, the intercept included; None while scalar bounds leave it open."""
-        return self.dimension
+        return self.mechanism.dimension
 
     def prepare(self, X: Any = None, y: Any = None, *, weights: Any = None, dither_key: Any = None) -> Data:
         """Validated and clipped data, summarised where the loss has a sufficient statistic. Private.
 
-        See `kngjax.data.prepare` for the arguments and errors; `weights`, private, are one a record, where the bounds
-        declare their maximum. X may also be a `kngjax.stream` of records, for losses
-        with a sufficient statistic, or `kngjax.shard`s of them; both bring their own responses.
+        Arguments and errors as of the mechanism's `prepare`.
         """
         X = with_weights(X, weights)
         require_own_responses(X, y)
@@ -167,9 +171,9 @@ class AbstractPreparation(ShownAsTyped, AbstractModule):
                 self.check_count(total.count)
         if total is not None:
             return total
-        if self.dimension is None:
+        if self.mechanism.dimension is None:
             raise ValueError(records.EMPTY)
-        return summarise(self.rows_of_zeros(0, self.dimension))
+        return summarise(self.rows_of_zeros(0, self.mechanism.dimension))
 
     def _check_shards(self, shards: Shards) -> None:
         """Raises UnfitType unless the law is that of the rows, wherever they rest: of public settings alone."""
@@ -214,21 +218,21 @@ class AbstractPreparation(ShownAsTyped, AbstractModule):
             may_be_empty=self.adjacency is Adjacency.ADD_REMOVE if may_be_empty is None else may_be_empty,
             dither_key=dither_key,
         )
-        return made.products() if isinstance(made, WeightedRecords) and self.makes_products else made
+        return made.products() if isinstance(made, WeightedRecords) and self.absorbs_weights else made
 
     def bounds_of_rows(self, dimension: int) -> Bounds:
         """Bounds of what `records` makes of d features and a response: those of products where it makes products."""
-        return self.bounds.of_products(dimension) if self.makes_products else self.bounds
+        return self.bounds.of_products(dimension) if self.absorbs_weights else self.bounds
 
     @property
-    def makes_products(self) -> bool:
+    def absorbs_weights(self) -> bool:
         """Whether records are multiplied by their weights, which then stand for both: where ρ(wη, wy) = wρ(η, y)."""
         return self.bounds.weight is not None and self.loss.is_homogeneous
 
     @property
-    def keeps_weights(self) -> bool:
+    def weights_enter_loss(self) -> bool:
         """Whether what is drawn from has weights besides records: engines must know of them, or refuse."""
-        return self.bounds.weight is not None and not (self.makes_products or self.is_of_sums)
+        return self.bounds.weight is not None and not (self.absorbs_weights or self.is_of_sums)
 
     def responses(self, column: Any) -> Float[np.ndarray, " records"]:
         """Converts each cell of the response by itself to the number that is modelled; NaN if it has no meaning."""
@@ -238,7 +242,7 @@ class AbstractPreparation(ShownAsTyped, AbstractModule):
         """Records that add a constant to every loss of x'θ, as `records` would make them."""
         rows = Records(np.zeros((number, dimension)), np.zeros(number))
         made = WeightedRecords(rows, np.zeros(number))
-        return rows if self.bounds.weight is None or self.makes_products else made
+        return rows if self.bounds.weight is None or self.absorbs_weights else made
 
     def summarise(self, records: Records | WeightedRecords) -> Data:
         """The least that the mechanism needs of validated records. Private.
@@ -251,7 +255,7 @@ class AbstractPreparation(ShownAsTyped, AbstractModule):
 
     def require_declared_weights(self, records: Records | WeightedRecords) -> None:
         """Raises TypeError for records without weights where they must have some, and the other way round."""
-        keeps = self.bounds.weight is not None and not self.makes_products
+        keeps = self.bounds.weight is not None and not self.absorbs_weights
         if keeps is not isinstance(records, WeightedRecords):
             raise TypeError("records have weights where the bounds declare them, and nowhere else: take prepare(X, y)")
 
@@ -270,8 +274,12 @@ class AbstractPreparation(ShownAsTyped, AbstractModule):
 
     def allows(self, count: int | float) -> bool:
         """Whether n records are no more than `max_records`, where the mechanism has such a public promise."""
-        limit = getattr(self, "max_records", None)
+        limit = getattr(self.mechanism, "max_records", None)
         return limit is None or count <= float(limit)
+
+
+class PlainIntake(AbstractIntake):
+    """Takes records as the bounds describe them, and of them what the loss says that it needs."""
 
 
 def values_alone(X: Any, y: Any) -> tuple[Any, Any]:

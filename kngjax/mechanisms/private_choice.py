@@ -11,6 +11,7 @@ from kngjax.data.bounds import Bounds
 from kngjax.losses.distance import SquaredDistanceLoss
 from kngjax.mechanisms.base import AbstractMechanism
 from kngjax.mechanisms.parameters import check_epsilon, require_part
+from kngjax.mechanisms.preparation import AbstractIntake
 from kngjax.sensitivity import loss_changes
 from kngjax.sensitivity.gradients import Sensitivity
 
@@ -63,11 +64,6 @@ class PrivateChoice(AbstractMechanism):
         return SquaredDistanceLoss()
 
     @property
-    def is_of_sums(self) -> bool:
-        """False: each loss is rounded by itself before losses are added up."""
-        return False
-
-    @property
     def dimension(self) -> int | None:
         """The number of candidates."""
         return self.bounds.dimension
@@ -77,8 +73,21 @@ class PrivateChoice(AbstractMechanism):
         """ε-bounded-range."""
         return Guarantee.bounded_range(float(self.epsilon), self.adjacency)
 
+    @property
+    def intake(self) -> "LossesIntake":
+        return LossesIntake(self)
+
     def sensitivity_for(self, dimension: int) -> Sensitivity:
         return loss_changes.explain_loss_changes(self.adjacency)
 
     def densities(self) -> tuple[AbstractMechanism, ...]:
         raise ValueError("a choice has no density: leave the sampler out")
+
+
+class LossesIntake(AbstractIntake):
+    """Takes the losses of each record, which are rounded one by one before they are added up."""
+
+    @property
+    def is_of_sums(self) -> bool:
+        """False: each loss is rounded by itself before losses are added up."""
+        return False

@@ -22,8 +22,9 @@ from kngjax.mechanisms.direct import AbstractDirectMechanism
 from kngjax.mechanisms.expected_noise import ExpectedNoise, laplace_bridge_variances
 from kngjax.mechanisms.joint_quantiles import JointLaw, log_normaliser
 from kngjax.mechanisms.kng import KNG
+from kngjax.mechanisms.noise_facts import AbstractNoiseFacts
 from kngjax.mechanisms.parameters import check_epsilon, require_part
-from kngjax.mechanisms.preparation import values_alone
+from kngjax.mechanisms.preparation import AbstractIntake, values_alone
 from kngjax.sensitivity import gradients
 from kngjax.sensitivity.gradients import Sensitivity
 
@@ -164,6 +165,14 @@ class PrivateQuantile(AbstractDirectMechanism):
                 for tau in self.tau
             )
 
+    @property
+    def intake(self) -> "SortedIntake":
+        return SortedIntake(self)
+
+    @property
+    def noise(self) -> "QuantileNoise":
+        return QuantileNoise(self)
+
     def sensitivity_for(self, dimension: int) -> Sensitivity:
         """Δ of the joint score, or the largest of the single ones, with its derivation."""
         if dimension != self.dimension:
@@ -175,33 +184,6 @@ class PrivateQuantile(AbstractDirectMechanism):
                 return Sensitivity(value, gradients.explain_joint_quantile_sensitivity(tau, self.adjacency, value))
             changes = np.array(gradients.quantile_changes(tau, self.adjacency))
         return Sensitivity(float(changes.max()), gradients.explain_quantile_changes(tau, self.adjacency, changes))
-
-    def expected_noise(self, hessian: np.ndarray, num_records: int) -> ExpectedNoise:
-        """Derives the noise on quantiles from that on their ranks, of density ∝ exp(-c|v|).
-
-        For several quantiles jointly, the differences of ranks have such a density.
-
-        **Arguments:** `hessian`: diagonal, n times the density of the values at each quantile.
-        """
-        with float64():
-            if self._is_joint:
-                ranks = laplace_bridge_variances(float(self._joint_rate()), self.dimension)
-            else:
-                ranks = 2.0 / np.square(np.asarray(self._rates()))
-        return ExpectedNoise.of_gradient_noise(hessian, np.diag(ranks))
-
-    def as_records(self, X: Any, y: Any) -> tuple[Any, Any]:
-        """The values, shape (n,), given as `X` or as `y`: each is a response."""
-        return values_alone(X, y)
-
-    @property
-    def _dimension_of_records(self) -> int:
-        # However many quantiles are asked for.
-        return 1
-
-    def summarise(self, records: Records) -> SortedValues:
-        """The responses in increasing order. O(n log n)."""
-        return SortedValues.of(records)
 
     def log_density(self, theta: Vector, data: Data) -> Float[Array, ""]:
         """log f(θ), normalised; -inf outside [lo, hi] and where θ does not increase. Private: a function of the data.
@@ -289,6 +271,43 @@ class PrivateQuantile(AbstractDirectMechanism):
             law = JointLaw(np.asarray(self._edges(data)), np.asarray(self.tau), float(self._joint_rate()))
             uniforms = np.array(jax.random.uniform(key, (num_draws, 4 * self.dimension + 1)))
         return jnp.asarray(law.draws(uniforms))
+
+
+class SortedIntake(AbstractIntake):
+    """Takes each record as a value, and sorts the values."""
+
+    def as_records(self, X: Any, y: Any) -> tuple[Any, Any]:
+        """The values, shape (n,), given as `X` or as `y`: each is a response."""
+        return values_alone(X, y)
+
+    @property
+    def _dimension_of_records(self) -> int:
+        # However many quantiles are asked for.
+        return 1
+
+    def summarise(self, records: Records) -> SortedValues:
+        """The responses in increasing order. O(n log n)."""
+        return SortedValues.of(records)
+
+
+class QuantileNoise(AbstractNoiseFacts):
+    """Says what is known of the noise, which is on ranks."""
+
+    mechanism: "PrivateQuantile"  # pyright: ignore[reportIncompatibleVariableOverride]
+
+    def expected(self, hessian: np.ndarray, num_records: int) -> ExpectedNoise:
+        """Derives the noise on quantiles from that on their ranks, of density ∝ exp(-c|v|).
+
+        For several quantiles jointly, the differences of ranks have such a density.
+
+        **Arguments:** `hessian`: diagonal, n times the density of the values at each quantile.
+        """
+        with float64():
+            if self.mechanism._is_joint:
+                ranks = laplace_bridge_variances(float(self.mechanism._joint_rate()), self.mechanism.dimension)
+            else:
+                ranks = 2.0 / np.square(np.asarray(self.mechanism._rates()))
+        return ExpectedNoise.of_gradient_noise(hessian, np.diag(ranks))
 
 
 def _levels(tau: Any) -> Array | np.ndarray:

@@ -10,14 +10,14 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.core.arrays import Scalar, Vector, float64, is_traced, parameter
 from kngjax.data.bounds import Bounds
-from kngjax.data.records import Data, Records, SortedValues
+from kngjax.data.records import Data
 from kngjax.losses.quantile import QuantileLoss
 from kngjax.mechanisms import interval_ranks
 from kngjax.mechanisms.direct import AbstractDirectMechanism
 from kngjax.mechanisms.interval_ranks import Ranks
+from kngjax.mechanisms.noise_facts import AbstractNoiseFacts
 from kngjax.mechanisms.parameters import check_epsilon, require_part
-from kngjax.mechanisms.preparation import values_alone
-from kngjax.mechanisms.private_quantile import PrivateQuantile
+from kngjax.mechanisms.private_quantile import PrivateQuantile, SortedIntake
 from kngjax.sensitivity import gradients
 from kngjax.sensitivity.gradients import Sensitivity
 
@@ -123,13 +123,17 @@ class QuantileInterval(AbstractDirectMechanism):
         return 2
 
     @property
-    def _dimension_of_records(self) -> int:
-        return 1
-
-    @property
     def guarantee(self) -> Guarantee:
         """Pure ε-DP and (ε²/8)-zCDP."""
         return Guarantee.bounded_range(float(self.epsilon), self.adjacency)
+
+    @property
+    def intake(self) -> SortedIntake:
+        return SortedIntake(self)
+
+    @property
+    def noise(self) -> "IntervalNoise":
+        return IntervalNoise(self)
 
     def sensitivity_for(self, dimension: int) -> Sensitivity:
         """Δ of |a| + |b - a| + |b|, with its derivation."""
@@ -214,17 +218,6 @@ class QuantileInterval(AbstractDirectMechanism):
         levels = np.array(self.ranks(count)) / count
         return PrivateQuantile(levels, self.bounds, self.epsilon, self.adjacency, allow_large_epsilon=True)
 
-    def for_count(self, num_records: int) -> PrivateQuantile:
-        return self.law(num_records)
-
-    def as_records(self, X: Any, y: Any) -> tuple[Any, Any]:
-        """The values, shape (n,), given as `X` or as `y`."""
-        return values_alone(X, y)
-
-    def summarise(self, records: Records) -> SortedValues:
-        """The values in increasing order."""
-        return SortedValues.of(records)
-
     def log_density(self, theta: Vector, data: Data) -> Float[Array, ""]:
         """log f(θ), normalised; -inf outside of the bounds and for θ_1 > θ_2. Private: a function of the data."""
         return self.law(data.num_records).log_density(theta, data)
@@ -237,6 +230,15 @@ class QuantileInterval(AbstractDirectMechanism):
     ) -> tuple[Float[Array, "draws ends"], Bool[Array, ""]]:
         """Independent draws in float64, for research; a release draws as `kngjax.draws.exact_interval` says."""
         return self.law(data.num_records).draws(data, key, num_draws)
+
+
+class IntervalNoise(AbstractNoiseFacts):
+    """Says what is known of the noise on the two ends: that of two quantiles whose levels follow from n."""
+
+    mechanism: "QuantileInterval"  # pyright: ignore[reportIncompatibleVariableOverride]
+
+    def for_count(self, num_records: int) -> PrivateQuantile:
+        return self.mechanism.law(num_records)
 
 
 def _level(name: str, value: Any) -> Any:

@@ -108,7 +108,7 @@ def estimate(mechanism: AbstractDensityMechanism, data: Data) -> Float[np.ndarra
 
     It decides how long a draw takes, and may not decide whether there is one: what finds it has limits of its own.
     """
-    reach = _reach(mechanism.domain, mechanism.bounds_of_rows(data.dimension), data.dimension)
+    reach = _reach(mechanism.domain, mechanism.intake.bounds_of_rows(data.dimension), data.dimension)
     try:
         found = nonprivate.centre(mechanism.loss, data, reach)
     except Exception as error:

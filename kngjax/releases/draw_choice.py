@@ -61,7 +61,7 @@ def _in_float64(mechanism: AbstractMechanism, sampler: AbstractSampler | None, f
     with float64():
         sampler = sampler.for_release()
         # Types and shapes of the target decide, which are the same for all records: here for one that nobody has.
-        nobody = mechanism.summarise(mechanism.rows_of_zeros(1, dimension))
+        nobody = mechanism.intake.summarise(mechanism.intake.rows_of_zeros(1, dimension))
         sampler.admit(jax.eval_shape(mechanism.target, nobody))
     if isinstance(sampler, AbstractIndependentSampler):
         return DirectDraw(mechanism, sampler, reason)

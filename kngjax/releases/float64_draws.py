@@ -146,6 +146,6 @@ class ChainDraw(AbstractDraw):
 def with_a_row(mechanism: AbstractDensityMechanism, data: Data) -> Data:
     """Puts a row of zeros in the place of no records, which adds a constant to the log-density: samplers need a row."""
     are_rows = isinstance(data, Records | WeightedRecords)
-    if not (mechanism.takes_shards and are_rows and isinstance(mechanism.loss, AbstractPredictorLoss)):
+    if not (mechanism.intake.takes_shards and are_rows and isinstance(mechanism.loss, AbstractPredictorLoss)):
         return data
-    return data if data.num_records else mechanism.rows_of_zeros(1, data.dimension)
+    return data if data.num_records else mechanism.intake.rows_of_zeros(1, data.dimension)

@@ -111,7 +111,7 @@ class AbstractReleasePlan(abc.ABC):
 
     @abc.abstractmethod
     def admit(self, X: Any, y: Any) -> Facts:
-        """Returns the public facts of records, by types and shapes alone; raises as `AbstractMechanism.admit`."""
+        """Returns the public facts of records, by types and shapes alone; raises as `AbstractIntake.check_schema`."""
 
     @abc.abstractmethod
     def resolve(self, facts: Facts) -> Plan:

@@ -181,14 +181,14 @@ def release(
         search counts proposals, and how many there are depends on the data, so it is for the data owner's eyes alone.
 
     What types, names, shapes and settings refuse is refused first, in words, and costs nothing: TypeError or ValueError
-    of `mechanism.admit`, for a sampler that cannot draw from this density or cannot be tuned publicly, for a key, a
-    seed or a generator; RuntimeError while a side door is open, see `kngjax.core.side_doors`, and where this process
-    does not compute as IEEE 754 says (`kngjax.core.arithmetic`; tried once more when the value is drawn, and then a
-    failure after the debit). Then the certificate is made, of public facts alone, and `kngjax.BudgetExceeded` raised
-    where the budget does not allow it, as `Ledger.reserve` does for the rest. Whatever goes wrong after the debit may
-    depend on values, and is `kngjax.ReleaseFailed`: one text without a cause; but where the ledger cannot keep the
-    release, `kngjax.LedgerError` says so, and nothing is released. What is interrupted from outside (Ctrl-C, a kill)
-    ends as Python ends it. What was debited stays spent.
+    of `mechanism.intake.check_schema`, for a sampler that cannot draw from this density or cannot be tuned publicly,
+    for a key, a seed or a generator; RuntimeError while a side door is open, see `kngjax.core.side_doors`, and where
+    this process does not compute as IEEE 754 says (`kngjax.core.arithmetic`; tried once more when the value is drawn,
+    and then a failure after the debit). Then the certificate is made, of public facts alone, and
+    `kngjax.BudgetExceeded` raised where the budget does not allow it, as `Ledger.reserve` does for the rest. Whatever
+    goes wrong after the debit may depend on values, and is `kngjax.ReleaseFailed`: one text without a cause; but where
+    the ledger cannot keep the release, `kngjax.LedgerError` says so, and nothing is released. What is interrupted from
+    outside (Ctrl-C, a kill) ends as Python ends it. What was debited stays spent.
     """
     unknown = sorted(set(refused) - {"key", "seed", "rng_key", "num_draws", "num_chains", "random_state"})
     if unknown:
@@ -209,7 +209,7 @@ def release(
     _check_arguments(mechanism, X, y, weights, sampler, ledger, progress)
     X = with_weights(X, weights)
     # What types, shapes and settings refuse is refused before anything is spent.
-    facts, refusal = run_telling_refusals(functools.partial(mechanism.admit, X, y))
+    facts, refusal = run_telling_refusals(functools.partial(mechanism.intake.check_schema, X, y))
     if refusal is not None:
         raise refusal
     plan = resolve(mechanism, sampler, facts)
@@ -268,7 +268,7 @@ def certify(
     """
     _check_arguments(mechanism, X, y, weights, sampler, None, None)
     X = with_weights(X, weights)
-    facts, refusal = run_telling_refusals(functools.partial(mechanism.admit, X, y))
+    facts, refusal = run_telling_refusals(functools.partial(mechanism.intake.check_schema, X, y))
     if refusal is not None:
         raise refusal
     [certificate] = resolve(mechanism, sampler, facts).certificates

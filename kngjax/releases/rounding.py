@@ -77,8 +77,8 @@ class Rounding:
         """
         public = num_records if mechanism.adjacency is Adjacency.REPLACE else None
         with float64():
-            centre, units = mechanism.typical_values(dimension)
-            noise = mechanism.least_noise(dimension, public)
+            centre, units = mechanism.noise.typical_values(dimension)
+            noise = mechanism.noise.least(dimension, public)
         centre = np.broadcast_to(np.asarray(centre, np.float64), (dimension,))
         factor = 1.0 + math.exp(min(mechanism.guarantee_for(dimension).epsilon, 700.0))
         cells = [

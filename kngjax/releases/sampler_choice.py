@@ -46,7 +46,7 @@ def _best(
     mechanism: AbstractDensityMechanism, density: Density, num_records: int | None
 ) -> tuple[AbstractSampler, str]:
     loss, _, uniform, pointwise, dimension = density
-    if mechanism.keeps_weights:
+    if mechanism.intake.weights_enter_loss:
         return EnsembleWalk(), WEIGHTED
     information = _information(mechanism, dimension, num_records)
     if has_gradients(density) and exact_serves_smooth(density, *information):
@@ -84,7 +84,7 @@ def _best(
 def density_of(mechanism: AbstractDensityMechanism, dimension: int) -> Density:
     """The public facts of a mechanism's density that samplers depend on."""
     norm = jax.eval_shape(lambda: mechanism.score_norm(dimension))
-    return Density(mechanism.loss, norm, mechanism.domain.is_uniform, mechanism.is_pointwise, dimension)
+    return Density(mechanism.loss, norm, mechanism.domain.is_uniform, mechanism.exponent.is_pointwise, dimension)
 
 
 def exact_sampler(
@@ -93,7 +93,7 @@ def exact_sampler(
     """`default_sampler` if its draws are exact in real arithmetic; else ValueError, naming what to ask for."""
     density = density_of(mechanism, dimension)
     sampler, reason = _best(mechanism, density, num_records)
-    if mechanism.keeps_weights:
+    if mechanism.intake.weights_enter_loss:
         loss, several = mechanism.loss, f"{dimension} coefficients" if dimension > 1 else "one coefficient"
         proved = loss.proved_instead(dimension, density.is_uniform)
         instead = f"{proved}, with weights too"
@@ -126,7 +126,7 @@ def _information(mechanism: AbstractDensityMechanism, dimension: int, num_record
     """n·ε, and how far log f varies over Θ at most."""
     if num_records is None:
         return 0.0, math.inf
-    return float(mechanism.epsilon) * num_records, mechanism.log_range(dimension, num_records)
+    return float(mechanism.epsilon) * num_records, mechanism.exponent.log_range(dimension, num_records)
 
 
 def _reason_of_gradients(dimension: int, mechanism: AbstractDensityMechanism, num_records: int | None) -> str:

@@ -203,7 +203,7 @@ def _uses_of_host(
 def _generate(design, num_records, mechanism, key):
     """Data as a mechanism takes them, and θ."""
     X, y, truth = design(key, num_records)
-    return mechanism.summarise(prepare_simulated(mechanism.bounds, X, y)), truth
+    return mechanism.intake.summarise(prepare_simulated(mechanism.bounds, X, y)), truth
 
 
 def _ended_on_the_host(results, design, num_records, measures, mechanism, sampler, epsilons, keys):

@@ -110,7 +110,7 @@ ROOMS = {
     "owner, inference": (
         mean,
         lambda made: lambda: made.epsilon * jnp.ones(()),
-        lambda made: made.expected_noise(np.eye(2), 10).covariance.tolist(),
+        lambda made: made.noise.expected(np.eye(2), 10).covariance.tolist(),
     ),
     "noise": (lambda: np.array(0.3), lambda epsilon: lambda: renyi_budget(epsilon.view(), 1e-6)[0], None),
 }

@@ -128,7 +128,7 @@ def test_a_draw_is_the_same_beside_another_one(name):
     """As when it is alone, from the same bits."""
     mechanism = MECHANISMS[name]
     data = records(mechanism)
-    way = proved_draw(mechanism, mechanism.admit(*data))
+    way = proved_draw(mechanism, mechanism.intake.check_schema(*data))
     assert way is not None
     prepared = way.prepare(*data)
 
@@ -143,7 +143,7 @@ def test_a_draw_is_the_same_beside_another_one(name):
 def test_a_draw_does_not_depend_on_the_precision_that_others_left():
     mechanism = MECHANISMS["boxes"]
     data = records(mechanism)
-    way = proved_draw(mechanism, mechanism.admit(*data))
+    way = proved_draw(mechanism, mechanism.intake.check_schema(*data))
     prepared = way.prepare(*data)
     seen = []
 

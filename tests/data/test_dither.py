@@ -90,7 +90,7 @@ def test_neighbours_stay_within_epsilon_for_every_noise_and_on_average(adjacency
     for seed in range(60):
         # One key gives the records that both data sets have the same noise.
         one, other = (
-            np.asarray(mechanism.records(None, y, dither_key=kng.research_key(seed)).y) for y in (here, there)
+            np.asarray(mechanism.intake.records(None, y, dither_key=kng.research_key(seed)).y) for y in (here, there)
         )
         assert np.count_nonzero(one != other) == 1
         pairs.append([law_of_median(values, rate) for values in (one, other if adjacency == "replace" else one[:-1])])
@@ -127,7 +127,7 @@ def test_where_heaps_do_no_harm_noise_is_refused():
         prepare_simulated(bounds, np.zeros((2, 1)), np.zeros(2))
     mechanism = kng.KNG(kng.QuantileLoss(0.5), bounds, kng.Box(-1.0, 1.0), 1.0, "replace")
     with pytest.raises(TypeError, match=r"shards take no Bounds\(\.\.\., dither=\.\.\.\)"):
-        mechanism.admit(kng.shard(np.zeros((4, 1)), np.zeros(4)))
+        mechanism.intake.check_schema(kng.shard(np.zeros((4, 1)), np.zeros(4)))
 
 
 @pytest.mark.slow

@@ -98,7 +98,7 @@ def test_a_hull_of_levels_is_centred_where_its_corners_are_near():
 def test_data_in_public_units_are_taken_for_no_others():
     bounds, records = table(True)
     mechanism = kng.AdaSSP(bounds, 1.0, 1e-6, "replace")
-    data = mechanism.summarise(records)
+    data = mechanism.intake.summarise(records)
     with pytest.raises(TypeError, match="in the public units of the mechanism"):
         kng.nonprivate.minimiser(SQUARED, data)
     with pytest.raises(TypeError, match="from its own prepare"):

@@ -254,7 +254,7 @@ def test_a_row_that_is_none_changes_nothing_that_is_said_or_paid_before_the_draw
     mechanism = kng.KNormMechanism(kng.Bounds(x=([0.0], [1.0]), intercept=False, missing=0.5), 1.0, "replace")
     whole = kng.certify(mechanism, [[0.1], [0.2], [0.3]])
     assert kng.certify(mechanism, [[0.1], None, [0.3]]) == whole
-    assert mechanism.admit([[0.1], None, [0.3]]).num_records == 3
+    assert mechanism.intake.check_schema([[0.1], None, [0.3]]).num_records == 3
     with pytest.raises(ValueError, match="different numbers of rows"):
         kng.certify(kng.AdaSSP(BOUNDS, 1.0, 1e-6, "replace"), [[0.1, 0.2], None], [0.5])
 
@@ -401,7 +401,7 @@ def test_no_record_in_lists_has_the_columns_that_the_mechanism_has():
     mechanism = kng.KNG(
         kng.QuantileLoss(0.5), kng.Bounds(x=(0, 1), y=(0, 1)), kng.Box([-2, -2], [2, 2]), 1.0, "add_remove"
     )
-    assert mechanism.records([], []).x.shape == (0, 2)
+    assert mechanism.intake.records([], []).x.shape == (0, 2)
 
 
 @pytest.mark.parametrize("row", [[1.0], [1.0, 2.0, 3.0], [], None, "text", {"a": 1.0}, 7.0])
@@ -410,7 +410,7 @@ def test_the_form_of_rows_decides_nothing(row):
     bounds = kng.Bounds(x=([-1.0, -1.0], [1.0, 1.0]), y=(-1.0, 1.0), missing=0.25, missing_y=0.5)
     mechanism = kng.KNG(kng.QuantileLoss(0.5), bounds, kng.Box(-1.0, 1.0), 1.0, "add_remove")
     for table in ([row], [row, row], [row, [0.5, 0.5]]):
-        assert mechanism.admit(table, [0.0] * len(table)).dimension == 3
+        assert mechanism.intake.check_schema(table, [0.0] * len(table)).dimension == 3
         made = mechanism.prepare(table, [[1.0]] * len(table))
         expected = [[1.0, 0.25, 0.25] if one is row else [1.0, 0.5, 0.5] for one in table]
         np.testing.assert_array_equal(made.x, expected)
@@ -419,7 +419,9 @@ def test_the_form_of_rows_decides_nothing(row):
     plain = kng.KNG(kng.QuantileLoss(0.5), kng.Bounds(x=(-1.0, 1.0), columns=2), kng.Box(-1.0, 1.0), 1.0, "replace")
     for table in ([row] * 3, [row, row, [0.5, 0.5]], [[0.5, 0.5]] * 3):
         for response in ([row] * 3, [row, row, 0.5], [0.5] * 3):
-            assert plain.admit(table, response) == plain.admit(np.zeros((3, 2)), np.zeros(3))
+            assert plain.intake.check_schema(table, response) == plain.intake.check_schema(
+                np.zeros((3, 2)), np.zeros(3)
+            )
 
 
 def test_of_one_column_what_is_no_row_is_a_cell():

@@ -102,7 +102,7 @@ def test_every_source_gives_the_summary_of_the_records_in_memory(make, tmp_path)
     # (m + K)·u of the sum of magnitudes, with m + K <= 2000 for every source here.
     streamed, memory = (
         SQUARED.prepare(kng.stream(make(fractions, tmp_path), **CHOICE)),
-        SQUARED.records(*arrays(fractions)),
+        SQUARED.intake.records(*arrays(fractions)),
     )
     magnitudes = [ROWS, np.abs(memory.x).T @ np.abs(memory.x), np.abs(memory.x).T @ memory.y, memory.y @ memory.y]
     for found, expected, size in zip(leaves(streamed), leaves(SQUARED.summarise(memory)), magnitudes, strict=True):
@@ -333,12 +333,12 @@ def test_files_whose_types_differ_and_fit_are_read(tmp_path):
     wide = pa.dataset.dataset(mixed, schema=pa.schema([(name, pa.float64()) for name in GOOD]))
     for source in (mixed, wide, wide.filter(pa.dataset.field("age") > 0.0)):
         stream = kng.stream(source, **CHOICE)
-        ADA_SSP.admit(stream)
+        ADA_SSP.intake.check_schema(stream)
         assert float(SQUARED.prepare(stream).count) == 2.0
     # Where n is private, no record is data like any other.
     private = kng.AdaSSP(BOUNDS, 1.0, 1e-6, "add_remove")
     for source in ([], parted(tmp_path / "none", NOTHING)):
-        assert private.admit(kng.stream(source, **CHOICE)).num_records is None
+        assert private.intake.check_schema(kng.stream(source, **CHOICE)).num_records is None
 
 
 def test_a_reader_that_fails_leaves_nothing_and_is_not_quoted():
@@ -508,10 +508,10 @@ def test_a_chunk_may_be_empty_and_not_all_of_them():
     mechanism = kng.KNormMechanism(kng.Bounds(x=([0.0, 0.0], [1.0, 1.0]), intercept=False), 1.0, "replace")
     X = np.random.default_rng(0).uniform(size=(5, 2))
     pairs = [(X[:0], None), (X[:3], None), (X[3:3], None), (X[3:], None), (X[:0], None)]
-    in_chunks, whole = mechanism.exact_sums(kng.stream(pairs)), mechanism.exact_sums(X)
+    in_chunks, whole = mechanism.intake.exact_sums(kng.stream(pairs)), mechanism.intake.exact_sums(X)
     assert (in_chunks.count, in_chunks.moment.tolist()) == (whole.count, whole.moment.tolist())
     assert (in_chunks.gram.tolist(), in_chunks.squares) == (whole.gram.tolist(), whole.squares)
     assert kng.release(mechanism, kng.stream(pairs)).certificate.delta == 0.0
     for empty in (pairs[:1], [pairs[0], pairs[2]]):
         with pytest.raises(ValueError, match="the data are empty"):
-            mechanism.exact_sums(kng.stream(empty))
+            mechanism.intake.exact_sums(kng.stream(empty))

@@ -126,7 +126,7 @@ def test_what_types_and_shapes_refuse_is_refused_before_a_value_is_looked_at(cas
     given, words = MISFITS[case]
     mechanism = kng.KNG(kng.SquaredLoss(), kng.Bounds(**BOUNDS, weight=3.0), kng.Box(-1.0, 1.0), 1.0, "replace")
     with pytest.raises((TypeError, ValueError), match=words):
-        mechanism.admit(with_weights(X, given), Y)
+        mechanism.intake.check_schema(with_weights(X, given), Y)
 
 
 def test_what_takes_plain_records_refuses_bounds_with_weights():
@@ -134,16 +134,16 @@ def test_what_takes_plain_records_refuses_bounds_with_weights():
         records.prepare(kng.Bounds(**BOUNDS, weight=3.0), WeightedTable(X, np.ones(4)), Y)
     mechanism = kng.KNG(kng.HuberLoss(1.0), kng.Bounds(**BOUNDS, weight=3.0), kng.Box(-1.0, 1.0), 1.0, "replace")
     with pytest.raises(TypeError, match="HuberLoss with these settings takes no weights"):
-        mechanism.records(WeightedTable(X, np.ones(4)), np.ones(4))
+        mechanism.intake.records(WeightedTable(X, np.ones(4)), np.ones(4))
 
 
 def test_weights_in_another_order_than_the_rows_are_refused():
     mechanism = kng.KNG(kng.SquaredLoss(), kng.Bounds(**BOUNDS, weight=3.0), kng.Box(-1.0, 1.0), 1.0, "replace")
     shuffled = pd.Series(np.ones(4), index=[3, 1, 0, 2])
     with pytest.raises(ValueError, match="X and weights have different pandas indices"):
-        mechanism.admit(with_weights(pd.DataFrame({"x": X[:, 0]}), shuffled), Y)
+        mechanism.intake.check_schema(with_weights(pd.DataFrame({"x": X[:, 0]}), shuffled), Y)
     with pytest.raises(ValueError, match="y and weights have different pandas indices"):
-        mechanism.admit(with_weights(X, shuffled), pd.Series(Y))
+        mechanism.intake.check_schema(with_weights(X, shuffled), pd.Series(Y))
 
 
 @pytest.mark.parametrize("adjacency", ["replace", "add_remove"])

@@ -111,7 +111,7 @@ class Row:
     def way(self, adjacency: str, records: "Records") -> Any:
         """Finds the draw of a release of these records."""
         mechanism = self.made(adjacency)
-        facts = mechanism.admit(with_weights(records.x, records.weights), records.y)
+        facts = mechanism.intake.check_schema(with_weights(records.x, records.weights), records.y)
         return draw_for(mechanism, self.sampler, facts)
 
     def certify(self, adjacency: str, records: "Records") -> Any:

@@ -112,7 +112,7 @@ def of_lattice_points(make: Callable[[str], Any], heaps: tuple[int, int], adjace
     laws = []
     for table in tables:
         x = None if mechanism.bounds.x_lower is None else np.full((len(table), 1), 0.7)
-        laws.append(lattice_law(mechanism.densities()[0], mechanism.records(x, np.array(table)), COARSE))
+        laws.append(lattice_law(mechanism.densities()[0], mechanism.intake.records(x, np.array(table)), COARSE))
     return lattice_loss(*laws)[1] / float(mechanism.epsilon)
 
 
@@ -231,7 +231,7 @@ def of_shells() -> Fraction:
     bounds = kng.Bounds(x=(np.array([-0.5, 0.1]), np.array([0.3, 0.7])))
     mechanism = kng.KNG(kng.PseudoHuberLoss(0.1), bounds, kng.L1Ball(2.1), 0.3, "replace")
     with mock.patch.object(shell_draws, "UNITS_A_WIDTH", 0):
-        way = ShellDraw.of(mechanism, mechanism.admit(np.zeros((10**6, 2)), np.zeros(10**6)))
+        way = ShellDraw.of(mechanism, mechanism.intake.check_schema(np.zeros((10**6, 2)), np.zeros(10**6)))
     assert way is not None
     changes = [2 * Fraction(0.1) * size for size in map(Fraction, (1.0, 0.5, 0.7))]
     scales = [weight**2 * way.noise.scale_squared for weight in way.noise.weights]

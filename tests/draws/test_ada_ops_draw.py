@@ -34,7 +34,7 @@ def records(number):
 
 
 def way_of(mechanism, x, y):
-    way = proved_draw(mechanism, mechanism.admit(x, y))
+    way = proved_draw(mechanism, mechanism.intake.check_schema(x, y))
     assert isinstance(way, NoisyAdaOPS)
     return way, way.prepare(x, y)
 

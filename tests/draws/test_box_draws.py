@@ -41,7 +41,7 @@ def mechanism_of(loss, domain, epsilon=1.0, adjacency="replace", norm=None, dime
 
 
 def way_of(mechanism, *data):
-    way = proved_draw(mechanism, mechanism.admit(*data))
+    way = proved_draw(mechanism, mechanism.intake.check_schema(*data))
     assert isinstance(way, BoxDraw)
     return way
 
@@ -207,7 +207,7 @@ def test_other_settings_are_drawn_as_before():
     )
     for mechanism in others:
         columns = 4 if mechanism.bounds is wide else 2 if mechanism.bounds is hull else 1
-        assert proved_draw(mechanism, mechanism.admit(np.zeros((3, columns)), np.zeros(3))) is None
+        assert proved_draw(mechanism, mechanism.intake.check_schema(np.zeros((3, columns)), np.zeros(3))) is None
 
 
 @pytest.mark.default_cases(2)
@@ -233,7 +233,7 @@ def on_grid(loss, domain, dimension, epsilon, adjacency="add_remove", count=3):
         adjacency,
         allow_large_epsilon=True,
     )
-    return proved_draw(mechanism, mechanism.admit(np.zeros((count, dimension)), np.zeros(count)))
+    return proved_draw(mechanism, mechanism.intake.check_schema(np.zeros((count, dimension)), np.zeros(count)))
 
 
 def test_scores_too_steep_for_the_domain_by_public_numbers_are_drawn_as_before():

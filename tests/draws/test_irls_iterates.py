@@ -83,7 +83,7 @@ def test_hulls_are_proved_where_their_corners_are_known(monkeypatch):
     found = way(mechanism)
     assert isinstance(found.matrix, NoisyTriangle)
     variance = found.matrix.diagonal.noise.scale_squared
-    assert float(variance) ** 0.5 == pytest.approx(float(mechanism.noise(3).matrix), rel=1e-6)
+    assert float(variance) ** 0.5 == pytest.approx(float(mechanism.noise_scales(3).matrix), rel=1e-6)
     shift = exactly(float(mechanism._budget()[0].shifts[1]))
     for record in np.asarray(mechanism.prepare(x, np.zeros(9)).x):
         _, matrix = found.moments(np.append(record, 0.0)[:, None], None)
@@ -281,7 +281,7 @@ def test_wishart_noise_has_the_scale_that_is_documented():
     found = way(mechanism).matrix
     assert isinstance(found, NoisyByWishart)
     assert found._degrees == wishart_degrees(3)
-    assert float(found._scale) == pytest.approx(float(mechanism.noise(3).matrix), rel=1e-9)
+    assert float(found._scale) == pytest.approx(float(mechanism.noise_scales(3).matrix), rel=1e-9)
     assert found._scale > Fraction(float(mechanism._budget()[1].matrix))
 
 

@@ -28,7 +28,7 @@ def regression(domain="box", adjacency="replace", norm="default", epsilon=1.0):
 
 
 def way_of(mechanism, *data):
-    way = proved_draw(mechanism, mechanism.admit(*data))
+    way = proved_draw(mechanism, mechanism.intake.check_schema(*data))
     assert way is not None
     return way
 
@@ -287,7 +287,9 @@ def test_what_is_not_of_fractions_is_drawn_as_before():
         kng.KNG(kng.QuantileLoss(0.5), *plain[1:]),
     )
     for mechanism in others:
-        assert not isinstance(proved_draw(mechanism, mechanism.admit(np.zeros((3, 2)), np.zeros(3))), QuadraticDraw)
+        assert not isinstance(
+            proved_draw(mechanism, mechanism.intake.check_schema(np.zeros((3, 2)), np.zeros(3))), QuadraticDraw
+        )
 
 
 @pytest.mark.default_cases(2)

@@ -34,7 +34,7 @@ def records(number=40):
 
 
 def drawer(mechanism, x, y) -> tuple[NoisyPosterior, object]:
-    way = proved_draw(mechanism, mechanism.admit(x, y))
+    way = proved_draw(mechanism, mechanism.intake.check_schema(x, y))
     assert way is not None
     return way, way.prepare(x, y)
 
@@ -50,7 +50,7 @@ def test_whatever_float64_finds_is_confirmed(seed, kind):
     ridge, count = float(size**2 * 10.0 ** generator.uniform(1.0, 4.0)), int(10.0 ** generator.uniform(0.0, 7.0))
     adjacency, delta = ["add_remove", "replace"][seed % 2], float(10.0 ** generator.uniform(-13, -4))
     gamma = float(10.0 ** generator.uniform(-8, 0) / reach**2)
-    facts = sample(LINE).admit(*records())
+    facts = sample(LINE).intake.check_schema(*records())
     settings = {"regularization": ridge, "max_records": count, "delta": delta, "adjacency": adjacency}
     if kind == "posterior":
         mechanism = kng.PosteriorSample(bounds, gamma=gamma, **settings, allow_large_epsilon=True)
@@ -89,7 +89,7 @@ def test_both_names_of_one_law_draw_the_same():
 
 def test_more_records_than_promised_are_refused():
     mechanism = sample(regularization=100.0, max_records=39)
-    way = proved_draw(mechanism, mechanism.admit(*records()))
+    way = proved_draw(mechanism, mechanism.intake.check_schema(*records()))
     assert way is not None
     with pytest.raises(ValueError, match="public promise"):
         way.prepare(*records())

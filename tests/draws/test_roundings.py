@@ -59,7 +59,10 @@ def test_a_release_on_a_coarse_lattice_lies_within_the_domain(name):
 def test_cells_are_moved_inward_and_no_farther_than_to_the_next(name):
     bounds = kng.Bounds(x=(LOWER, UPPER), y=RESPONSE, intercept=False)
     mechanism = kng.KNG(kng.SquaredLoss(), bounds, DOMAINS[name], 1.1, "replace")
-    body, grid = proved_draw(mechanism, mechanism.admit(np.zeros((1, 2)), np.zeros(1))).body, Grid((-4, -5))
+    body, grid = (
+        proved_draw(mechanism, mechanism.intake.check_schema(np.zeros((1, 2)), np.zeros(1))).body,
+        Grid((-4, -5)),
+    )
     moved_any = False
     for theta in np.random.default_rng(4).uniform(-0.4, 0.8, (1000, 2)):
         exact = [Fraction(float(number)) for number in theta]

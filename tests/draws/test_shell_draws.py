@@ -171,7 +171,7 @@ def test_draws_agree_with_those_of_float64(loss, d, norm):
 @pytest.mark.parametrize("loss", LOSSES)
 def test_releases_of_five_coefficients_are_drawn_so(loss):
     mechanism, x, y = problem(24_000, 5, 50.0, domain=kng.L2Ball(0.8 if loss == "Poisson" else 3.0), loss=loss)
-    way = proved_draw(mechanism, mechanism.admit(x, y))
+    way = proved_draw(mechanism, mechanism.intake.check_schema(x, y))
     assert isinstance(way, ShellDraw)
     certificate = kng.certify(mechanism, x, y)
     assert (certificate.assurance, certificate.rounding) == ("exact_with_rounding", None)
@@ -182,7 +182,7 @@ def test_releases_of_five_coefficients_are_drawn_so(loss):
 def test_which_releases_take_it_is_public():
     def way(n, d, epsilon, loss="logistic", **changes):
         mechanism, x, y = problem(n, d, epsilon, loss=loss, **changes)
-        return ShellDraw.of(mechanism, mechanism.admit(x, y))
+        return ShellDraw.of(mechanism, mechanism.intake.check_schema(x, y))
 
     assert way(1500, 1, 1.0) is not None
     assert way(1499, 1, 1.0) is None
@@ -191,20 +191,20 @@ def test_which_releases_take_it_is_public():
     assert way(600, 2, 10.0, norm=kng.Ellipsoid(np.eye(2))) is None
     mechanism, x, y = problem(3000, 1, 1.0)
     hidden = kng.KNG(mechanism.loss, mechanism.bounds, mechanism.domain, 1.0, "add_remove")
-    assert ShellDraw.of(hidden, hidden.admit(x, y)) is None
+    assert ShellDraw.of(hidden, hidden.intake.check_schema(x, y)) is None
     assert kng.certify(mechanism, x, y, sampler=Exact()).assurance == "exact_in_reals"
     # Few coefficients are drawn by boxes, which end where the estimate lies outside of Θ too, and five as before.
     for dimension in (3, 4):
         many, *data = problem(24_000, dimension, 1.0, loss="logistic")
-        assert proved_draw(many, many.admit(*data)).settings["type"] == "BoxDraw"
-    assert proved_draw(mechanism, mechanism.admit(x, y)).settings["type"] == "BoxDraw"
+        assert proved_draw(many, many.intake.check_schema(*data)).settings["type"] == "BoxDraw"
+    assert proved_draw(mechanism, mechanism.intake.check_schema(x, y)).settings["type"] == "BoxDraw"
     mechanism, x, y = problem(37_500, 5, 1.0, loss="logistic")
-    assert proved_draw(mechanism, mechanism.admit(x, y)).settings["type"] == "ShellDraw"
+    assert proved_draw(mechanism, mechanism.intake.check_schema(x, y)).settings["type"] == "ShellDraw"
     hidden = kng.KNG(mechanism.loss, mechanism.bounds, mechanism.domain, 1.0, "add_remove")
-    assert proved_draw(hidden, hidden.admit(x, y)) is None
+    assert proved_draw(hidden, hidden.intake.check_schema(x, y)) is None
     for loss in (kng.HuberLoss(0.3), kng.SmoothedQuantileLoss(0.5, 0.3, kernel="gaussian"), kng.QuantileLoss(0.5)):
         other = kng.KNG(loss, mechanism.bounds, mechanism.domain, 1.0, "replace")
-        assert ShellDraw.of(other, other.admit(x, y)) is None
+        assert ShellDraw.of(other, other.intake.check_schema(x, y)) is None
 
 
 def test_losses_that_bend_narrowly_are_left_to_others():
@@ -212,7 +212,7 @@ def test_losses_that_bend_narrowly_are_left_to_others():
 
     def way(loss, bounds):
         mechanism = kng.KNG(loss, bounds, kng.L1Ball(0.5), 10.0, "replace")
-        return ShellDraw.of(mechanism, mechanism.admit(np.zeros((37_500, 5)), np.zeros(37_500)))
+        return ShellDraw.of(mechanism, mechanism.intake.check_schema(np.zeros((37_500, 5)), np.zeros(37_500)))
 
     columns = ([-1.0] * 5, [1.0] * 5)
     least = 700 * 25 / 375_000
@@ -232,7 +232,7 @@ def test_poisson_regressions_of_large_counts_take_more_records():
     def way(count, most):
         bounds = kng.Bounds(x=([-1.0] * 5, [1.0] * 5), y=(0.0, most), intercept=False)
         mechanism = kng.KNG(kng.PoissonLoss(), bounds, kng.L1Ball(0.5), 1.0, "replace")
-        return ShellDraw.of(mechanism, mechanism.admit(np.zeros((count, 5)), np.zeros(count)))
+        return ShellDraw.of(mechanism, mechanism.intake.check_schema(np.zeros((count, 5)), np.zeros(count)))
 
     # e^.5 is the largest score of y = 0, and 10 - e^-.5 that of y = 10.
     assert way(37_500, 1.0) is not None
@@ -251,7 +251,7 @@ def test_no_neighbours_are_told_apart_by_more_than_epsilon_and_some_nearly_by_th
     mechanism = kng.KNG(LOSSES[loss], bounds, domain, epsilon, "replace")
     ends = {"logistic": (0.0, 1.0), "Poisson": (0.0, 5.0)}.get(loss, (-1e9, 1e9))
     with mock.patch.multiple(shell_draws, GRADIENTS_UNASKED=0, UNITS_A_WIDTH=0):
-        way = ShellDraw.of(mechanism, mechanism.admit(np.ones((10**6, 1)), np.zeros(10**6)))
+        way = ShellDraw.of(mechanism, mechanism.intake.check_schema(np.ones((10**6, 1)), np.zeros(10**6)))
     assert way is not None
     (scale,) = (float(one) for one in way.sets[0].scales)
     changes = [
@@ -297,7 +297,7 @@ def test_records_of_all_kinds_end_in_a_value_of_the_domain(kind, loss, monkeypat
     x, y = hard_records(kind, 60, 5, loss, generator)
     bounds = kng.Bounds(x=([-1.0] * 5, [1.0] * 5), y=(0.0, 2.0) if loss == "Poisson" else None, intercept=False)
     mechanism = kng.KNG(LOSSES[loss], bounds, kng.L2Ball(0.3), 0.3, "replace")
-    way = ShellDraw.of(mechanism, mechanism.admit(x, y))
+    way = ShellDraw.of(mechanism, mechanism.intake.check_schema(x, y))
     assert way is not None
     data = way.prepare(x, y)
     for seed in range(2):

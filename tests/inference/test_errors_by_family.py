@@ -122,11 +122,11 @@ def test_the_exponential_mechanism_is_normal_with_the_variance_that_quadrature_g
         scipy.integrate.quad(lambda t, k=k: t**k * density(t), -2.0, 2.0, points=[0.0])[0] for k in range(3)
     )
     variance = second / mass - (first / mass) ** 2
-    noise = made.error_noise(1, {})
+    noise = made.noise.of_error(1, {})
     drawn = noise.draws(np.full((50_000, 1, 1), x @ x), 0)[:, 0] / (x @ x)
     assert np.var(drawn) == pytest.approx(variance, rel=4.0 * np.sqrt(2.0 / 50_000))
     with pytest.raises(ValueError, match="smooth losses"):
-        exponential(loss=kng.QuantileLoss(0.5)).error_noise(3, {})
+        exponential(loss=kng.QuantileLoss(0.5)).noise.of_error(3, {})
 
 
 SMOOTH = {
@@ -144,7 +144,7 @@ def test_quantiles_of_the_error_hold_the_estimate_without_privacy_as_often_as_th
     gram, moment = sums(x, y)
     drawn = kng.sample(made, made.prepare(x, y), key=kng.research_key(1), num_draws=500, progress=False)
     thetas = np.asarray(drawn.theta).reshape(-1, 3)
-    noise = made.error_noise(3, {})
+    noise = made.noise.of_error(3, {})
     matrices = Matrices(np.tile(gram, (4000, 1, 1)), np.zeros((4000, 3, 3)))
     errors = errors_of(matrices, noise, np.zeros(3), np.random.default_rng(0))
     # With no pull at 0: that of θ̃ is H^{-1}λθ̃.
@@ -165,13 +165,13 @@ def test_errors_of_ada_ops_are_normal_with_the_scale_that_is_published():
     data, bits, squares = way.prepare(x, y), random.Random(2).getrandbits, []
     for _ in range(150):
         *theta, ridge, gamma = way.draw_all_alone(data, bits)
-        noise = made.error_noise(3, {"ridge": np.asarray(ridge), "gamma": np.asarray(gamma)})
+        noise = made.noise.of_error(3, {"ridge": np.asarray(ridge), "gamma": np.asarray(gamma)})
         assert (noise.precision, noise.power, noise.ridge) == (gamma, 1, ridge)
         precision = gram + noise.ridge * np.eye(3)
         away = np.array(theta) - np.linalg.solve(precision, moment)
         squares.append(noise.precision * away @ precision @ away)
     assert np.mean(squares) == pytest.approx(3.0, abs=4.0 * np.sqrt(6.0 / 150))
-    assert made.error_noise(3, {}).ridge > 0.0
+    assert made.noise.of_error(3, {}).ridge > 0.0
 
 
 @pytest.mark.default_cases("replace")
@@ -202,7 +202,7 @@ def test_moments_less_their_noise_hold_the_estimate_without_privacy_as_often_as_
 def test_mechanisms_say_what_their_releases_publish():
     for made in (ada_ssp(), kng.AdaOPS(ada_ssp().bounds, 1.0, 1e-6, "replace"), exponential()):
         way = proved_draw(made, Facts(3, 100))
-        assert sorted(made.publishes) == (sorted(way.published) if made.publishes else [])
+        assert sorted(made.noise.publishes) == (sorted(way.published) if made.noise.publishes else [])
 
 
 @pytest.mark.parametrize("adjacency", ["replace", "add_remove"])
@@ -376,7 +376,7 @@ def refused_interval(of):
 
 NOT_OFFERED = {
     "standard errors without privacy": (
-        lambda x, y: refused_interval(kng.nonprivate.fit(kng.SquaredLoss(), exponential().rows(x, y))),
+        lambda x, y: refused_interval(kng.nonprivate.fit(kng.SquaredLoss(), exponential().intake.rows(x, y))),
         TypeError,
         "second release without a guarantee",
     ),

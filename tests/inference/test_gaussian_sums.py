@@ -94,9 +94,9 @@ def test_no_record_moves_the_sums_by_more_than_the_noise_hides(loss, adjacency):
     points = np.vstack([points, [[0.25, 1.0, 4.0], [0.25, 1.0, 0.3]]])
     made = Records(np.column_stack([np.ones(len(points)), points[:, :2]]), np.clip(points[:, 2], *RESPONSES))
     rows = GAUSSIAN.columns(made, THETA, found, adjacency)
-    sums = np.array([list(map(float, summing.exact_sums(row[None]).moment)) for row in rows])
+    sums = np.array([list(map(float, summing.intake.exact_sums(row[None]).moment)) for row in rows])
     changes = sums if adjacency is kng.Adjacency.ADD_REMOVE else (sums[:, None] - sums[None]).reshape(-1, 12)
-    largest = np.linalg.norm(changes / summing.noise_deviations(12, None), axis=1).max()
+    largest = np.linalg.norm(changes / summing.noise.deviations(12, None), axis=1).max()
     assert largest <= 0.3 * (1.0 + 1e-12)
     # At residuals of the bounds s is not k itself.
     assert largest > (0.29 if isinstance(loss, kng.PseudoHuberLoss) else 0.2)
@@ -136,7 +136,7 @@ def test_matrices_of_the_sums_are_those_of_the_records_in_their_own_units():
     some = records(200)
     summing = GAUSSIAN.mechanism(3, made, 0.3, adjacency)
     rows = GAUSSIAN.columns(some, THETA, made, adjacency)
-    sums = np.array(list(map(float, summing.exact_sums(rows).moment)))
+    sums = np.array(list(map(float, summing.intake.exact_sums(rows).moment)))
     found = GAUSSIAN.matrices(sums[None], 3, made, THETA, adjacency, 200)
     x, residual = np.asarray(some.x), np.asarray(some.y) - np.asarray(some.x) @ THETA
     curvature = (1.0 + (residual / 0.7) ** 2) ** -1.5
@@ -158,7 +158,7 @@ def test_with_next_to_no_noise_intervals_are_those_without_privacy():
 def test_the_noise_that_is_drawn_again_is_that_of_the_sums():
     made = kng.WithIntervals(mechanism(), GAUSSIAN).making(500)
     drawn = GAUSSIAN.noise_draws(made.summing, np.random.default_rng(0), 20_000)
-    np.testing.assert_allclose(drawn.std(axis=0), made.summing.noise_deviations(12, None), rtol=0.03)
+    np.testing.assert_allclose(drawn.std(axis=0), made.summing.noise.deviations(12, None), rtol=0.03)
     # Normal: of its fourth moment over the square of the second the standard error is .035.
     assert np.all(np.abs(np.mean(drawn**4, axis=0) / np.mean(drawn**2, axis=0) ** 2 - 3.0) < 0.2)
 
@@ -169,7 +169,7 @@ def test_noise_of_the_sums_widens_intervals():
     for mu in (0.04, 50.0):
         summing = GAUSSIAN.mechanism(3, made.curvature, mu, replace)
         rows = GAUSSIAN.columns(records(1500), theta, made.curvature, replace)
-        sums = np.array(list(map(float, summing.exact_sums(rows).moment)))
+        sums = np.array(list(map(float, summing.intake.exact_sums(rows).moment)))
         given = made.mechanism, made.noise(), summing, GAUSSIAN, made.curvature
         widths.append(interval_of_sums(theta, sums, *given, 1500, 0.95))
     wide, narrow = (found.upper - found.lower for found in widths)
@@ -199,7 +199,7 @@ def test_units_of_columns_are_no_matter():
         summing = covariance.mechanism(3, curvature, 5.0, kng.Adjacency.REPLACE)
         some = Records(np.asarray(records(1500).x) * factor, np.asarray(records(1500).y))
         rows = covariance.columns(some, theta / factor, curvature, kng.Adjacency.REPLACE)
-        sums = np.array(list(map(float, summing.exact_sums(rows).moment)))
+        sums = np.array(list(map(float, summing.intake.exact_sums(rows).moment)))
         draws = sums - covariance.noise_draws(summing, np.random.default_rng(0), 100)
         matrices = covariance.matrices(draws, 3, curvature, theta / factor, made.adjacency, 1500)
         found[covariance.noise, factor[1]] = matrices.hessian / np.outer(factor, factor)

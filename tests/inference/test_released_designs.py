@@ -77,7 +77,7 @@ def test_the_noise_of_the_design_widens_intervals():
     assert np.all(wide > 1.02 * narrow)
     sums, replace = np.tile([900.0, 300.0], (4000, 1)), kng.Adjacency.REPLACE
     drawn = covariance.matrices(sums, 3, made.curvature, theta, replace, 1500).hessian
-    noise = written.summing.noise_deviations(written.dimension, 1500)
+    noise = written.summing.noise.deviations(written.dimension, 1500)
     # H_01 is Σw/n times Σx_1, the first number that is released, whose noise is drawn again.
     assert np.std(drawn[:, 0, 1]) == pytest.approx(0.6 * noise[0], rel=0.05)
 

@@ -141,7 +141,7 @@ def test_with_next_to_no_noise_intervals_are_those_without_privacy(name):
 def test_the_noise_of_the_estimate_and_its_ridge_are_in_the_interval():
     """With H = nI, J next to none and a known z: half widths are z's quantiles over n, about θ̃ + γ(θ̃ - c)/n."""
     made = mechanism(centre=np.array([1.0, 0.0, 0.0]))
-    noise, number, theta = made.gradient_noise(3), 500.0, np.array([2.0, 1.0, -1.0])
+    noise, number, theta = made.noise.of_gradient(3), 500.0, np.array([2.0, 1.0, -1.0])
     matrices = Matrices(np.tile(number * np.eye(3), (4000, 1, 1)), np.tile(1e-9 * np.eye(3), (4000, 1, 1)))
     errors = errors_of(matrices, noise, theta, np.random.default_rng(0))
     pull = float(made.ridge(3)) * np.array([1.0, 1.0, -1.0]) / number

@@ -285,6 +285,6 @@ def test_boxes_fail_for_a_loss_that_is_not_convex(kind):
 def test_a_loss_of_a_users_own_has_typical_values_without_any_bounds():
     """From which a release is rounded: of built-in losses none is asked for where draws are on a grid."""
     mechanism = kng.ObjectivePerturbation(LogCosh(), kng.Bounds(), None, 1.0, "replace")
-    centre, size = mechanism.typical_values(1)
+    centre, size = mechanism.noise.typical_values(1)
     assert (centre.tolist(), size.tolist()) == ([0.0], [1.0])
     assert kng.release(mechanism, None, np.linspace(-1.0, 1.0, 30), progress=False).value.shape == (1,)

@@ -240,7 +240,7 @@ def relative_error(mechanism, num_records):
     sums = sums_of(5, num_records)
     data = sums.summary()
     thetas = kng.sample(
-        mechanism, mechanism.summary_of(sums), key=kng.research_key(6), num_draws=4000, num_chains=1
+        mechanism, mechanism.intake.summary_of(sums), key=kng.research_key(6), num_draws=4000, num_chains=1
     ).theta[0]
     private = np.mean(np.sum((thetas - np.linalg.solve(data.gram, data.moment)) ** 2, axis=1))
     return np.sqrt(1.0 + private / (0.25**2 * np.trace(np.linalg.inv(data.gram))))

@@ -38,8 +38,8 @@ def test_with_next_to_no_noise_it_is_the_matrix_of_products_and_the_number(adjac
 def test_no_record_moves_it_by_more_than_the_noise_hides_and_one_by_as_much(adjacency):
     mechanism = kng.DesignMoments(BOUNDS, 0.4, adjacency)
     rows = np.array([*itertools.product((-9.0, -1.0, 0.0, 0.5), (0.5, 2.0, 7.0))])
-    sums = [np.array(list(map(float, mechanism.exact_sums(np.vstack([rows[:1], row])).moment))) for row in rows]
-    fewer = np.array(list(map(float, mechanism.exact_sums(rows[:1]).moment)))
+    sums = [np.array(list(map(float, mechanism.intake.exact_sums(np.vstack([rows[:1], row])).moment))) for row in rows]
+    fewer = np.array(list(map(float, mechanism.intake.exact_sums(rows[:1]).moment)))
     pairs = [(one, fewer) for one in sums] if adjacency == "add_remove" else itertools.combinations(sums, 2)
     # By hand, of (n,) x, z, x², xz, z²: x in [-1, .5], z in [.5, 2].
     widths = [1.0, 1.0, 2.0, 1.0, 2.0, 4.0] if adjacency == "add_remove" else [1.5, 1.5, 1.0, 3.0, 3.75]

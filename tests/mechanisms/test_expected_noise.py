@@ -58,7 +58,7 @@ def test_draws_scatter_as_expected(made):
         tilde = np.array([0.0, 0.2 / 3, 0.0])
         data = QuadraticSummary(np.asarray(float(n)), n * gram_of, n * gram_of @ tilde, np.asarray(0.0), True)
         centred = np.array([1.0 - 0.1 * 2.0, 0.1, 0.0])
-    expected = made.expected_noise(n * gram, n)
+    expected = made.noise.expected(n * gram, n)
     draws = np.asarray(draws_of(made, data))
     # A deviation from 4000 draws is off by 1.1%.
     deviations = np.sqrt(np.diag(expected.covariance))
@@ -75,7 +75,7 @@ def test_noise_on_sums_of_squares_grows_with_the_coefficients():
     draws = np.asarray(draws_of(made, data))
     # Of own units: half widths of 2 and 3, and the intercept at the middles.
     slopes = n * np.array([[1.0, 2.0, 2.0], [2.0, 16 / 3, 4.0], [2.0, 4.0, 16 / 3]])
-    expected = made.expected_noise(slopes, n)
+    expected = made.noise.expected(slopes, n)
     times = np.std(draws, axis=0) / np.sqrt(np.diag(expected.covariance))
     assert expected.growth > 1.4
     # Off θ̃ half of the variance is left.

@@ -50,9 +50,9 @@ def test_no_neighbours_are_farther_apart_than_the_noise_hides_and_some_are_as_fa
     signs = generator.choice([-2.0, 0.0, 2.0], (30, 6))
     # Orthogonal in both blocks.
     signs = np.vstack([signs, [2.0, 0, 0, 0, 2.0, 0], [0, 2.0, 0, 0, 0, 2.0]])
-    sums = [made.exact_sums(np.vstack([np.full((1, 6), 0.1), row])).moment for row in signs]
+    sums = [made.intake.exact_sums(np.vstack([np.full((1, 6), 0.1), row])).moment for row in signs]
     weights = np.tile([1, 2, 2, 1, 2, 1], 2)
-    fewer = made.exact_sums(np.full((1, 6), 0.1)).moment
+    fewer = made.intake.exact_sums(np.full((1, 6), 0.1)).moment
     pairs = [(one, fewer) for one in sums] if adjacency == "add_remove" else itertools.combinations(sums, 2)
     squares = [(weights * (one - other) ** 2).sum() for one, other in pairs]
     # Noise of variance v on the diagonal and v/2 beside it: a squared length over v is at most μ².
@@ -73,13 +73,13 @@ def test_the_guarantee_is_gaussian_and_pure_at_no_epsilon():
 def test_noise_is_that_of_the_variance_and_half_of_it_off_the_diagonal():
     made = mechanism()
     x = np.random.default_rng(2).uniform(-0.5, 0.5, (5, 6))
-    way = proved_draw(made, made.admit(x))
+    way = proved_draw(made, made.intake.check_schema(x))
     data, bits = way.prepare(x, None), random.Random(3).getrandbits
     drawn = np.array([way.draw_alone(data, bits) for _ in range(400)])
     above = np.triu_indices(SIZE)
     means = np.concatenate([(x[:, part].T @ x[:, part])[above] for part in (slice(0, 3), slice(3, 6))])
     deviations = np.sqrt(float(made.variance) * np.tile([1, 0.5, 0.5, 1, 0.5, 1], 2))
-    np.testing.assert_allclose(made.noise_deviations(12, None), deviations)
+    np.testing.assert_allclose(made.noise.deviations(12, None), deviations)
     assert np.max(np.abs(drawn.mean(axis=0) - means) / deviations) < 4.0 / 20.0
     # A deviation of 400 numbers has a standard error of 3.5 %.
     np.testing.assert_allclose(drawn.std(axis=0), deviations, rtol=0.15)
@@ -90,7 +90,7 @@ def test_the_research_draws_have_the_same_law():
     draws, succeeded = made.draws(made.prepare(x), kng.research_key(0), 4000)
     assert bool(succeeded)
     np.testing.assert_allclose(np.mean(draws, axis=0), 3.0 / 16.0, atol=4.0 * float(made.variance) ** 0.5 / 63.0)
-    np.testing.assert_allclose(np.std(draws, axis=0), made.noise_deviations(12, None), rtol=0.06)
+    np.testing.assert_allclose(np.std(draws, axis=0), made.noise.deviations(12, None), rtol=0.06)
 
 
 def test_settings_that_make_no_sense_are_refused():

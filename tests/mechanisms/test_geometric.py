@@ -125,13 +125,13 @@ def test_the_log_mass_is_the_law_of_research_draws_and_has_mass_one(adjacency):
     deviation = math.sqrt(
         sum(z**2 * chance for z, chance in zip(range(-99, 100), chances(rate, range(-99, 100)), strict=True))
     )
-    np.testing.assert_allclose(mechanism.noise_deviations(2, None), [deviation, deviation], rtol=1e-9)
+    np.testing.assert_allclose(mechanism.noise.deviations(2, None), [deviation, deviation], rtol=1e-9)
 
 
 def test_half_of_the_noise_is_noticed():
     bits = random.Random(5).getrandbits
     mechanism = kng.GeometricMechanism(kng.Bounds(y=(0.0, 599.0)), 1.8, "replace")
-    way = proved_draw(mechanism, mechanism.admit([0.0], None))
+    way = proved_draw(mechanism, mechanism.intake.check_schema([0.0], None))
     noise = way.draw(way.prepare([0.0], None), bits)[1:]
     assert_two_sided_geometric(noise, 0.9)
     with pytest.raises(AssertionError, match="below the suite's rate"):

@@ -152,32 +152,32 @@ def test_the_noise_of_a_zcdp_budget_by_hand(adjacency, times):
     """Gaussian parts are together as one; Laplace parts spend Σε where they are few and Σρ where they are many."""
     vector, matrix = times * 5.0 * X_RADIUS * RESPONSE, {1.0: 1.0, 2.0: np.sqrt(2.0)}[times] * 5.0 * 3.0
     shift = shift_of(EPSILON, DELTA) / np.sqrt(2 * 4)
-    np.testing.assert_allclose(irls(adjacency=adjacency).noise(3), [vector / shift, matrix / shift], rtol=1e-7)
-    uneven = irls(adjacency=adjacency, moment_share=0.75).noise(3)
+    np.testing.assert_allclose(irls(adjacency=adjacency).noise_scales(3), [vector / shift, matrix / shift], rtol=1e-7)
+    uneven = irls(adjacency=adjacency, moment_share=0.75).noise_scales(3)
     np.testing.assert_allclose(uneven, [vector / shift / np.sqrt(1.5), matrix / shift / np.sqrt(0.5)], rtol=1e-7)
     vector, matrix = times * 5.0 * ABSOLUTE * RESPONSE, times * 5.0 * 0.5 * (9.0 + 3.0)
     for iterations, each in ((4, EPSILON / 8 * LEFT), (50, np.sqrt(2.0 * rho_of(EPSILON, DELTA) / 100))):
         both = irls(adjacency=adjacency, moment_noise="laplace", matrix_noise="laplace", iterations=iterations)
-        np.testing.assert_allclose(both.noise(3), [vector / each, matrix / each], rtol=1e-4)
+        np.testing.assert_allclose(both.noise_scales(3), [vector / each, matrix / each], rtol=1e-4)
     each = np.sqrt(2.0 * rho_of(EPSILON, DELTA) / 100)
-    mixed = irls(adjacency=adjacency, moment_noise="laplace", iterations=50).noise(3)
+    mixed = irls(adjacency=adjacency, moment_noise="laplace", iterations=50).noise_scales(3)
     np.testing.assert_allclose(mixed.moment, vector / each, rtol=1e-4)
 
 
 def test_the_noise_of_basic_composition_by_hand():
     pure = irls(accounting="basic", delta=None, moment_noise="laplace", matrix_noise="laplace")
     by_hand = np.array([2 * 5 * 3 * 2 * 8 / EPSILON, 2 * 5 * 6 * 8 / EPSILON]) / LEFT
-    np.testing.assert_allclose(pure.noise(3), by_hand, rtol=1e-14)
+    np.testing.assert_allclose(pure.noise_scales(3), by_hand, rtol=1e-14)
     assert (pure.guarantee.epsilon, pure.guarantee.delta) == (EPSILON, 0.0)
     np.testing.assert_allclose(pure.guarantee.rho, 8 * (EPSILON / 8) ** 2 / 2, rtol=1e-11)
-    mixed = irls(accounting="basic", moment_noise="laplace").noise(3)
+    mixed = irls(accounting="basic", moment_noise="laplace").noise_scales(3)
     shift = np.sqrt(2.0) * 5.0 * 3.0 / float(mixed.matrix)
     np.testing.assert_allclose(shift, shift_of(EPSILON / 8.0, DELTA / 4.0), rtol=1e-7)
 
 
 @pytest.mark.slow
 def test_the_noise_of_basic_composition_of_gaussian_parts_by_hand():
-    both = irls(accounting="basic").noise(3)
+    both = irls(accounting="basic").noise_scales(3)
     shifts = [2.0 * 5.0 * X_RADIUS * RESPONSE / float(both.moment), np.sqrt(2.0) * 5.0 * 3.0 / float(both.matrix)]
     np.testing.assert_allclose(shifts, shift_of(EPSILON / 8.0, DELTA / 8.0), rtol=1e-7)
 
@@ -196,7 +196,7 @@ def test_the_scale_of_wishart_noise_by_hand(adjacency, accounting):
     """Each part's δ at its ε by the profile of a removal; an exchange is a removal and an addition of half the ε."""
     iterations = {"basic": 4, "advanced": 50}[accounting]
     mechanism = irls(accounting=accounting, adjacency=adjacency, matrix_noise="wishart", iterations=iterations)
-    noise = mechanism.noise(3)
+    noise = mechanism.noise_scales(3)
     shift = 5.0 * X_RADIUS * RESPONSE * (2.0 if adjacency is Adjacency.REPLACE else 1.0) / float(noise.moment)
     parts = {"basic": 1.0, "advanced": 0.5}[accounting] * DELTA / (2 * iterations)
     each = optimize.brentq(lambda epsilon: delta_of_shift(shift, epsilon) - parts, 1e-6, 5.0, xtol=1e-14)
@@ -247,8 +247,8 @@ def test_every_iteration_has_noise_of_its_own(vector, kind):
     bounds = kng.Bounds(x=(-SIDE, SIDE), y=(-2.0, 2.0), intercept=False)
     kinds = {"moment_noise": vector, "matrix_noise": kind, "accounting": accounting}
     mechanism = irls(bounds=bounds, iterations=3, epsilon=3.0, **kinds)
-    noise, count, degrees = mechanism.noise(2), 4000, 3 + EXTRA_DEGREES
-    draw = jax.jit(lambda keys: jax.lax.map(lambda key: mechanism._noises(mechanism.noise(2), key, 2), keys))
+    noise, count, degrees = mechanism.noise_scales(2), 4000, 3 + EXTRA_DEGREES
+    draw = jax.jit(lambda keys: jax.lax.map(lambda key: mechanism._noises(mechanism.noise_scales(2), key, 2), keys))
     vectors, matrices = (np.asarray(part) for part in draw(jax.random.split(kng.research_key(5), count)))
     np.testing.assert_allclose(matrices, np.swapaxes(matrices, -1, -2), atol=1e-12 * float(noise.matrix))
     on_diagonal, off_diagonal = laws(kind, float(noise.matrix), degrees)
@@ -278,7 +278,7 @@ def test_every_iteration_uses_its_noise(vector, kind):
     mechanism = irls(bounds=bounds, iterations=3, epsilon=3.0, **kinds)
     data = mechanism.prepare(np.zeros((4, 2)), np.ones(4))
     found = kng.sample(mechanism, data, key=kng.research_key(6), num_draws=4000, num_chains=1).theta[0]
-    noise, generator, degrees = mechanism.noise(2), np.random.default_rng(7), 3 + EXTRA_DEGREES
+    noise, generator, degrees = mechanism.noise_scales(2), np.random.default_rng(7), 3 + EXTRA_DEGREES
     size, count = float(noise.matrix), 20_000
     if kind == "gaussian":
         upper = generator.normal(size=(count, 3)) * np.array([1.0, np.sqrt(0.5), 1.0]) * size
@@ -302,7 +302,7 @@ def test_every_iteration_uses_its_noise(vector, kind):
 def test_the_noise_of_advanced_composition_by_hand(share):
     """Kairouz, Oh and Viswanath's formula for a hundred parts; for eight, basic composition says more."""
     settings = {"accounting": "advanced", "moment_noise": "laplace", "iterations": 50, "moment_share": share}
-    noise = irls(**settings).noise(3)
+    noise = irls(**settings).noise_scales(3)
     one = 2 * 5 * 3 * 2 / float(noise.moment)
     other = one * (1.0 - share) / share
     squares, means = 50 * (one**2 + other**2), 50 * (one * np.tanh(one / 2) + other * np.tanh(other / 2))
@@ -316,11 +316,11 @@ def test_the_noise_of_advanced_composition_by_hand(share):
 @pytest.mark.slow
 def test_advanced_composition_is_no_worse_for_pure_parts_and_for_few():
     settings = {"accounting": "advanced", "moment_noise": "laplace", "iterations": 50}
-    noise = irls(**settings).noise(3)
-    both = irls(**settings, matrix_noise="laplace").noise(3)
+    noise = irls(**settings).noise_scales(3)
+    both = irls(**settings, matrix_noise="laplace").noise_scales(3)
     assert float(both.moment) < 0.99 * float(noise.moment)
-    few = irls(accounting="advanced", moment_noise="laplace").noise(3)
-    np.testing.assert_array_equal(few, irls(accounting="basic", moment_noise="laplace").noise(3))
+    few = irls(accounting="advanced", moment_noise="laplace").noise_scales(3)
+    np.testing.assert_array_equal(few, irls(accounting="basic", moment_noise="laplace").noise_scales(3))
 
 
 @pytest.mark.default_cases(2)
@@ -339,7 +339,7 @@ def test_the_guarantee_is_that_of_the_noise(accounting, moment_noise, matrix_noi
     delta = None if is_pure else DELTA
     kinds = {"moment_noise": moment_noise, "matrix_noise": matrix_noise}
     mechanism = irls(accounting=accounting, delta=delta, iterations=iterations, moment_share=0.4, **kinds)
-    spent = [float(change / size) for change, size in zip(mechanism.changes(3), mechanism.noise(3), strict=True)]
+    spent = [float(change / size) for change, size in zip(mechanism.changes(3), mechanism.noise_scales(3), strict=True)]
     kinds = (moment_noise, matrix_noise)
     shift = np.sqrt(iterations * sum(part**2 for part, kind in zip(spent, kinds, strict=True) if kind == "gaussian"))
     loss = iterations * sum(part for part, kind in zip(spent, kinds, strict=True) if kind == "laplace")
@@ -361,9 +361,9 @@ def test_the_guarantee_is_that_of_the_noise(accounting, moment_noise, matrix_noi
 
 
 def test_more_budget_is_less_noise_and_zcdp_the_least():
-    assert irls(epsilon=1.6).noise(3).matrix < irls().noise(3).matrix
-    assert irls().noise(3).matrix < 0.5 * irls(accounting="basic").noise(3).matrix
-    assert irls(moment_share=0.9).noise(3).moment < irls().noise(3).moment
+    assert irls(epsilon=1.6).noise_scales(3).matrix < irls().noise_scales(3).matrix
+    assert irls().noise_scales(3).matrix < 0.5 * irls(accounting="basic").noise_scales(3).matrix
+    assert irls(moment_share=0.9).noise_scales(3).moment < irls().noise_scales(3).moment
 
 
 @pytest.mark.slow
@@ -373,7 +373,7 @@ def test_the_noise_of_a_vector_is_drawn_as_planned(kind):
     mechanism = irls(iterations=1, moment_noise=kind, cap=1.0)
     data = mechanism.prepare(table(200_000)[0], np.zeros(200_000))
     thetas = kng.sample(mechanism, data, key=kng.research_key(1), num_draws=1500, num_chains=1).theta[0]
-    noise = float(mechanism.noise(3).moment)
+    noise = float(mechanism.noise_scales(3).moment)
     law = {"gaussian": stats.norm(scale=noise), "laplace": stats.laplace(scale=noise)}[kind]
     found = thetas @ (data.x.T @ data.x)
     for coordinate in found.T:

@@ -13,7 +13,7 @@ def test_the_log_range_bounds_the_density_and_is_no_more_than_the_worst_data_nee
     bounds = kng.Bounds(x=(-1.0, 1.0), y=(0.0, 1.0), columns=1)
     built = mechanism(kng.LogisticLoss(), bounds, kng.Box(-2.0, 2.0), 1.0, "replace")
     grid = np.stack(np.meshgrid(*[np.linspace(-2, 2, 41)] * 2), -1).reshape(-1, 2)
-    known = built.log_range(2, 6)
+    known = built.exponent.log_range(2, 6)
     widths = []
     # All records alike in a corner, or cancelling each other.
     corners = [(np.ones(6), np.ones(6)), (np.ones(6), np.repeat([0.0, 1.0], 3)), (np.tile([1.0, -1.0], 3), np.ones(6))]

@@ -152,11 +152,11 @@ def test_what_no_proof_would_hold_for_is_refused(change, message):
 def test_a_centre_tells_the_number_of_coefficients_and_where_values_lie():
     made = kng.ObjectivePerturbation(kng.LogisticLoss(), UNBOUNDED, None, 1.0, "replace", centre=[40.0, 0.0])
     assert made.dimension == 2
-    assert made.typical_values(2)[0].tolist() == [40.0, 0.0]
+    assert made.noise.typical_values(2)[0].tolist() == [40.0, 0.0]
     within = kng.ObjectivePerturbation(
         kng.LogisticLoss(), UNBOUNDED, kng.Box(-1.0, 3.0), 1.0, "replace", centre=[40.0, 0.0]
     )
-    assert within.typical_values(2)[0].tolist() == [1.0, 1.0]
+    assert within.noise.typical_values(2)[0].tolist() == [1.0, 1.0]
     assert made.sensitivity == kng.ObjectivePerturbation(
         kng.LogisticLoss(), UNBOUNDED, None, 1.0, "replace"
     ).sensitivity_for(2)

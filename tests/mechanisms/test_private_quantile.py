@@ -271,7 +271,7 @@ def test_draws_can_be_mapped_over_data_sets_and_settings():
     @jax.jit
     def one(values, key, epsilon, tau):
         mechanism = kng.PrivateQuantile(tau, BOUNDS, epsilon, "add_remove", budget="split")
-        return kng.draw(mechanism, mechanism.summarise(Records(jnp.ones((12, 1)), values)), key)
+        return kng.draw(mechanism, mechanism.intake.summarise(Records(jnp.ones((12, 1)), values)), key)
 
     for taus in (levels, np.stack([0.5 * levels, levels], axis=1)):
         mapped, succeeded = jax.vmap(one)(data_sets, keys, epsilons, taus)

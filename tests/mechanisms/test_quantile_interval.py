@@ -61,7 +61,7 @@ def test_the_law_is_that_of_two_quantiles_jointly(adjacency):
     mechanism = forced(2.0, adjacency=adjacency)
     values = np.array([1, 1, 4, 7, 12, 13]) / 16.0
     ours = log_pairs(mechanism, values, 4)
-    law, data = mechanism.for_count(6), mechanism.prepare(None, values)
+    law, data = mechanism.law(6), mechanism.prepare(None, values)
     for first, second in [(0, 3), (2, 2), (5, 14), (0, 15)]:
         theta = np.array([first + 0.25, second + 0.75]) / 16.0
         log_area = math.log(0.5 if first == second else 1.0) - 2 * math.log(16.0)
@@ -74,7 +74,7 @@ def test_the_law_is_that_of_two_quantiles_jointly(adjacency):
 def test_draws_for_research_have_the_law_of_a_release():
     values = np.random.default_rng(0).uniform(size=200)
     mechanism = kng.QuantileInterval(0.5, LINE, 2.0, "replace")
-    data, way = mechanism.prepare(None, values), proved_draw(mechanism, mechanism.admit(values))
+    data, way = mechanism.prepare(None, values), proved_draw(mechanism, mechanism.intake.check_schema(values))
     drawn, succeeded = mechanism.draws(data, kng.research_key(1), 800)
     assert succeeded
     pairs, bits = way.prepare(values, None), random.Random(5).getrandbits
@@ -209,7 +209,10 @@ def test_ranks_are_made_of_public_facts_alone():
     """Levels from the data would be a second release: two tables of one size have the same, and no data are asked."""
     mechanism = kng.QuantileInterval(0.5, LINE, 1.0, "replace")
     assert list(inspect.signature(mechanism.ranks).parameters) == ["num_records"]
-    ways = [proved_draw(mechanism, mechanism.admit(values)) for values in (np.zeros(300), np.linspace(0.0, 1.0, 300))]
+    ways = [
+        proved_draw(mechanism, mechanism.intake.check_schema(values))
+        for values in (np.zeros(300), np.linspace(0.0, 1.0, 300))
+    ]
     assert ways[0] == ways[1]
     assert ways[0].settings["ranks"] == list(mechanism.ranks(300))
 
@@ -241,7 +244,7 @@ def test_intervals_hold_the_quantile_as_often_as_they_say(tau, count, epsilon, r
     """Log-normal numbers; the level is a bound, which 3 standard errors below it would break."""
     generator, bits = np.random.default_rng(4), random.Random(4).getrandbits
     mechanism = kng.QuantileInterval(tau, kng.Bounds(y=(0.0, 1000.0)), epsilon, "replace")
-    way = proved_draw(mechanism, mechanism.admit(np.zeros(count)))
+    way = proved_draw(mechanism, mechanism.intake.check_schema(np.zeros(count)))
     truth = math.exp({0.5: 0.0, 0.9: 1.2815515655446004}[tau])
     held = 0
     for _ in range(replicates):
@@ -257,7 +260,7 @@ def test_a_preview_is_that_of_the_two_order_statistics():
     assert found.trusted
     with pytest.raises(ValueError, match="too few"):
         kng.preview(mechanism, num_records=20, residual=0.1)
-    levels = mechanism.for_count(1000).tau
+    levels = mechanism.law(1000).tau
     np.testing.assert_allclose(levels, np.array(mechanism.ranks(1000)) / 1000)
 
 
@@ -267,7 +270,7 @@ def test_no_draw_fails_however_small_epsilon_is(epsilon, adjacency):
     """A block's end was beyond 64 binary digits: at the last of these 300 records were served, and 301 were not."""
     public = 100_000 if adjacency == "add_remove" else None
     mechanism = kng.QuantileInterval(0.5, kng.Bounds(y=(-5.0, 5.0)), epsilon, adjacency, num_records=public, force=True)
-    facts = mechanism.admit(np.zeros(301))
+    facts = mechanism.intake.check_schema(np.zeros(301))
     way, bits = proved_draw(mechanism, facts), random.Random(0).getrandbits
     for count in (300, 301) if public else (301,):
         pairs = way.prepare(np.random.default_rng(0).uniform(-5.0, 5.0, count), None)

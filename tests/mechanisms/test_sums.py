@@ -87,7 +87,7 @@ def test_the_worst_loss_over_neighbours_is_epsilon_and_no_more(adjacency, name):
     for first, second in itertools.product(corners, repeat=2):
         here = np.array([first, [0.1, 3.3], [0.2, 4.9]])
         there = np.array([second, *here[1:]]) if adjacency == "replace" else here[1:]
-        locations = [way.location(mechanism.exact_sums(records)) for records in (here, there)]
+        locations = [way.location(mechanism.intake.exact_sums(records)) for records in (here, there)]
         shares = [abs(one - two) / weight for one, two, weight in zip(*locations, noise.weights, strict=True)]
         distance = max(shares) if noise.kind == "maximum" else sum(shares)
         worst = max(worst, distance**2 / noise.scale_squared)
@@ -101,7 +101,7 @@ def test_a_release_is_drawn_by_this_noise(adjacency, monkeypatch):
     mechanism, records = sum_of(adjacency, bounds=bounds), np.array([[-7.0], [0.25], [9.0]])
     bits = random.Random(7).getrandbits
     monkeypatch.setattr("secrets.randbits", bits)
-    way = proved_draw(mechanism, mechanism.admit(records, None))
+    way = proved_draw(mechanism, mechanism.intake.check_schema(records, None))
     data = way.prepare(records, None)
     noise = np.array([kng.release(mechanism, records).value[0]] + [way.draw(data, bits)[0] for _ in range(400)]) - 1.25
     scale = (5.0 if adjacency == "replace" else 3.0) / 0.7
@@ -117,14 +117,14 @@ def test_noise_deviations_are_those_of_research_draws(adjacency, name):
     mechanism = sum_of(adjacency, NORMS[name][0])
     data = mechanism.prepare([[0.0, 2.0], [0.5, 4.0], [-1.0, 3.0]])
     draws = kng.sample(mechanism, data, key=kng.research_key(1), num_draws=5000, num_chains=4).theta.reshape(-1, 2)
-    found = mechanism.noise_deviations(2, None)
+    found = mechanism.noise.deviations(2, None)
     # The kurtosis of these laws is below 6, so a standard error is below 1.2 % of 20,000 draws.
     np.testing.assert_allclose(np.std(draws, axis=0), found, rtol=0.06)
     np.testing.assert_allclose(np.mean(draws, axis=0), [-0.5, 9.0], atol=5.0 * np.max(found) / np.sqrt(20_000))
     means = kng.KNormMechanism(BOUNDS, 0.7, "replace", NORMS[name][0])
     if adjacency == "replace":
-        np.testing.assert_allclose(means.noise_deviations(2, 10), found / 10.0, rtol=1e-12)
-    assert means.noise_deviations(2, None) is None
+        np.testing.assert_allclose(means.noise.deviations(2, 10), found / 10.0, rtol=1e-12)
+    assert means.noise.deviations(2, None) is None
 
 
 @pytest.mark.default_cases(1)
@@ -168,4 +168,4 @@ def test_a_sum_in_float64_is_rounded_in_public_units():
     assert released.certificate.assurance == "in_reals"
     assert released.certificate.rounding.centre == (0.0, 0.0)
     assert np.all(np.abs(released.value - [25.0, 150.0]) < 300.0)
-    assert mechanism.noise_deviations(2, None) is None
+    assert mechanism.noise.deviations(2, None) is None

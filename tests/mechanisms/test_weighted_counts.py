@@ -46,7 +46,7 @@ def test_the_worst_loss_over_neighbours_is_epsilon_exactly(adjacency, counted, m
     monkeypatch.setattr(
         "kngjax.draws.noisy_counts.draw_two_sided_geometric", lambda rate, bits: asked.append(rate) or 0
     )
-    way = proved_draw(mechanism, mechanism.admit(with_weights([0.0], [1.0]), None))
+    way = proved_draw(mechanism, mechanism.intake.check_schema(with_weights([0.0], [1.0]), None))
 
     def units(cells, given):
         return way.wholes(way.prepare(with_weights(np.array(cells), given), None), random.Random(0).getrandbits)
@@ -76,7 +76,7 @@ def test_a_release_adds_independent_noise_of_this_size_to_each_sum(adjacency, mo
     with pytest.raises(AssertionError, match="below the suite's rate"):
         assert_same_law(noise, stats.laplace(scale=0.5 * scale).cdf)
     assert abs(np.mean(np.sign(noise[:-1:2]) * np.sign(noise[1::2]))) < 5.0 / math.sqrt(cells / 2)
-    np.testing.assert_allclose(mechanism.noise_deviations(cells, None), math.sqrt(2.0) * scale, rtol=1e-6)
+    np.testing.assert_allclose(mechanism.noise.deviations(cells, None), math.sqrt(2.0) * scale, rtol=1e-6)
 
 
 def test_sums_of_weights_are_exact_each_record_by_itself():
@@ -102,7 +102,7 @@ def test_weights_of_1_count_records_and_none_at_all_nothing():
     np.testing.assert_array_equal(ones.prepare(y, weights=np.ones(6)).counts, plain.prepare(y).counts)
     assert np.all(np.isfinite(kng.release(ones, [], weights=[]).value))
     with pytest.raises(TypeError, match="where the bounds declare them"):
-        ones.summarise(Records(np.ones((2, 1)), np.zeros(2)))
+        ones.intake.summarise(Records(np.ones((2, 1)), np.zeros(2)))
     with pytest.raises(ValueError, match="pass the values alone"):
         kng.release(ones, y, y, weights=np.ones(6))
 
@@ -115,7 +115,7 @@ def test_research_draws_and_log_masses_are_of_multiples_of_the_unit():
         np.testing.assert_array_equal(draws / UNIT, np.rint(draws / UNIT))
         centre = np.asarray(data.counts)
         assert centre.tolist() == [1.0, 2.5, 0.0]
-        np.testing.assert_allclose(np.std(draws, axis=0), mechanism.noise_deviations(3, None), rtol=0.1)
+        np.testing.assert_allclose(np.std(draws, axis=0), mechanism.noise.deviations(3, None), rtol=0.1)
         log_mass = jax.jit(mechanism.log_density)
         steps = [float(log_mass(centre + np.array([k * UNIT, 0.0, 0.0]), data)) for k in (0, 5, 0.5)]
     assert steps[1] - steps[0] == pytest.approx(-5.0 * 1.2 / (2 * MOST), rel=1e-6)

@@ -77,10 +77,10 @@ def test_draws_with_weights_of_1_are_those_without_and_of_whole_ones_those_of_re
     values = []
     for weight, given in ((1.0, np.ones(N)), (None, None)):
         mechanism, table = made(name, weight=weight), with_weights(X, given)
-        values.append(drawn(proved_draw(mechanism, mechanism.admit(table, y)), table, y))
+        values.append(drawn(proved_draw(mechanism, mechanism.intake.check_schema(table, y)), table, y))
     np.testing.assert_array_equal(*values)
     mechanism = made(name)
-    way = proved_draw(mechanism, mechanism.admit(with_weights(X, WHOLE), y))
+    way = proved_draw(mechanism, mechanism.intake.check_schema(with_weights(X, WHOLE), y))
     assert way.takes_weights
     without = eqx.tree_at(lambda part: part.bounds.weight, mechanism, None, is_leaf=lambda part: part is None)
     repeated = np.repeat(X, times, axis=0), np.repeat(y, times)
@@ -237,8 +237,8 @@ def test_records_without_weights_are_not_taken_for_weights_of_1():
     rows = Records(np.column_stack([np.ones(N), X]), Y)
     for name in ("AdaSSP", "posterior"):
         with pytest.raises(TypeError, match="where the bounds declare them"):
-            made(name).summarise(rows)
+            made(name).intake.summarise(rows)
         with pytest.raises(TypeError, match="where the bounds declare them"):
-            made(name, weight=None).summarise(WeightedRecords(rows, WEIGHTS))
+            made(name, weight=None).intake.summarise(WeightedRecords(rows, WEIGHTS))
     with pytest.raises(TypeError, match="per_instance_privacy takes no weights"):
         kng.per_instance_privacy(made("posterior"), with_weights(X, WEIGHTS), Y)

@@ -73,7 +73,7 @@ def test_the_worst_loss_over_neighbours_is_epsilon_and_no_more(adjacency, name):
     corners = itertools.product(*zip(LOWER - [9, 9, 0], [9.5, 14.0, 1.0], strict=True), (-1.0, 1.0, 99.0))
     rest = np.array([[0.1, 3.3, 1.0, 0.7], [0.2, 4.9, 1.0, 2.0]])
     tables = [np.vstack([first, rest]) for first in corners] + [rest]
-    places = [way.location(mechanism.exact_sums(with_weights(rows[:, :3], rows[:, 3]))) for rows in tables]
+    places = [way.location(mechanism.intake.exact_sums(with_weights(rows[:, :3], rows[:, 3]))) for rows in tables]
     pairs = itertools.combinations(places[:-1], 2) if adjacency == "replace" else ((one, places[-1]) for one in places)
     for locations in pairs:
         shares = [abs(one - two) / weight for one, two, weight in zip(*locations, noise.weights, strict=True)]
@@ -92,7 +92,7 @@ def test_a_release_is_drawn_by_this_noise(adjacency, monkeypatch):
     records = with_weights(np.array([[-7.0], [0.25], [9.0]]), [1.0, 2.0, 9.0])
     bits = random.Random(7).getrandbits
     monkeypatch.setattr("secrets.randbits", bits)
-    way = proved_draw(mechanism, mechanism.admit(records, None))
+    way = proved_draw(mechanism, mechanism.intake.check_schema(records, None))
     data, released = way.prepare(records, None), kng.release(mechanism, records)
     assert released.certificate.assurance == "proved"
     assert any("counts times its own weight" in one for one in released.certificate.assumptions)
@@ -102,7 +102,7 @@ def test_a_release_is_drawn_by_this_noise(adjacency, monkeypatch):
     assert_same_law(noise, stats.laplace(scale=scale).cdf)
     with pytest.raises(AssertionError, match="below the suite's rate"):
         assert_same_law(noise, stats.laplace(scale=0.5 * scale).cdf)
-    assert mechanism.noise_deviations(1, None)[0] == pytest.approx(2.0**0.5 * scale)
+    assert mechanism.noise.deviations(1, None)[0] == pytest.approx(2.0**0.5 * scale)
 
 
 def test_weights_of_1_are_no_weights():
@@ -111,7 +111,7 @@ def test_weights_of_1_are_no_weights():
     values = []
     for bounds, given in ((plain, None), (ones, [1.0])):
         mechanism, table = sum_of("add_remove", bounds=bounds), with_weights(x, given)
-        way = proved_draw(mechanism, mechanism.admit(table, None))
+        way = proved_draw(mechanism, mechanism.intake.check_schema(table, None))
         values.append(way.draw_alone(way.prepare(table, None), random.Random(1).getrandbits))
     np.testing.assert_array_equal(*values)
 

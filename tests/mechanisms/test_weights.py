@@ -135,7 +135,7 @@ def test_draws_on_grids_with_weights_of_1_are_those_without(case):
     values = []
     for weight, given in ((1.0, np.ones(N)), (None, None)):
         mechanism, X_given = made(name, kind, weight=weight), with_weights(X, given)
-        way = proved_draw(mechanism, mechanism.admit(X_given, responses(name)))
+        way = proved_draw(mechanism, mechanism.intake.check_schema(X_given, responses(name)))
         assert way.takes_weights
         data = way.prepare(X_given, responses(name))
         values.append([way.draw_alone(data, random.Random(seed).getrandbits) for seed in range(3)])
@@ -148,7 +148,7 @@ def test_minimisers_of_whole_weights_are_those_of_repeated_records(case):
     name, kind = GRIDS[case]
     mechanism, times = made(name, kind, "add_remove"), WHOLE.astype(int)
     y = responses(name)
-    way = proved_draw(mechanism, mechanism.admit(WeightedTable(X, WHOLE), y))
+    way = proved_draw(mechanism, mechanism.intake.check_schema(WeightedTable(X, WHOLE), y))
     repeated = np.repeat(X, times, axis=0), np.repeat(y, times)
     without = eqx.tree_at(lambda part: part.bounds.weight, mechanism, None, is_leaf=lambda part: part is None)
     other = type(way)(without, way.law, way.grid)
@@ -211,7 +211,7 @@ def test_releases_of_kng_have_the_probabilities_of_quadrature(name, adjacency, m
         assert set(values.tolist()) <= set(points.tolist())
         counts = [(values == point).sum() for point in points]
     else:
-        way = proved_draw(mechanism, mechanism.admit(given, y))
+        way = proved_draw(mechanism, mechanism.intake.check_schema(given, y))
         assert isinstance(way, QuadraticDraw if name == "squared" else BoxDraw)
         data = way.prepare(given, y)
         values = np.array([way.draw_alone(data, bits)[0] for _ in range(300)])
@@ -243,7 +243,7 @@ def test_releases_of_objective_perturbation_have_the_law_of_the_minimiser(name, 
     assert mechanism.sensitivity_for(1).value == pytest.approx(1.0)
     assert float(mechanism.ridge(1)) == pytest.approx(ridge)
     given, bits = with_weights(None, WEIGHTS), random.Random(5).getrandbits
-    way = proved_draw(mechanism, mechanism.admit(given, y))
+    way = proved_draw(mechanism, mechanism.intake.check_schema(given, y))
     data, unit = way.prepare(given, y), 2.0 ** way.grid.exponents[0]
     values = [way.draw_alone(data, bits)[0] for _ in range(300)]
     # P(θ < t): of a value that is rounded to t or more, the edge of its cell.
@@ -275,7 +275,7 @@ def test_the_mean_of_records_with_weights_is_drawn_about_the_weighted_mean(adjac
     with float64():
         by_hand = WEIGHTS @ (np.asarray(theta) - x)
         np.testing.assert_allclose(mechanism.loss.gradient(theta, data), by_hand, rtol=1e-12)
-        rows = mechanism.rows(with_weights(x, WEIGHTS))
+        rows = mechanism.intake.rows(with_weights(x, WEIGHTS))
         np.testing.assert_allclose(sums(mechanism.loss, theta, rows)[1], by_hand, rtol=1e-12)
         np.testing.assert_allclose(mechanism.loss.record_gradients(theta, rows).sum(axis=0), by_hand, rtol=1e-12)
         half = 0.5 * WEIGHTS @ ((np.asarray(theta) - x) ** 2).sum(axis=1)
@@ -340,7 +340,7 @@ def test_the_least_noise_of_a_mean_does_not_depend_on_the_unit_of_weights():
     for weight in (None, 1.0, 1e6):
         bounds = kng.Bounds(x=(np.array([0.0]), np.array([3.0])), intercept=False, weight=weight)
         mechanism = kng.KNG(kng.SquaredDistanceLoss(), bounds, kng.Box(0.0, 3.0), 0.5, "replace")
-        np.testing.assert_allclose(mechanism.least_noise(1, 100), 2.0 * 3.0 / (0.5 * 100), rtol=1e-12)
+        np.testing.assert_allclose(mechanism.noise.least(1, 100), 2.0 * 3.0 / (0.5 * 100), rtol=1e-12)
 
 
 def test_what_does_not_declare_weights_refuses_them():
@@ -407,7 +407,7 @@ def test_streams_shards_simulations_and_other_samplers_refuse_weights():
 def test_products_are_on_the_lattice_as_they_are():
     """Within bounds of records without weights they would be clipped there, and weights would hardly count."""
     mechanism = made("quantile")
-    data, plan = mechanism.records(with_weights(X, WEIGHTS), Y), kng.Lattice().plan(mechanism, 2, N)
+    data, plan = mechanism.intake.records(with_weights(X, WEIGHTS), Y), kng.Lattice().plan(mechanism, 2, N)
     np.testing.assert_array_equal(data.x, WEIGHTS[:, None] * np.column_stack([np.ones(N), X]))
     found = whole_features(data, plan) * 2.0 ** np.array(plan.exponents)
     np.testing.assert_allclose(found, data.x, atol=1e-4)
@@ -419,9 +419,9 @@ def test_records_without_weights_are_not_taken_for_weights_of_1():
     weighted = WeightedRecords(rows, WEIGHTS)
     for name in ("squared", "pseudo-Huber"):
         with pytest.raises(TypeError, match="where the bounds declare them"):
-            made(name).summarise(rows)
+            made(name).intake.summarise(rows)
         with pytest.raises(TypeError, match="where the bounds declare them"):
-            made(name, weight=None).summarise(weighted)
+            made(name, weight=None).intake.summarise(weighted)
     with pytest.raises(TypeError, match="needs the records"):
         kng.QuantileLoss(0.5).hessian(jnp.zeros(2), weighted)
     pair = (X, Y), (X, Y)

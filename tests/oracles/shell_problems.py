@@ -39,7 +39,7 @@ def problem(n, d, epsilon, seed=0, norm=None, domain=None, skew=0.0, loss="pseud
 def parts(mechanism, x, y):
     """The draw itself, however few the records; its records; and the problem that they make."""
     with mock.patch.multiple(shell_draws, GRADIENTS_UNASKED=0, UNITS_A_WIDTH=0):
-        way = ShellDraw.of(mechanism, mechanism.admit(x, y))
+        way = ShellDraw.of(mechanism, mechanism.intake.check_schema(x, y))
     assert isinstance(way, ShellDraw)
     records = way.prepare(x, y)
     return way, records, ShellProblem(records, *way.sets)

@@ -133,7 +133,7 @@ def test_where_the_number_of_records_is_private_a_public_one_is_stated():
 def test_where_the_density_hardly_varies_any_number_of_coefficients_is_drawn_exactly():
     """At least one proposal in e^12 from all of Θ is accepted, whatever the records: c‖∇ℓ‖ lies between 0 and 12."""
     mechanism, few = robust(epsilon=0.5), 20
-    assert mechanism.log_range(5, few) < LITTLE_RANGE < mechanism.log_range(5, 10 * few)
+    assert mechanism.exponent.log_range(5, few) < LITTLE_RANGE < mechanism.exponent.log_range(5, 10 * few)
     random = np.random.default_rng(0)
     release = kng.release(mechanism, random.uniform(size=(few, 4)), random.uniform(size=few), progress=False)
     assert release.certificate.exact

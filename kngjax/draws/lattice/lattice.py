@@ -127,7 +127,7 @@ class Lattice(ShownAsTyped, AbstractModule):
         errors are those of `mechanism.prepare`.
         """
         if not isinstance(X, Stream | Shards):
-            return mechanism.records(X, y)
+            return mechanism.intake.records(X, y)
         if not mechanism.loss.is_quadratic:
             raise UnfitType(RECORDS_NEEDED)
         (part,) = _parts(mechanism)
@@ -141,7 +141,7 @@ class Lattice(ShownAsTyped, AbstractModule):
             with float64():
                 return sums_of(records, plan(records.dimension), mechanism.loss.has_response)
 
-        return mechanism.sums_by(summarise, X, y)
+        return mechanism.intake.sums_by(summarise, X, y)
 
     def draw(
         self, mechanism: AbstractMechanism, records: Records | ExactSums, bits: Bits = secrets.randbits
@@ -166,7 +166,7 @@ class Lattice(ShownAsTyped, AbstractModule):
         """
         if _is_limited(mechanism) and records.num_records > self._most_records(mechanism):
             raise RuntimeError(TOO_MANY_RECORDS)
-        plan = self.plan(mechanism, records.dimension, mechanism.public_count(records))
+        plan = self.plan(mechanism, records.dimension, mechanism.intake.public_count(records))
         return Problem(score_of(mechanism, records, plan), plan.domain, rate_of(mechanism))
 
     def plan(self, mechanism: AbstractDensityMechanism, dimension: int, num_records: int | None) -> LatticePlan:
@@ -184,7 +184,7 @@ class Lattice(ShownAsTyped, AbstractModule):
 
     def _most_records(self, mechanism: AbstractDensityMechanism) -> int:
         # Sums of losses are larger than sums of gradients, by the predictors.
-        return self.max_records or (2**24 if mechanism.scored_by == "loss" else 2**27)
+        return self.max_records or (2**24 if mechanism.exponent.scored_by == "loss" else 2**27)
 
     def envelope(self, problem: "Problem", region: CurveRegion | None = None) -> LatticeEnvelope:
         """Builds the envelope that k is drawn from, on a part of Θ where one is given. Private."""
@@ -208,7 +208,7 @@ def rate_of(mechanism: AbstractDensityMechanism) -> Fraction:
     There W is half the range of one record's loss, as a constant added to all scores cancels: s_D - s_D' lies in an
     interval of length 2R before it is rounded, and of at most 2R + 1 after.
     """
-    cancels = mechanism.scored_by == "loss" and mechanism.adjacency is Adjacency.ADD_REMOVE
+    cancels = mechanism.exponent.scored_by == "loss" and mechanism.adjacency is Adjacency.ADD_REMOVE
     return exactly(float(mechanism.epsilon)) / (2 * RESOLUTION + cancels)
 
 
@@ -224,14 +224,14 @@ def _parts(mechanism: AbstractMechanism) -> tuple[AbstractDensityMechanism, ...]
 
 def _require_served(mechanism: AbstractDensityMechanism, dimension: int) -> None:
     """Raises ValueError, in words that name what would serve, where this density cannot be drawn on a lattice."""
-    loss, domain, norm = mechanism.loss, mechanism.domain, mechanism.given_norm
+    loss, domain, norm = mechanism.loss, mechanism.domain, mechanism.exponent.given_norm
     if loss.whole_score is None:
         raise ValueError(f"Lattice needs whole scores, which {type(loss).__name__} has not. {_ELSE}")
     if domain.exact_shape(dimension) is None:
         raise ValueError(f"Lattice serves Box, L1Ball and L2Ball, not {type(domain).__name__}: ask for Exact()")
     if dimension > LARGEST_DIMENSION:
         raise ValueError(f"Lattice serves up to {LARGEST_DIMENSION} coefficients, not {dimension}. {_ELSE}")
-    if mechanism.bounds.weight is not None and not (loss.is_homogeneous and mechanism.scored_by == "gradient"):
+    if mechanism.bounds.weight is not None and not (loss.is_homogeneous and mechanism.exponent.scored_by == "gradient"):
         raise ValueError(
             f"of records with weights Lattice draws KNG with QuantileLoss, not {type(mechanism).__name__} with "
             f"{type(loss).__name__}. {_ELSE}"
@@ -240,7 +240,7 @@ def _require_served(mechanism: AbstractDensityMechanism, dimension: int) -> None
     if mechanism.bounds.weight is not None and sums:
         # On products of weights and features columns seem to vary freely of the intercept, and Δ would be too large.
         raise ValueError("of records with weights Lattice serves norm=None, WeightedLInf and LInf: ask for Exact()")
-    if mechanism.scored_by is None or mechanism.is_pointwise:
+    if mechanism.exponent.scored_by is None or mechanism.exponent.is_pointwise:
         raise ValueError("Lattice serves KNG with one sensitivity for every theta: ask for Exact()")
     if norm is not None and norm.in_fractions(dimension) is None:
         raise ValueError(f"Lattice serves norm=None, WeightedLInf, LInf and L1, not {type(norm).__name__}")

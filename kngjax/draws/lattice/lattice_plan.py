@@ -87,7 +87,7 @@ def plan_for(
 
 
 def _plan(mechanism, dimension, num_records, data, theta) -> LatticePlan:
-    loss, bounds = mechanism.loss, mechanism.bounds_of_rows(dimension)
+    loss, bounds = mechanism.loss, mechanism.intake.bounds_of_rows(dimension)
     sides = feature_sides(bounds, dimension)
     sizes = np.max(np.abs(sides), axis=0)
     exponents = tuple(exponent_of(float(size)) - data for size in sizes)
@@ -116,7 +116,7 @@ def _plan(mechanism, dimension, num_records, data, theta) -> LatticePlan:
         responses = _rounded(ends, response)
         return LatticePlan(exponents, unit, response, domain, features, responses, reach, domain.largest, (data, theta))
     parts = level(loss).denominator
-    if mechanism.scored_by == "gradient":
+    if mechanism.exponent.scored_by == "gradient":
         # Records beyond `reach` are moved there, whatever the bounds of y.
         sums, responses = num_records * parts * (2**data + 1), None
     else:

@@ -93,7 +93,7 @@ def prepared(
 
     Raises RuntimeError for more than `most` of them.
     """
-    records = mechanism.records(X, y, dither_key=dither_key)
+    records = mechanism.intake.records(X, y, dither_key=dither_key)
     if records.num_records > most:
         raise RuntimeError(TOO_MANY_RECORDS)
     with float64():
@@ -122,12 +122,12 @@ def divisor_of(mechanism: AbstractDensityMechanism, plan: LatticePlan) -> Diviso
         factor, units, unit = in_fractions.level(loss).denominator, list(plan.exponents), plan.unit
     elif in_fractions.kind_of(loss) == "distances":
         units = [plan.unit for _ in plan.exponents]
-    if mechanism.scored_by == "loss":
+    if mechanism.exponent.scored_by == "loss":
         times = factor if in_fractions.kind_of(loss) == "check" else 2
         return _whole(times * in_fractions.value_sensitivity(loss, ranges, adjacency), unit)
-    if mechanism.given_norm is None:
+    if mechanism.exponent.given_norm is None:
         return GradientNorm(_wholes(factor, in_fractions.gradient_changes(loss, ranges, adjacency), units))
-    norm = mechanism.given_norm.in_fractions(len(units))
+    norm = mechanism.exponent.given_norm.in_fractions(len(units))
     assert norm is not None
     change = in_fractions.gradient_sensitivity(loss, ranges, adjacency, norm)
     if norm.is_sum:

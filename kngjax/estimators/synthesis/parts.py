@@ -137,7 +137,7 @@ class TablePart(AbstractCounts):
         *parents, own = self.columns
         by = f" by {', '.join(parent.name for parent in parents)}" if parents else ""
         counted = f"{self.shape[-1]} levels" if own.is_parent else f"{self.shape[-1] - 1} heaps and all beside them"
-        noise = float(self.mechanism.noise_deviations(1, None)[0])
+        noise = float(self.mechanism.noise.deviations(1, None)[0])
         return f"counts of {counted}{by}, {math.prod(self.shape)} cells; noise of each has the deviation {noise:.3g}"
 
     @functools.cached_property

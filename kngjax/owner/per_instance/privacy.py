@@ -67,9 +67,9 @@ def per_instance_privacy(
     if method not in leave_one_out.METHODS:
         raise ValueError(f"method must be one of {', '.join(leave_one_out.METHODS)}, got {method!r}")
     weights.refuse(mechanism.bounds.weight, "per_instance_privacy")
-    records = mechanism.records(X, y)
+    records = mechanism.intake.records(X, y)
     people = records if targets is None else _targets(mechanism, targets, records.dimension, X)
-    data = mechanism.summarise(records)
+    data = mechanism.intake.summarise(records)
     gamma = _gamma(mechanism, records.dimension)
     log_delta = float(np.log(delta))
     if isinstance(data, QuadraticSummary):
@@ -122,7 +122,7 @@ def _targets(mechanism: AbstractMechanism, targets: Any, dimension: int, X: Any)
     given, expected = _names(targets[0]), _names(X)
     if given is not None and expected is not None and given != expected:
         raise ValueError("the columns of the targets must be those of X, in the same order")
-    people = mechanism.records(*targets)
+    people = mechanism.intake.records(*targets)
     if people.dimension != dimension:
         raise ValueError(
             f"the targets give {people.dimension} coefficients (intercept included), the data {dimension}: they must "

@@ -71,7 +71,7 @@ class DrawingOfCurves(AbstractDrawing):
 
     def draw(self, X: Any, y: Any, progress: bool | None) -> list[Release]:
         """Draws once with the operating system's randomness. Private until it is kept."""
-        [certificate] = self.certify(self.mechanism.admit(X, y))
+        [certificate] = self.certify(self.mechanism.intake.check_schema(X, y))
         numbers = self.made.draw(self.made.prepare(X, y)).reshape(-1)
         # A library may have changed the arithmetic since it was tried: then nobody knows what was drawn.
         if arithmetic.broken():

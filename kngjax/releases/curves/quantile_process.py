@@ -147,7 +147,7 @@ class QuantileProcess(ShownAsTyped, AbstractReleasePlan):
 
     def certify(self, X: Any = None, y: Any = None) -> Certificate:
         """The certificate of all curves together, before a value is looked at."""
-        facts, refusal = run_telling_refusals(functools.partial(self._admitting.admit, X, y))
+        facts, refusal = run_telling_refusals(functools.partial(self._admitting.intake.check_schema, X, y))
         del X, y
         if refusal is not None:
             raise refusal
@@ -224,7 +224,9 @@ class QuantileProcess(ShownAsTyped, AbstractReleasePlan):
         self, X: Any = None, y: Any = None, *, ledger: Ledger | Reservation | None = None, progress: bool | None = False
     ) -> QuantileCurves:
         """Releases all curves, as `kngjax.release` of this plan does."""
-        _, parts = release_of_records(self._admitting.admit, self.drawing, X, y, ledger, self.settings(), progress)
+        _, parts = release_of_records(
+            self._admitting.intake.check_schema, self.drawing, X, y, ledger, self.settings(), progress
+        )
         return self.of_parts(parts)
 
 

@@ -34,7 +34,7 @@ def mechanism_and_data(case):
 
 def check(case, on_lattice, in_balls):
     mechanism, x, y = mechanism_and_data(case)
-    facts = mechanism.admit(x, y)
+    facts = mechanism.intake.check_schema(x, y)
     lattice, way = kng.Lattice().resolve(mechanism, 2, N), proved_draw(mechanism, facts)
     assert way is not None
     table, sums, bits = lattice.prepare(mechanism, x, y), way.prepare(x, y), random.Random(6).getrandbits

@@ -21,7 +21,9 @@ COARSE = kng.Lattice(data_digits=5, theta_digits=5, expected_proposals=2.0)
 def narrow_records():
     generator = np.random.default_rng(4)
     x = 0.7 + 0.06 * generator.standard_normal((40, 1))
-    return NARROW.records(x.clip(0.0, 1.0), np.round(4.0 * (x[:, 0] + 0.5 * generator.standard_normal(40))) / 4.0)
+    return NARROW.intake.records(
+        x.clip(0.0, 1.0), np.round(4.0 * (x[:, 0] + 0.5 * generator.standard_normal(40))) / 4.0
+    )
 
 
 def draws_of(problem, sampler, number):
@@ -127,7 +129,7 @@ def test_a_badly_scaled_table_needs_no_more_boxes_than_its_twin_times_eight(epsi
     def boxes(columns, bounds, reach):
         mechanism = kng.KNG(kng.QuantileLoss(0.5), kng.Bounds(x=bounds), kng.Box(-reach, reach), epsilon, "replace")
         sampler = kng.Lattice(most_boxes=20_000)
-        problem = sampler.problem(mechanism, mechanism.records(columns, x.sum(axis=1) + noise))
+        problem = sampler.problem(mechanism, mechanism.intake.records(columns, x.sum(axis=1) + noise))
         return len(sampler.envelope(problem)._boxes.runs)
 
     twin = boxes(x, ([-1.0, -1.0], [1.0, 1.0]), 20.0)

@@ -32,7 +32,7 @@ def tied_records(generator, mechanism, kinds, copies):
     X = generator.uniform(-0.4, 1.0, (kinds, columns))
     times = generator.integers(1, copies + 1, kinds)
     X, y = np.repeat(X, times, axis=0), np.repeat(generator.uniform(-1.2, 1.2, kinds), times)
-    return mechanism.records(X, y if mechanism.loss.has_response else None)
+    return mechanism.intake.records(X, y if mechanism.loss.has_response else None)
 
 
 @pytest.mark.slow

@@ -80,7 +80,7 @@ def given_up(seeds, most):
     found = []
     for seed in seeds:
         mechanism, x, y = case_of(seed)
-        problem = SAMPLER.problem(mechanism, mechanism.records(x, y))
+        problem = SAMPLER.problem(mechanism, mechanism.intake.records(x, y))
         drawn = SAMPLER.envelope(problem)
         assert len(drawn._boxes.runs) < 2 * SAMPLER.most_boxes, seed
         assert np.all(drawn._importance > 0.0)
@@ -148,7 +148,7 @@ def test_a_law_as_wide_as_its_domain_keeps_the_given_coordinates(digits):
     """One record tells of one line: boxes along it would reach far out of Θ."""
     mechanism = kng.KNG(kng.QuantileLoss(0.3), kng.Bounds(x=([0.0], [1.0])), kng.Box(-1.0, 1.0), 1.0, "replace")
     sampler = kng.Lattice(theta_digits=digits)
-    drawn = sampler.envelope(sampler.problem(mechanism, mechanism.records(np.array([[0.7]]), np.array([0.2]))))
+    drawn = sampler.envelope(sampler.problem(mechanism, mechanism.intake.records(np.array([[0.7]]), np.array([0.2]))))
     np.testing.assert_array_equal(drawn._coordinates.matrix, LatticeCoordinates.own(2).matrix)
     assert len(drawn._boxes.runs) < 100
 
@@ -157,7 +157,7 @@ def test_boxes_of_one_point_end_refinement():
     """Also where bounds in floats are a little below the scores, so that no goal of theirs is ever reached."""
     mechanism = kng.KNG(kng.QuantileLoss(0.5), kng.Bounds(y=(-1.0, 1.0)), kng.Box(-1.0, 1.0), 90.0, "replace")
     sampler = kng.Lattice(data_digits=4, theta_digits=3, expected_proposals=0.5)
-    records = mechanism.records(None, np.repeat([-0.7, 0.1, 0.3], 1000))
+    records = mechanism.intake.records(None, np.repeat([-0.7, 0.1, 0.3], 1000))
     drawn = sampler.envelope(sampler.problem(mechanism, records))
     assert len(drawn._boxes.runs) <= 9
     calls = []

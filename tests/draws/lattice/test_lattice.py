@@ -71,7 +71,7 @@ CASES = {
 def test_scores_are_those_of_fractions_rounded_down(case):
     for seed in range(2):
         x, y = some_records(seed)
-        law = lattice_law(CASES[case], CASES[case].records(x, y), COARSE)
+        law = lattice_law(CASES[case], CASES[case].intake.records(x, y), COARSE)
         thetas, scores = brute_force(case, x, y)
         np.testing.assert_array_equal(law.theta, thetas)
         # Sensitivities are enlarged by about 2^-30, so a score that is a whole level falls to the one below.
@@ -87,7 +87,7 @@ def test_draws_have_the_probabilities_of_brute_force(case, draws):
     x, y = some_records(11)
     # So large an epsilon that 300 draws tell its law from those of half of it and of twice as much.
     asked = eqx.tree_at(lambda made: made.epsilon, CASES[case], np.asarray(16.0))
-    problem = COARSE.problem(asked, asked.records(x, y))
+    problem = COARSE.problem(asked, asked.intake.records(x, y))
     envelope = COARSE.envelope(problem)
     bits = random.Random(3).getrandbits
     thetas, scores = brute_force(case, x, y)
@@ -110,7 +110,7 @@ def worst(mechanism, pairs, sampler):
     """The largest loss of these pairs of neighbours, enclosed."""
     losses = []
     for first, second in pairs:
-        laws = [lattice_law(mechanism, mechanism.records(*records), sampler) for records in (first, second)]
+        laws = [lattice_law(mechanism, mechanism.intake.records(*records), sampler) for records in (first, second)]
         losses.append(lattice_loss(*laws))
     return max(low for low, _ in losses), max(high for _, high in losses)
 
@@ -141,8 +141,8 @@ def test_one_record_more_moves_a_value_by_what_its_rate_allows():
     for seed in range(6):
         x, y = np.sign(some_records(seed)[0]), np.sign(some_records(seed)[1])
         for extra_x, extra_y in ((1.0, 1.0), (1.0, -1.0), (-1.0, 1.0)):
-            more = value.records(np.append(x, [[extra_x]], axis=0), np.append(y, extra_y))
-            laws = lattice_law(value, value.records(x, y), sampler), lattice_law(value, more, sampler)
+            more = value.intake.records(np.append(x, [[extra_x]], axis=0), np.append(y, extra_y))
+            laws = lattice_law(value, value.intake.records(x, y), sampler), lattice_law(value, more, sampler)
             change = laws[1].scores - laws[0].scores
             worst_range = max(worst_range, int(change.max() - change.min()))
             assert lattice_loss(*laws)[1] <= 1.0
@@ -176,7 +176,7 @@ def test_a_level_with_too_many_decimals_is_left_to_real_numbers():
 
 def test_a_bound_that_does_not_hold_stops_the_draw(monkeypatch):
     x, y = some_records(0)
-    problem = COARSE.problem(CASES["squared"], CASES["squared"].records(x, y))
+    problem = COARSE.problem(CASES["squared"], CASES["squared"].intake.records(x, y))
     envelope = COARSE.envelope(problem)
     monkeypatch.setattr(type(problem.score), "at", lambda *arguments: -1)
     with pytest.raises(AssertionError, match="does not hold"):
@@ -188,9 +188,9 @@ def test_more_records_than_promised_fail_under_add_remove_alone():
     few = kng.Lattice(max_records=5)
     median = mechanism(kng.QuantileLoss(0.5), adjacency="add_remove")
     with pytest.raises(RuntimeError, match="more records than max_records"):
-        few.draw(median, median.records(x, y))
+        few.draw(median, median.intake.records(x, y))
     for served in (CASES["quantile"], mechanism(kng.SquaredLoss(), adjacency="add_remove")):
-        assert np.all(np.isfinite(few.draw(served, served.records(x, y))))
+        assert np.all(np.isfinite(few.draw(served, served.intake.records(x, y))))
 
 
 @pytest.mark.slow
@@ -200,12 +200,12 @@ def test_ties_are_counted_and_need_no_more_boxes_than_records_that_differ(num_ki
     kinds, times = some_records(3, num_kinds), 400 // num_kinds
     x, y = np.tile(kinds[0], (times, 1)), np.tile(kinds[1], times)
     for case in ("quantile", "quantile value"):
-        law = lattice_law(CASES[case], CASES[case].records(x, y), COARSE)
+        law = lattice_law(CASES[case], CASES[case].intake.records(x, y), COARSE)
         _, scores = brute_force(case, x, y)
         assert np.all(np.isin([math.floor(4096 * score) for score in scores] - law.scores, [0, 1]))
     sampler = kng.Lattice()
     for tied in (CASES["quantile"], mechanism(kng.QuantileLoss(0.3), epsilon=20.0)):
-        envelope = sampler.envelope(sampler.problem(tied, tied.records(x, y)))
+        envelope = sampler.envelope(sampler.problem(tied, tied.intake.records(x, y)))
         assert sum(len(members) for members in envelope._members) < 2000
         assert envelope.draw(random.Random(0).getrandbits).shape == (2,)
 
@@ -223,5 +223,5 @@ def test_digits_that_float64_has_not_are_refused():
     most = kng.Lattice(data_digits=50, theta_digits=5)
     other = x.copy()
     other[0] = -np.sign(other[0])
-    scores = [lattice_law(least_squares, least_squares.records(rows, y), most).scores for rows in (x, other)]
+    scores = [lattice_law(least_squares, least_squares.intake.records(rows, y), most).scores for rows in (x, other)]
     assert 0 < np.max(np.abs(scores[0] - scores[1])) <= 4096

@@ -80,7 +80,7 @@ def test_draws_in_a_part_of_a_domain_have_its_share_of_the_law(norm):
     mechanism = kng.KNG(kng.QuantileLoss(0.3), bounds, kng.Box(-1.0, 1.0), 2.0, "add_remove", norm=norm)
     sampler = kng.Lattice(data_digits=4, theta_digits=3, max_records=64, expected_proposals=2.0)
     generator = np.random.default_rng(2)
-    records = mechanism.records(generator.uniform(-0.3, 0.7, (9, 1)), generator.normal(size=9))
+    records = mechanism.intake.records(generator.uniform(-0.3, 0.7, (9, 1)), generator.normal(size=9))
     problem, law = sampler.problem(mechanism, records), lattice_law(mechanism, records, sampler)
     exponents = problem.domain.exponents
     points = np.array([np.rint(np.ldexp(theta, -np.array(exponents))) for theta in law.theta], np.int64)
@@ -98,7 +98,7 @@ def test_draws_in_a_part_of_a_domain_have_its_share_of_the_law(norm):
 def test_a_part_of_one_point_is_drawn():
     mechanism = kng.KNG(kng.QuantileLoss(0.5), kng.Bounds(x=([0.0], [1.0])), kng.Box(-4.0, 4.0), 1.0, "add_remove")
     problem = (sampler := kng.Lattice(max_records=100)).problem(
-        mechanism, mechanism.records(np.ones((5, 1)), np.ones(5))
+        mechanism, mechanism.intake.records(np.ones((5, 1)), np.ones(5))
     )
     only = np.array([12345, -678])
     region = CurveRegion(vertices_of(mechanism.bounds.feature_blocks(2)), problem.domain.exponents, only, only)

@@ -48,7 +48,9 @@ def test_levels_that_are_drawn_one_by_one_lose_epsilon_together_at_most_and_near
         losses = []
         for left in range(10, 110, 5):
             heaps = np.concatenate([np.full(left, -0.96875), np.full(120 - left, 0.90625)])
-            laws = [lattice_law(part, part.records(None, np.append(heaps, last)), sampler) for last in (-1.0, 1.0)]
+            laws = [
+                lattice_law(part, part.intake.records(None, np.append(heaps, last)), sampler) for last in (-1.0, 1.0)
+            ]
             losses.append(lattice_loss(*laws)[1])
         total += max(losses)
     assert 0.8 < total <= 1.0
@@ -75,7 +77,7 @@ def test_one_record_more_moves_scores_over_an_interval_of_one_level_more():
     sampler, worst = kng.Lattice(5, 4), Fraction(0)
     for seed in range(12):
         x = np.random.default_rng(seed).uniform(0.25, 1.0, 5)
-        pair = [far.records(some[:, None], np.full(some.size, 3.0)) for some in (x, np.append(x, 1.0))]
+        pair = [far.intake.records(some[:, None], np.full(some.size, 3.0)) for some in (x, np.append(x, 1.0))]
         laws = [lattice_law(far, records, sampler) for records in pair]
         assert lattice_loss(*laws)[1] <= 1.0
         worst = max(worst, lattice_spread(*laws))
@@ -132,7 +134,7 @@ def test_bits_are_by_default_those_of_the_operating_system():
         return secrets.randbits(width)
 
     mechanism = split(1.0)
-    kng.Lattice(4, 4).draw(mechanism, mechanism.records(None, np.linspace(-1, 1, 5)), bits)
+    kng.Lattice(4, 4).draw(mechanism, mechanism.intake.records(None, np.linspace(-1, 1, 5)), bits)
     # Each level asks for a box, a point of it, and most for whether it is kept.
     assert len(asked) >= 2 * len(LEVELS)
 
@@ -150,7 +152,7 @@ def test_nothing_of_a_private_number_of_records_reaches_plan_or_certificate(mech
     certificates, plans = [], []
     for values in (y, np.append(y, 0.5), np.tile(y, 20)):
         certificates.append(kng.release(mechanism, None, values, sampler=sampler).certificate.to_dict())
-        problem = sampler.problem(mechanism, mechanism.records(None, values))
+        problem = sampler.problem(mechanism, mechanism.intake.records(None, values))
         plans.append((problem.domain.exponents, problem.domain.high.tolist(), problem.rate))
     assert certificates[0] == certificates[1] == certificates[2]
     assert plans[0] == plans[1] == plans[2]

@@ -9,7 +9,7 @@ SLIPS = (
     Slip("responses are scaled by the largest of them", "prepare_rows", beginning("y = y / np.max(np.abs(y))")),
     Slip("a level that nobody declared is the first", "_Levels.place", called("min", "min({0}, default=0)")),
     Slip("a score counts a record too many", "QuantileScore.at", called("at", "self._records.at({0}, {1}, {2} - 16)")),
-    Slip("n is public under add_remove", "AbstractPreparation.public_count", returned("data.num_records")),
+    Slip("n is public under add_remove", "AbstractIntake.public_count", returned("data.num_records")),
     Slip("a command takes n for public under add_remove", "job:public_count", condition("adjacency", "False")),
     Slip(
         "groups of records follow their order",
