@@ -11,6 +11,9 @@ from fractions import Fraction
 
 Number = int | float | str | Decimal | Fraction
 
+# Binary digits of a square root.
+_ROOT_BITS = 64
+
 
 def exactly(value: Number, name: str = "the number") -> Fraction:
     """The number that was written: of a str, Decimal, int or Fraction itself, of a float the decimal that it prints as.
@@ -52,6 +55,16 @@ def root_outward(value: Fraction) -> float:
     while root > 0.0 and Fraction(repr(below := math.nextafter(root, 0.0))) ** 2 >= value:
         root = below
     return root
+
+
+def root_upward(value: Fraction) -> Fraction:
+    """At least √value, by a relative excess below 2^-63."""
+    if value == 0:
+        return value
+    # So that value·4^shift has 128 binary digits before the point.
+    shift = max(0, _ROOT_BITS - (value.numerator.bit_length() - value.denominator.bit_length()) // 2)
+    whole = math.ceil(value * 4**shift)
+    return Fraction(math.isqrt(whole - 1) + 1, 2**shift)
 
 
 def with_both_orders(epsilon: Fraction, delta: Fraction) -> Fraction:

@@ -19,7 +19,7 @@ RECORDS_LIMITED = (
     "of a quantile loss under add_remove there are at most max_records records: a release of more fails, and that it "
     "failed is not covered",
 )
-PROVED = "Chosen because its proof covers every rounding."
+REASON = "Chosen because its proof covers every rounding."
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,7 +39,7 @@ class LatticeDraw(AbstractDraw):
         if not _has_records(mechanism, facts):
             return None
         try:
-            return cls(mechanism, Lattice().resolve(mechanism, facts.dimension, facts.num_records), PROVED)
+            return cls(mechanism, Lattice().resolve(mechanism, facts.dimension, facts.num_records), REASON)
         except (ValueError, OverflowError):
             return None
 

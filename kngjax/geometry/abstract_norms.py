@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from kngjax.accounting.exact import root_upward
 from kngjax.core.arrays import Matrix, Scalar, Vector
 from kngjax.core.modules import AbstractModule
 from kngjax.core.representation import ShownAsTyped
@@ -18,15 +19,19 @@ Interval = tuple[Float[Array, ""], Float[Array, ""]]
 
 
 class NormInFractions(NamedTuple):
-    """max_j |v_j|/w_j or, where `is_sum`, Σ_j |v_j|/w_j, without rounding. **Arguments:** `weights`: w."""
+    """The largest |v_j|/w_j, their sum, or their length, for fractions. **Arguments:** `kind`: which. `weights`: w."""
 
     weights: tuple[Fraction, ...]
-    is_sum: bool
+    kind: Literal["maximum", "sum", "length"]
 
     def __call__(self, sizes: Sequence[Fraction]) -> Fraction:
-        """‖v‖ of |v_j|, one a coordinate."""
+        """‖v‖ of |v_j|, one a coordinate, without rounding; a length is rounded up, by less than 2^-63 of it."""
         shares = [size / weight for size, weight in zip(sizes, self.weights, strict=True)]
-        return sum(shares, Fraction(0)) if self.is_sum else max(shares)
+        if self.kind == "maximum":
+            return max(shares)
+        if self.kind == "sum":
+            return sum(shares, Fraction(0))
+        return root_upward(sum((share**2 for share in shares), Fraction(0)))
 
 
 class Noise(NamedTuple):
@@ -102,7 +107,7 @@ class AbstractNorm(ShownAsTyped, AbstractModule):
         """Log of the Lebesgue measure of the unit ball."""
 
     def in_fractions(self, dimension: int) -> NormInFractions | None:
-        """Gives this norm for whole numbers and fractions, as lattices need it; None where it has roots."""
+        """Gives this norm for whole numbers and fractions, as lattices need it; None for other norms."""
         return None
 
     def noise_in_fractions(self, changes: Sequence[Fraction], rate: Fraction) -> Noise | None:
@@ -110,7 +115,7 @@ class AbstractNorm(ShownAsTyped, AbstractModule):
         norm = self.in_fractions(len(changes))
         if norm is None:
             return None
-        return Noise("sum" if norm.is_sum else "maximum", norm.weights, (norm(changes) / rate) ** 2)
+        return Noise(norm.kind, norm.weights, (norm(changes) / rate) ** 2)
 
     @property
     def dimension(self) -> int | None:

@@ -44,7 +44,7 @@ class L1(AbstractAbsoluteNorm):
         return jnp.max(jnp.diagonal(jnp.asarray(matrix)))
 
     def in_fractions(self, dimension: int) -> NormInFractions:
-        return NormInFractions((Fraction(1),) * dimension, is_sum=True)
+        return NormInFractions((Fraction(1),) * dimension, "sum")
 
     def draw_from_ball(
         self, key: PRNGKeyArray, shape: tuple[int, ...], dimension: int
@@ -114,6 +114,9 @@ class L2(AbstractAbsoluteNorm):
         """The largest eigenvalue."""
         return jnp.linalg.eigvalsh(jnp.asarray(matrix))[-1]
 
+    def in_fractions(self, dimension: int) -> NormInFractions:
+        return NormInFractions((Fraction(1),) * dimension, "length")
+
     def noise_in_fractions(self, changes: Sequence[Fraction], rate: Fraction) -> Noise:
         squares = sum((change**2 for change in changes), Fraction(0))
         return Noise("length", (Fraction(1),) * len(changes), squares / rate**2)
@@ -161,7 +164,7 @@ class LInf(AbstractAbsoluteNorm):
         return largest_quadratic_over_box(matrix, jnp.ones(jnp.asarray(matrix).shape[0]))
 
     def in_fractions(self, dimension: int) -> NormInFractions:
-        return NormInFractions((Fraction(1),) * dimension, is_sum=False)
+        return NormInFractions((Fraction(1),) * dimension, "maximum")
 
     def draw_from_ball(
         self, key: PRNGKeyArray, shape: tuple[int, ...], dimension: int
@@ -244,7 +247,8 @@ class WeightedLInf(AbstractAbsoluteNorm):
         return largest_quadratic_over_box(matrix, jnp.asarray(self.weights))
 
     def in_fractions(self, dimension: int) -> NormInFractions:
-        return NormInFractions(tuple(Fraction(float(weight)) for weight in np.asarray(self.weights, np.float64)), False)
+        weights = np.asarray(self.weights, np.float64).tolist()
+        return NormInFractions(tuple(map(Fraction, weights)), "maximum")
 
     def draw_from_ball(
         self, key: PRNGKeyArray, shape: tuple[int, ...], dimension: int

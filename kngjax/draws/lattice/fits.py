@@ -43,22 +43,47 @@ class ScoreDensity(NamedTuple):
         It is the smaller fall of up and down. A heap of equal records may leave the density as high on one side,
         however far that goes.
         """
+        found = self._of_signs if self.is_of_gradients else self._of_distances
+        up, down, least = found(residuals, counts, widths, self.slopes[1] / sum(self.slopes))
+        return self.each * (np.minimum(up, down) - least)
+
+    def _of_signs(self, residuals, counts, widths, share):
+        """Computes |records at or below a move - their share| at moves up and down, and at the best move.
+
+        Residuals are counted between widths, and sorted only where the best move lies: all numbers are whole.
+        """
+        number, beyond = len(widths), np.searchsorted(widths, np.abs(residuals))
+        slots = np.where(residuals < 0, number - beyond, number + 1 + beyond)
+        below = np.concatenate([np.zeros(1), np.cumsum(np.bincount(slots, counts, 2 * number + 2))])
+        goal = share * below[-1]
+        best = int(np.searchsorted(below[1:-1], goal))
+        some = np.flatnonzero(slots == best)
+        order = some[np.argsort(residuals[some])]
+        places, sums = residuals[order], below[best] + np.cumsum(counts[order])
+        is_last = np.append(places[1:] != places[:-1], True)[: len(places)]
+        moves = np.append(below[[best]], sums[is_last])
+        up, down, tried = (np.abs(found - goal) for found in (below[number + 2 : -1], below[number:0:-1], moves))
+        return up, down, np.min(tried)
+
+    def _of_distances(self, residuals, counts, widths, share):
+        """Computes the loss over its highest slope at moves up and down, and at the best move."""
         order = np.argsort(residuals)
         places, below = residuals[order], np.cumsum(counts[order])
-        number, share = below[-1], self.slopes[1] / sum(self.slopes)
+        number = below[-1]
         # How many lie at or below a move, and how far they are above it together.
         below = np.concatenate([np.zeros(1), below])
         total = np.concatenate([np.zeros(1), np.cumsum(counts[order] * places)])
 
-        def height(moves, side):
-            found = np.searchsorted(places, moves, side)
-            if self.is_of_gradients:
-                return np.abs(below[found] - share * number)
+        def height(moves, found):
             beyond = below[found] * moves - total[found]
             return beyond - share * (number * moves - total[-1])
 
-        least = min(np.min(height(places, "right")), np.min(height(places, "left")))
-        return self.each * (np.minimum(height(widths, "right"), height(-widths, "left")) - least)
+        is_first = np.append(True, places[1:] != places[:-1])
+        firsts = np.flatnonzero(is_first)
+        ends = np.append(firsts[1:], len(places))
+        least = min(np.min(height(places[firsts], firsts)), np.min(height(places[firsts], ends)))
+        up, down = np.searchsorted(places, widths, "right"), np.searchsorted(places, -widths, "left")
+        return height(widths, up), height(-widths, down), least
 
 
 def fit_of(records: DistinctRecords, density: ScoreDensity, domain: DomainLattice) -> Fit | None:

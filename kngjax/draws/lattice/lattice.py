@@ -34,8 +34,6 @@ from kngjax.mechanisms.preparation import TOO_MANY_RECORDS
 _ELSE = "Without a sampler release takes what serves, and else says what would"
 
 LARGEST_DIMENSION = 4
-# A million take 10 s with two coefficients and 50 s with four, on one core.
-_MOST_RECORDS = 2**22
 MOST_DIGITS = 50  # of the 53 of a float64
 
 
@@ -68,7 +66,7 @@ class Lattice(ShownAsTyped, AbstractModule):
     loss is drawn in balls, in any dimension (`kngjax.draws.quadratic_draws`), unless this is asked for by name.
 
     It serves QuantileLoss, SquaredLoss and SquaredDistanceLoss on Box, L1Ball and L2Ball with uniform measure: KNG with
-    its own norm, WeightedLInf, LInf and L1, and the exponential mechanism, up to 4 coefficients; and PrivateQuantile,
+    its own norm, WeightedLInf, LInf, L1 and L2, and the exponential mechanism, up to 4 coefficients; and PrivateQuantile,
     of one level or with budget="split".
 
     **Arguments:** all public:
@@ -107,18 +105,6 @@ class Lattice(ShownAsTyped, AbstractModule):
         data, theta = (min(digits) for digits in zip(*(plan.digits for plan in plans), strict=True))
         most = self._most_records(parts[0]) if _is_limited(mechanism) else None
         return dataclasses.replace(self, data_digits=data, theta_digits=theta, max_records=most)
-
-    def takes_seconds(self, mechanism: AbstractMechanism, dimension: int, num_records: int | None = None) -> bool:
-        """Whether one draw takes seconds: always for quadratic losses, else for not too many rows.
-
-        **Arguments:** `num_records`: n where it is public, else None, which counts as some 10^5.
-
-        Raises ValueError where nothing is drawn on a lattice.
-        """
-        if mechanism.loss.is_quadratic:
-            return True
-        # Measured (docs/benchmarks.md, `real_tables`); beyond this the box tree in float64 is faster.
-        return num_records is None or num_records <= _MOST_RECORDS
 
     def prepare(self, mechanism: AbstractMechanism, X: Any, y: Any = None) -> Records | ExactSums:
         """Prepares the records, or of a stream or shards with a quadratic loss their sums on the lattice. Private.
@@ -228,7 +214,7 @@ def _require_served(mechanism: AbstractDensityMechanism, dimension: int) -> None
     if loss.whole_score is None:
         raise ValueError(f"Lattice needs whole scores, which {type(loss).__name__} has not. {_ELSE}")
     if domain.exact_shape(dimension) is None:
-        raise ValueError(f"Lattice serves Box, L1Ball and L2Ball, not {type(domain).__name__}: ask for Exact()")
+        raise ValueError(f"Lattice serves Box, L1Ball and L2Ball, not {type(domain).__name__}. {_ELSE}")
     if dimension > LARGEST_DIMENSION:
         raise ValueError(f"Lattice serves up to {LARGEST_DIMENSION} coefficients, not {dimension}. {_ELSE}")
     if mechanism.bounds.weight is not None and not (loss.is_homogeneous and mechanism.exponent.scored_by == "gradient"):
@@ -236,11 +222,13 @@ def _require_served(mechanism: AbstractDensityMechanism, dimension: int) -> None
             f"of records with weights Lattice draws KNG with QuantileLoss, not {type(mechanism).__name__} with "
             f"{type(loss).__name__}. {_ELSE}"
         )
-    sums = norm is not None and (exact := norm.in_fractions(dimension)) is not None and exact.is_sum
-    if mechanism.bounds.weight is not None and sums:
-        # On products of weights and features columns seem to vary freely of the intercept, and Δ would be too large.
-        raise ValueError("of records with weights Lattice serves norm=None, WeightedLInf and LInf: ask for Exact()")
     if mechanism.exponent.scored_by is None or mechanism.exponent.is_pointwise:
-        raise ValueError("Lattice serves KNG with one sensitivity for every theta: ask for Exact()")
-    if norm is not None and norm.in_fractions(dimension) is None:
-        raise ValueError(f"Lattice serves norm=None, WeightedLInf, LInf and L1, not {type(norm).__name__}")
+        raise ValueError(f"Lattice serves KNG with one sensitivity for every theta. {_ELSE}")
+    exact = None if norm is None else norm.in_fractions(dimension)
+    if norm is not None and exact is None:
+        raise ValueError(f"Lattice serves norm=None, WeightedLInf, LInf, L1 and L2, not {type(norm).__name__}")
+    if mechanism.bounds.weight is not None and exact is not None and exact.kind != "maximum":
+        # On products of weights and features columns seem to vary freely of the intercept, and Δ would be too large.
+        raise ValueError(
+            f"of records with weights Lattice serves norm=None, WeightedLInf and LInf, not {type(norm).__name__}"
+        )

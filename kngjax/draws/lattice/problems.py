@@ -130,10 +130,10 @@ def divisor_of(mechanism: AbstractDensityMechanism, plan: LatticePlan) -> Diviso
     norm = mechanism.exponent.given_norm.in_fractions(len(units))
     assert norm is not None
     change = in_fractions.gradient_sensitivity(loss, ranges, adjacency, norm)
-    if norm.is_sum:
+    if norm.kind != "maximum":
         least = min(units)
         scales = np.array([2 ** (unit - least) for unit in units], object)
-        return GradientNorm(np.array(_whole(factor * change, least), object), scales)
+        return GradientNorm(np.array(_whole(factor * change, least), object), scales, norm.kind == "length")
     return GradientNorm(_wholes(factor, [change * weight for weight in norm.weights], units))
 
 

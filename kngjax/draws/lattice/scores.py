@@ -6,6 +6,7 @@ Python's whole numbers: under add_remove nothing public bounds the number of rec
 """
 
 import abc
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -107,25 +108,31 @@ class AbstractScore(abc.ABC):
 
 
 class GradientNorm:
-    """⌊R·‖G‖⌋ of a gradient in whole numbers: of max_j |G_j|/W_j, or with `scales` of Σ_j m_j|G_j|/W.
+    """Computes ⌊R·‖G‖⌋ of a gradient in whole numbers.
+
+    ‖G‖ is max_j |G_j|/W_j; with `scales` Σ_j m_j|G_j|/W, or (Σ_j m_j²G_j²)^½/W. For whole x and w, ⌊√x/w⌋ = ⌊⌊√x⌋/w⌋.
 
     **Arguments:** `weights`: W_j, or W, in whole units of 1/WEIGHT_UNITS: at least the change by one record. `scales`:
-    m_j, whole numbers.
+    m_j, whole numbers. `is_length`: whether it is the length.
     """
 
-    def __init__(self, weights, scales=None):
+    def __init__(self, weights, scales=None, is_length: bool = False):
         self.weights = np.asarray(weights, object)
-        self._scales = scales
+        self._scales, self._is_length = scales, is_length
 
     def __call__(self, sizes: np.ndarray) -> np.ndarray:
         """The levels of |G|, shape (..., d)."""
         if self._scales is None:
             return np.asarray(np.max(levels(sizes, self.weights), axis=-1), object)
-        return np.asarray(levels(np.sum(sizes * self._scales, axis=-1), self.weights), object)
+        parts = sizes * self._scales
+        if not self._is_length:
+            return np.asarray(levels(np.sum(parts, axis=-1), self.weights), object)
+        squares = np.sum((parts * (RESOLUTION * WEIGHT_UNITS)) ** 2, axis=-1)
+        return np.asarray(np.frompyfunc(math.isqrt, 1, 1)(squares) // self.weights, object)
 
     @property
     def factors(self) -> Float[np.ndarray, " dimension"]:
-        """Returns the factors of |G_j| before the largest, or the sum, is taken; in floats."""
+        """Returns the factors of |G_j| before the largest, the sum or the length is taken; in floats."""
         unit = RESOLUTION * WEIGHT_UNITS
         if self._scales is None:
             return np.array([unit / int(weight) for weight in self.weights])
@@ -134,11 +141,19 @@ class GradientNorm:
     def about(self, sizes: np.ndarray) -> Float[np.ndarray, "..."]:
         """R·‖G‖ in floats, of |G| < 2^53, shape (..., d)."""
         parts = sizes * self.factors
+        if self._is_length:
+            return np.sqrt(np.sum(parts**2, axis=-1))
         return np.asarray(np.max(parts, axis=-1) if self._scales is None else np.sum(parts, axis=-1))
 
     def dual(self, sizes: np.ndarray) -> Float[np.ndarray, "..."]:
-        """The least c with |G'v| ≤ c·R‖G‖ for all G, in floats, of |v| of shape (..., d)."""
+        """The least c with |G'v| ≤ c·R‖G‖ for all G, in floats, of |v| of shape (..., d).
+
+        Of a check loss factors are at most R where a record has X_j ≠ 0, and there |v_j| is 0 or at least ½: no square
+        is next to 0.
+        """
         parts = sizes / self.factors
+        if self._is_length:
+            return np.sqrt(np.sum(parts**2, axis=-1))
         return np.asarray(np.sum(parts, axis=-1) if self._scales is None else np.max(parts, axis=-1))
 
     def least(self, low: np.ndarray, high: np.ndarray) -> np.ndarray:

@@ -15,6 +15,7 @@ CASES = {
     "box": (kng.SquaredLoss(), kng.Box([-0.5, -0.125], [0.25, 0.5]), None),
     "l1": (kng.SquaredLoss(), kng.L1Ball(0.375), kng.L1()),
     "l2": (kng.SquaredLoss(), kng.L2Ball(0.375), None),
+    "l2 norm": (kng.SquaredLoss(), kng.Box(-0.5, 0.5), kng.L2()),
     "means": (kng.SquaredDistanceLoss(), kng.L1Ball(0.375), None),
 }
 

@@ -1,6 +1,7 @@
 """Bounds of check scores on boxes and on rays: beside the score at every lattice point, in whole numbers."""
 
 import itertools
+import math
 
 import numpy as np
 import pytest
@@ -21,8 +22,10 @@ MECHANISMS = {
     "l1 ball, l1": kng.KNG(kng.QuantileLoss(0.5), TWO, kng.L1Ball(1.0), 100.0, "add_remove", norm=kng.L1()),
     "l2 ball, linf": kng.KNG(LOSS, TWO, kng.L2Ball(1.0), 40.0, "replace", norm=kng.LInf()),
     "box, l1": kng.KNG(kng.QuantileLoss(0.8), TWO, kng.Box(-1.0, 0.7), 10.0, "replace", norm=kng.L1()),
+    "box, l2": kng.KNG(LOSS, TWO, kng.Box(-1.0, 1.0), 40.0, "add_remove", norm=kng.L2()),
     "three": kng.KNG(kng.QuantileLoss(0.5), THREE, kng.Box(-1.0, 1.0), 100.0, "add_remove"),
     "three, l1": kng.KNG(LOSS, THREE, kng.L2Ball(1.0), 100.0, "replace", norm=kng.L1()),
+    "three, l2": kng.KNG(kng.QuantileLoss(0.8), THREE, kng.L1Ball(1.0), 100.0, "replace", norm=kng.L2()),
     "three, linf": kng.KNG(LOSS, THREE, kng.L1Ball(1.0), 100.0, "add_remove", norm=kng.LInf()),
     "value": kng.ExponentialMechanism(LOSS, TWO, kng.L2Ball(1.0), 30.0, "add_remove"),
     "value of three": kng.ExponentialMechanism(LOSS, THREE, kng.Box(-1.0, 1.0), 30.0, "replace"),
@@ -80,6 +83,9 @@ def scores_of(score, points) -> np.ndarray:
     if norm is None:
         return losses_of(score, points).astype(object) * unit // score._records.weight
     sizes = np.abs(gradients_of(score, points)).astype(object)
+    if norm._is_length:
+        squares = np.sum((sizes * norm._scales * unit) ** 2, axis=1)
+        return np.array([math.isqrt(square // int(norm.weights) ** 2) for square in squares], object)
     if norm._scales is not None:
         return np.sum(sizes * norm._scales, axis=1) * unit // int(norm.weights)
     return np.max(sizes * unit // norm.weights, axis=1)
@@ -113,7 +119,7 @@ def assert_law_is_that_of_scores(drawn, points, levels):
     assert drawn._law._counts == [counted[-1] for counted in drawn._points]
 
 
-@pytest.mark.default_cases("some-l1 ball, l1", "near-l2 ball, linf", "one-three", "equal-value of three")
+@pytest.mark.default_cases("some-l1 ball, l1", "near-three, l2", "one-three", "equal-value of three")
 @pytest.mark.parametrize("name", MECHANISMS)
 @pytest.mark.parametrize("table", TABLES)
 def test_no_lattice_point_falls_below_the_bound_of_its_box(table, name):
@@ -156,7 +162,7 @@ def test_no_lattice_point_beyond_a_core_falls_below_what_rays_say(tables, name, 
 
 
 @pytest.mark.default_cases("three, l1")
-@pytest.mark.parametrize("name", ["three, l1", "three, linf"])
+@pytest.mark.parametrize("name", ["three, l1", "three, l2", "three, linf"])
 def test_rays_hold_and_say_something_beside_a_column_of_zeros(name, monkeypatch):
     """They go along it for nothing: how far a point is there must not weigh on its bound, which holds all the same."""
     monkeypatch.setattr(surroundings, "_TRIES", 1)
@@ -181,13 +187,15 @@ def ratios_of(score, points) -> np.ndarray:
     """(ℓ(p) - ℓ(k₀))/‖p - k₀‖_*."""
     centre = score.coordinates.matrix @ score.origin
     rises = losses_of(score, points) - losses_of(score, centre[None])
-    # In units of each |G_j| in the norm; the largest is dual to the sum.
-    away = np.abs(points - centre) / score._records.norm.factors
-    dual = np.sum(away, axis=1) if score._records.norm._scales is None else np.max(away, axis=1)
+    # In units of each |G_j| in the norm; the largest is dual to the sum, and the length to itself.
+    norm = score._records.norm
+    away = np.abs(points - centre) / norm.factors
+    order = 2 if norm._is_length else 1 if norm._scales is None else np.inf
+    dual = np.linalg.norm(away, order, axis=1)
     return np.maximum(rises, 0) / dual
 
 
-@pytest.mark.default_cases("some-box", "near-l1 ball, l1", "equal-three, linf")
+@pytest.mark.default_cases("some-box, l2", "near-l1 ball, l1", "equal-three, linf")
 @pytest.mark.parametrize("name", OF_GRADIENTS)
 @pytest.mark.parametrize("table", list(TABLES)[1:])
 def test_the_ray_through_a_point_is_bounded_by_the_change_of_the_loss_and_the_dual_norm(table, name):
@@ -206,7 +214,7 @@ def test_the_ray_through_a_point_is_bounded_by_the_change_of_the_loss_and_the_du
         assert np.all(scores_of(score, farther[within]) >= found[within])
 
 
-@pytest.mark.default_cases("box", "three, linf")
+@pytest.mark.default_cases("box, l2", "three, linf")
 @pytest.mark.parametrize("name", OF_GRADIENTS)
 def test_rays_through_a_cell_are_bounded_by_the_lowest_of_its_points(name):
     generator = np.random.default_rng(9)
@@ -257,7 +265,7 @@ def test_halves_of_a_face_leave_nothing_out_between_whole_numbers(dimension):
 
 @pytest.mark.default_cases(3)
 @pytest.mark.parametrize("tau", [0.2, 0.5, 0.8])
-@pytest.mark.parametrize("norm", [None, kng.L1(), kng.LInf()])
+@pytest.mark.parametrize("norm", [None, kng.L1(), kng.L2(), kng.LInf()])
 def test_rays_of_a_heap_are_tight(norm, tau, monkeypatch):
     """With all responses in one heap no ray of a line may say more, and all of them together say as much."""
     monkeypatch.setattr(surroundings, "_TRIES", 1)

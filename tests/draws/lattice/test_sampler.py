@@ -182,17 +182,15 @@ def test_no_number_has_a_private_quantile_under_add_remove():
         tau = 0.5 if budget == "joint" else LEVELS
         mechanism = kng.PrivateQuantile(tau, LINE, 1.0, "add_remove", budget=budget)
         released_of_none = kng.release(mechanism, None, np.zeros(0), sampler=kng.Lattice(4, 4))
-        assert released_of_none.certificate.assurance == "exact_with_rounding"
+        assert released_of_none.certificate.assurance == "proved"
 
 
-@pytest.mark.default_cases("1-4194304")
-@pytest.mark.parametrize(("coefficients", "most"), [(1, 2**22), (4, 2**22)])
-def test_the_default_of_quantile_losses_up_to_so_many_records(coefficients, most):
+@pytest.mark.parametrize("coefficients", [1, 4])
+def test_the_default_of_quantile_losses_whatever_the_number_of_records(coefficients):
     features = coefficients - 1
     bounds = kng.Bounds(x=([-1.0] * features, [1.0] * features)) if features else kng.Bounds(y=(-1.0, 1.0))
-    mechanism = kng.KNG(kng.QuantileLoss(0.5), bounds, kng.Box(-1.0, 1.0), 1.0, "replace")
-    kinds = []
-    for count in (10, most, most + 1):
-        X = np.zeros((count, features)) if features else None
-        kinds.append(kng.certify(mechanism, X, np.zeros(count)).sampler["type"])
-    assert kinds == ["Lattice", "Lattice", "Exact"]
+    for norm in (None, kng.L2()):
+        mechanism = kng.KNG(kng.QuantileLoss(0.5), bounds, kng.Box(-1.0, 1.0), 1.0, "replace", norm)
+        for count in (10, 10**8):
+            X = np.broadcast_to(0.0, (count, features)) if features else None
+            assert kng.certify(mechanism, X, np.broadcast_to(0.0, count)).sampler["type"] == "Lattice"

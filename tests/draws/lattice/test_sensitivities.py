@@ -11,6 +11,7 @@ import pytest
 import kngjax as kng
 from audits.lattice_search import search_lattices
 from audits.lattices import lattice_law, lattice_loss, lattice_spread
+from kngjax.accounting.exact import root_upward
 from kngjax.core.arrays import float64
 from kngjax.draws.lattice import problems as wholes
 from kngjax.draws.lattice.scores import WEIGHT_UNITS, GradientNorm
@@ -21,7 +22,7 @@ from tests.draws.lattice import problems
 BOUNDS = kng.Bounds(x=(-0.3, 0.7), y=(-0.4, 1.3))
 COLUMNS = kng.Bounds(x={"one": (-0.3, 0.7), "two": (0.1, 0.9)}, intercept=False)
 DOMAINS = {"box": kng.Box([-0.7, -0.2], [0.3, 0.9]), "l1": kng.L1Ball(0.9), "l2": kng.L2Ball(0.9)}
-NORMS = (None, kng.L1(), kng.LInf(), kng.WeightedLInf([0.3, 0.7]))
+NORMS = (None, kng.L1(), kng.L2(), kng.LInf(), kng.WeightedLInf([0.3, 0.7]))
 LOSSES = {"quantile": kng.QuantileLoss(0.3), "squared": kng.SquaredLoss(), "distance": kng.SquaredDistanceLoss()}
 ADJACENCIES = ("replace", "add_remove")
 
@@ -94,6 +95,8 @@ def scores_times_features(mechanism, records, thetas):
 def found_in_norm(norm, vectors):
     if isinstance(norm, kng.L1):
         return max(sum(map(abs, vector)) for vector in vectors)
+    if isinstance(norm, kng.L2):
+        return max(root_upward(Fraction(sum(v**2 for v in vector))) for vector in vectors)
     weights = [Fraction(0.3), Fraction(0.7)] if isinstance(norm, kng.WeightedLInf) else [1, 1]
     return max(max(abs(v) / w for v, w in zip(vector, weights, strict=True)) for vector in vectors)
 
@@ -144,7 +147,7 @@ def _assert_divides(mechanism, plan, bounds, norm):
     factor, extra = (10, 0) if isinstance(mechanism.loss, kng.QuantileLoss) else (1, plan.unit)
     places = [0, 0] if isinstance(mechanism.loss, kng.SquaredDistanceLoss) else plan.exponents
     units = [Fraction(2) ** (place + extra) for place in places]
-    if isinstance(norm, kng.L1):
+    if isinstance(norm, kng.L1 | kng.L2):
         assert divisor.weights == math.ceil(factor * bounds[0] / min(units) * WEIGHT_UNITS)
         return
     weights = [Fraction(0.3), Fraction(0.7)] if isinstance(norm, kng.WeightedLInf) else [1, 1]
@@ -203,12 +206,14 @@ def test_they_are_those_of_real_numbers_to_rounding(adjacency, pairs):
         with float64():
             facts = (loss, bounds, domain, mechanism.adjacency)
             floats = np.asarray(gradients.gradient_changes(*facts, 2))
-            in_norm = float(gradients.gradient_sensitivity(*facts, kng.L1(), 2))
+            in_norms = [float(gradients.gradient_sensitivity(*facts, norm, 2)) for norm in (kng.L1(), kng.L2())]
             value = float(gradients.value_sensitivity(*facts, 2))
-        ours, whole = in_fractions.gradient_changes(loss, plan.ranges, mechanism.adjacency), kng.L1().in_fractions(2)
+        ours = in_fractions.gradient_changes(loss, plan.ranges, mechanism.adjacency)
         np.testing.assert_allclose([float(change) for change in ours], floats, rtol=1e-12)
-        found = float(in_fractions.gradient_sensitivity(loss, plan.ranges, mechanism.adjacency, whole))
-        np.testing.assert_allclose(found, in_norm, rtol=1e-12)
+        for norm, in_norm in zip((kng.L1(), kng.L2()), in_norms, strict=True):
+            whole = norm.in_fractions(2)
+            found = float(in_fractions.gradient_sensitivity(loss, plan.ranges, mechanism.adjacency, whole))
+            np.testing.assert_allclose(found, in_norm, rtol=1e-12)
         if isinstance(loss, kng.QuantileLoss):
             # KNG leaves its responses open.
             plan = plan._replace(responses=tuple(int(end / 2.0**plan.response) for end in (-0.5, 1.5)))
