@@ -19,6 +19,7 @@ from .data.bounds import Bounds as Bounds
 from .data.shards import shard as shard
 from .data.streams import stream as stream
 from .draws.lattice.lattice import Lattice as Lattice
+from .draws.shells.shells import Shells as Shells
 from .estimators.estimate_results import EstimateResults as EstimateResults
 from .estimators.grouped_results import GroupedResults as GroupedResults
 from .estimators.moment_results import MomentResults as MomentResults

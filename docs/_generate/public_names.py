@@ -47,7 +47,7 @@ PAGES = (
         "One private draw, and what was proved of it.",
         files=r"releases\.(certificate|release|chains|research|simulation)|core\.(errors|randomness)|accounting\..*",
     ),
-    Page("samplers", "Samplers", "How a draw is made.", files=r"samplers\..*|draws\.lattice\..*"),
+    Page("samplers", "Samplers", "How a draw is made.", files=r"samplers\..*|draws\.lattice\..*|draws\.shells\..*"),
     Page("inference", "Intervals, previews, posteriors", "What a release is worth.", files=r"inference\..*"),
     Page("ledger", "Ledgers", "Budgets that nobody forgets.", files=r"ledger\..*"),
     Page("owner-draws", "Draws for the owner", "Never published.", files=r"owner\..*"),

@@ -18,7 +18,7 @@ _FILES = {
     "norms": r"geometry\.(?!domains|base_measures|feature_hulls).*",
     "domains": r"geometry\.(domains|base_measures)",
     "mechanisms": r"mechanisms\..*",
-    "samplers": r"samplers\.(chains|exact)\.(?!numpyro_kernel).*|draws\.lattice\..*",
+    "samplers": r"samplers\.(chains|exact)\.(?!numpyro_kernel).*|draws\.lattice\..*|draws\.shells\..*",
 }
 _WORD_STARTS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 

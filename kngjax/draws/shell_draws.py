@@ -1,14 +1,14 @@
 """KNG with smooth losses of many coefficients, drawn in the space of gradients with every rounding in its proof."""
 
 import dataclasses
+import math
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from jaxtyping import Float
 
 from kngjax.accounting.exact import exactly
-from kngjax.accounting.guarantees import Adjacency
 from kngjax.core.arrays import float64
 from kngjax.core.balls import precision, upper_end
 from kngjax.data.admission import Facts
@@ -19,31 +19,34 @@ from kngjax.draws.shells.shell_certificate import certify
 from kngjax.draws.shells.shell_envelope import ShellEnvelope, build
 from kngjax.draws.shells.shell_records import ShellRecords
 from kngjax.draws.shells.shell_search import ShellProblem, draw
+from kngjax.draws.shells.shells import EVEN, Shells
 from kngjax.draws.shells.solutions import estimate
 from kngjax.draws.smooth_facts import SmoothFacts
 from kngjax.draws.uniforms import Bits
 from kngjax.geometry.abstract_norms import Noise
 from kngjax.geometry.domains import ExactShape
-from kngjax.losses.base import AbstractResidualLoss, AbstractSmoothScore
+from kngjax.losses.base import AbstractSmoothScore
 from kngjax.losses.poisson import PoissonLoss
+from kngjax.mechanisms.base import AbstractMechanism
 from kngjax.mechanisms.density import AbstractDensityMechanism
 from kngjax.mechanisms.kng import KNG
-from kngjax.samplers.advice import GRADIENTS_UNASKED
+from kngjax.samplers.advice import LITTLE_RANGE
 
-# Cells are so many binary digits finer than the least that KNG's noise can be for any records. Float64 knows draws to
-# some 2^-12 of such a cell, and few need more digits.
-_DIGITS = 10
+# Cells are so many binary digits finer than the least that KNG's noise can be for any records, or for as many as are
+# promised. Float64 knows draws to some 2^-12 of the former cells, and few need more digits.
+_DIGITS, _DIGITS_IF_PROMISED = 10, 20
 # Digits for the numbers of the envelope, of which float64 keeps 53.
 _PRECISION = 128
-# Where the log-density varies by no more, at least one in e^6 proposals is accepted; each costs as much as many in
-# float64.
-_LITTLE_RANGE = 6.0
-# The least n·ε/d² over the width of residuals, in units in which scores bend: measured with dummies of 1%.
-UNITS_A_WIDTH = 700
 # Largest scores of Poisson regression that take no more records than other losses: measured with dummies of 1%.
 _LARGE_SCORE = 2
 # Public numbers lie within 2^±100.
 _MODERATE = 100
+
+
+_OTHERS = (
+    "Shells draws KNG with PseudoHuberLoss, LogisticLoss, PoissonLoss or SmoothedQuantileLoss, with one sensitivity, "
+    "of records in memory, on Box, L1Ball or L2Ball"
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,10 +54,10 @@ class ShellDraw(AbstractDraw):
     """θ with density ∝ exp(-(ε/2Δ)·‖Σs_i x_i‖) on Θ, rounded once to a public grid.
 
     ε is the decimal number that it prints as, and Δ is a fraction. A draw ends with probability 1 for all records; how
-    long it takes depends on them, as it does of `Exact`, whose envelope it is.
+    long it takes depends on them.
 
     **Arguments:** `noise`: with density ∝ exp(-(ε/2Δ)·‖z‖). `score`: s, and how its slope changes. `shape`: Θ. `grid`:
-    what θ is rounded to.
+    what θ is rounded to. `asked`: what was promised; nothing where a release takes it unasked.
     """
 
     mechanism: AbstractDensityMechanism
@@ -62,47 +65,52 @@ class ShellDraw(AbstractDraw):
     score: AbstractSmoothScore
     shape: ExactShape
     grid: Grid
+    asked: Shells = dataclasses.field(default_factory=Shells)
     serves: ClassVar[tuple[type, ...]] = (KNG,)
 
     @classmethod
     def of(cls, mechanism: KNG, facts: Facts) -> "ShellDraw | None":
         """Returns the draw where public facts show that it serves; None elsewhere.
 
-        Replace is needed, under which n is public, and the n·ε that `samplers.advice` asks of draws in the space of
-        gradients, whatever the records; or a density that varies little over Θ. A proposal costs as much as thousands
-        in float64 and the envelope is looser, so the rule demands more records than there.
-        Losses of residuals are taken from n·ε/d² = 700·L·w on, with L the steepness of the score, 1.5/k or 1/h, and w
-        the width of the bounds of y, or of x'θ over Θ where y has none; Poisson regression from so many times more as
-        its largest score is above 2, as its noise grows with that. At the ends of these rules few proposals make a
-        draw with dummies of 1%, and responses that scatter evenly over all of the width: at half of them e^12 were
-        needed with k a twentieth of it.
+        Of few records and a wide Θ a draw takes too many proposals: n is public under replace, and n·ε must be at least
+        1500·d² (see `Shells`); or the log-density varies little over Θ. Poisson regression takes so many times more as
+        its largest score is above 2, as its noise grows with that.
         """
-        count, dimension = facts.num_records, facts.dimension
-        if count is None or mechanism.adjacency is not Adjacency.REPLACE or not mechanism.domain.is_uniform:
+        known = _known(mechanism, facts)
+        if known is None or facts.num_records is None:
             return None
-        known = None if mechanism.intake.weights_enter_loss else SmoothFacts.of(mechanism, facts)
+        return cls._made(mechanism, known, Shells(), facts) if _serves(known, mechanism, Shells(), facts) else None
+
+    @classmethod
+    def requested(cls, mechanism: AbstractMechanism, asked: Shells, facts: Facts) -> "ShellDraw":
+        """Plans the draw by what was promised. Raises ValueError with what to do instead where that is not enough."""
+        known = _known(mechanism, facts) if isinstance(mechanism, KNG) else None
         if known is None:
-            return None
-        score = known.loss.smooth_score()
-        if score is None or not known.are_moderate(_MODERATE, [score.steepness]):
-            return None
-        information = exactly(float(mechanism.epsilon)) * count / dimension**2
-        enough = information >= GRADIENTS_UNASKED * _spread_of_scores(known)
-        enough = enough and information >= UNITS_A_WIDTH * _widths(known, score)
-        if not enough and mechanism.exponent.log_range(dimension, count) > _LITTLE_RANGE:
-            return None
-        return cls(mechanism, known.noise, score, known.shape, grid_for(known, count))
+            raise ValueError(f"{_OTHERS}, and not {type(mechanism).__name__} as it is here: leave the sampler out")
+        assert isinstance(mechanism, KNG)
+        if not _serves(known, mechanism, asked, facts):
+            raise ValueError(f"too few records for a draw in the space of gradients: {_more(known, mechanism, facts)}")
+        return cls._made(mechanism, known, asked, facts)
+
+    @classmethod
+    def _made(cls, mechanism: KNG, known: SmoothFacts, asked: Shells, facts: Facts) -> "ShellDraw":
+        score, count = known.loss.smooth_score(), asked.count(facts.num_records)
+        assert score is not None
+        assert count is not None
+        digits = _DIGITS if facts.num_records is not None else _DIGITS_IF_PROMISED
+        return cls(mechanism, known.noise, score, known.shape, grid_for(known, count, digits), asked)
 
     @property
     def settings(self) -> dict[str, Any]:
-        return {"type": "ShellDraw", "grid_exponents": list(self.grid.exponents)}
+        return {"type": "ShellDraw", "grid_exponents": list(self.grid.exponents), **self.asked.promised}
 
     @property
     def method(self) -> str:
-        return (
+        how = (
             "Rejection in the space of gradients. All that decides is computed in balls that contain it, and the draw "
             "is rounded once, to the nearest multiple of a public power of two, as real arithmetic would round it."
         )
+        return f"{how} {_in_words(self.asked)}" if self.asked.promised else how
 
     @property
     def sets(self) -> tuple[ScaledNormInBalls, ShapeInBalls]:
@@ -130,24 +138,77 @@ class ShellDraw(AbstractDraw):
         return self.grid.values(cell)
 
 
+def _known(mechanism: KNG, facts: Facts) -> SmoothFacts | None:
+    """Collects the facts that the draw rests on; None where it does not serve, however many records there are."""
+    if not mechanism.domain.is_uniform or mechanism.intake.weights_enter_loss:
+        return None
+    known = SmoothFacts.of(mechanism, facts)
+    score = None if known is None else known.loss.smooth_score()
+    if known is None or score is None or not known.are_moderate(_MODERATE, [score.steepness]):
+        return None
+    return known
+
+
+def _serves(known: SmoothFacts, mechanism: KNG, asked: Shells, facts: Facts) -> bool:
+    """Whether a draw takes few proposals, as far as public facts and what was promised tell."""
+    dimension, number = facts.dimension, facts.num_records
+    count = asked.count(number)
+    if count is None:
+        return False
+    information = exactly(float(mechanism.epsilon)) * count
+    if information >= asked.enough * dimension**2 * _spread_of_scores(known):
+        return True
+    return number is not None and mechanism.exponent.log_range(dimension, number) <= LITTLE_RANGE
+
+
 def _spread_of_scores(known: SmoothFacts) -> Fraction:
-    """Compares the largest score with that at which GRADIENTS_UNASKED is measured: counts may have any."""
+    """Compares the largest score with that at which `Shells.enough` is measured: counts may have any."""
     if not isinstance(known.loss, PoissonLoss):
         return Fraction(1)
     return max(Fraction(1), max(map(abs, known.known.score)) / _LARGE_SCORE)
 
 
-def _widths(known: SmoothFacts, score: AbstractSmoothScore) -> Fraction:
-    """Compares how widely residuals may scatter with the width on which a score bends; 0 where there are none."""
-    if not isinstance(known.loss, AbstractResidualLoss):
-        return Fraction(0)
-    interval = known.known.response or known.known.predictor
-    assert interval is not None
-    return (interval[1] - interval[0]) * Fraction(score.steepness)
+def _in_words(asked: Shells) -> str:
+    """Says what was promised."""
+    words = [] if asked.least_records is None else [f"promised: there are at least {asked.least_records} records"]
+    words += [EVEN] if asked.is_even else []
+    return f"{'; '.join(words).capitalize()}. A false promise costs time, and no privacy."
 
 
-def grid_for(known: SmoothFacts, count: int) -> Grid:
-    """h_j with 2^10·h_j about a_j/(n·c·max|x_j|²), or 2^-40 of Θ if that is more.
+def more_records(mechanism: AbstractMechanism, facts: Facts) -> str | None:
+    """Says what to promise for a draw in the space of gradients, or how many records it takes; None where none serves.
+
+    Public. Both hold word for word.
+    """
+    known = _known(mechanism, facts) if isinstance(mechanism, KNG) else None
+    return None if known is None else _more(known, cast(KNG, mechanism), facts)
+
+
+def _more(known: SmoothFacts, mechanism: KNG, facts: Facts) -> str:
+    epsilon = exactly(float(mechanism.epsilon))
+    spread = facts.dimension**2 * _spread_of_scores(known) / epsilon
+    sure, even = (math.ceil(Shells(is_even=promised).enough * spread) for promised in (False, True))
+    if facts.num_records is None:
+        return (
+            "how many records there are is not public here, or not known beforehand: state a public number that they "
+            f"are not fewer than, sampler=kngjax.Shells(least_records={sure}) or more; or "
+            f"sampler=kngjax.Shells(least_records={even}, is_even=True) or more where no column is rare or nearly "
+            "collinear with others (a false statement costs time, and no privacy)"
+        )
+    if facts.num_records >= even:
+        return (
+            f"there are {facts.num_records} records, and {sure} are enough whatever they are; if you know that no "
+            "column is rare or nearly collinear with others, promise it with sampler=kngjax.Shells(is_even=True), for "
+            f"which {even} are enough (a false promise costs time, and no privacy)"
+        )
+    return (
+        f"there are {facts.num_records} records, and {sure} are enough at this epsilon, or {even} with "
+        "sampler=kngjax.Shells(is_even=True), where no column is rare or nearly collinear with others"
+    )
+
+
+def grid_for(known: SmoothFacts, count: int, digits: int = _DIGITS) -> Grid:
+    """h_j with 2^digits·h_j about a_j/(n·c·max|x_j|²), or 2^-40 of Θ if that is more.
 
     Where a_j is the scale of the noise in the gradient, c bounds every ρ'', and so n·c·max|x_j|² bounds H_jj.
     """
@@ -155,7 +216,7 @@ def grid_for(known: SmoothFacts, count: int) -> Grid:
         scales = [upper_end(scale) for scale in ScaledNormInBalls(known.noise).scales]
     least = [scale / (count * known.known.curvature * size**2) for scale, size in zip(scales, known.sizes, strict=True)]
     coarsest = known.body.grid().exponents
-    return Grid(tuple(max(_power(one) - _DIGITS, most) for one, most in zip(least, coarsest, strict=True)))
+    return Grid(tuple(max(_power(one) - digits, most) for one, most in zip(least, coarsest, strict=True)))
 
 
 def _power(number: Fraction) -> int:

@@ -17,6 +17,7 @@ from kngjax.core.compiling import Compiled
 from kngjax.core.errors import raise_from_outside
 from kngjax.data.records import Data
 from kngjax.draws.lattice.lattice import Lattice
+from kngjax.draws.shells.shells import Shells
 from kngjax.mechanisms.base import AbstractMechanism
 from kngjax.mechanisms.declared_facts import require_declared
 from kngjax.mechanisms.density import AbstractDensityMechanism
@@ -37,7 +38,7 @@ def draw(
     mechanism: AbstractMechanism,
     data: Data,
     key: PRNGKeyArray,
-    sampler: AbstractSampler | Lattice | None = None,
+    sampler: AbstractSampler | Lattice | Shells | None = None,
     centre: Vector | None = None,
 ) -> tuple[Float[Array, " dimension"], Bool[Array, ""]]:
     """Draws once as a release does, as a pure function: for your own jit, vmap over data, keys, mechanisms.
@@ -83,7 +84,7 @@ def draw(
     return sampler.position(target, state), jnp.asarray(True)
 
 
-def require_sampler(mechanism: AbstractMechanism, sampler: AbstractSampler | Lattice | None) -> None:
+def require_sampler(mechanism: AbstractMechanism, sampler: AbstractSampler | Lattice | Shells | None) -> None:
     """Raises ValueError unless a density has a sampler, and what draws directly has none; TypeError for no sampler."""
     name = type(mechanism).__name__
     if isinstance(mechanism, AbstractDirectMechanism):
@@ -91,8 +92,11 @@ def require_sampler(mechanism: AbstractMechanism, sampler: AbstractSampler | Lat
             raise ValueError(f"{name} draws from its own law directly: leave the sampler out")
     elif sampler is None:
         raise ValueError(f"{name} is a density: say which sampler draws from it, for instance kngjax.EnsembleWalk()")
-    elif isinstance(sampler, Lattice):
-        raise ValueError("Lattice draws for release alone; for research draws ask for Exact(), the law in real numbers")
+    elif isinstance(sampler, Lattice | Shells):
+        raise ValueError(
+            f"{type(sampler).__name__} draws for release alone; for research draws ask for Exact(), the law in real "
+            "numbers"
+        )
     elif not isinstance(sampler, AbstractSampler):
         raise TypeError(f"sampler must be an object like kngjax.Exact(), or None, not a {type(sampler).__name__}")
 

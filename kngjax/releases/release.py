@@ -22,6 +22,7 @@ from kngjax.data.admission import Facts
 from kngjax.data.weights import with_weights
 from kngjax.draws.base import AbstractDraw
 from kngjax.draws.lattice.lattice import Lattice
+from kngjax.draws.shells.shells import Shells
 from kngjax.ledger.ledgers import BudgetExceeded, Ledger, Reservation
 from kngjax.mechanisms.base import AbstractMechanism
 from kngjax.releases import debits
@@ -134,7 +135,7 @@ def release(
     y: Any = None,
     *,
     weights: Any = None,
-    sampler: AbstractSampler | Lattice | None = None,
+    sampler: AbstractSampler | Lattice | Shells | None = None,
     ledger: Ledger | Reservation | None = None,
     progress: bool | None = False,
     **refused: Any,
@@ -156,7 +157,7 @@ def release(
     y: Any = None,
     *,
     weights: Any = None,
-    sampler: AbstractSampler | Lattice | None = None,
+    sampler: AbstractSampler | Lattice | Shells | None = None,
     ledger: Ledger | Reservation | None = None,
     progress: bool | None = False,
     **refused: Any,
@@ -257,7 +258,7 @@ def certify(
     y: Any = None,
     *,
     weights: Any = None,
-    sampler: AbstractSampler | Lattice | None = None,
+    sampler: AbstractSampler | Lattice | Shells | None = None,
 ) -> Certificate:
     """The certificate that `release` would give, before anything is spent, drawn, or seen of a value.
 

@@ -10,6 +10,7 @@ from kngjax.core.arrays import float64
 from kngjax.core.randomness import require_typed_key
 from kngjax.data.records import Data
 from kngjax.draws.lattice.lattice import Lattice
+from kngjax.draws.shells.shells import Shells
 from kngjax.mechanisms.base import AbstractMechanism
 from kngjax.mechanisms.declared_facts import require_declared
 from kngjax.mechanisms.density import AbstractDensityMechanism
@@ -32,7 +33,7 @@ def sample(
     data: Data,
     *,
     key: PRNGKeyArray,
-    sampler: AbstractSampler | Lattice | None = None,
+    sampler: AbstractSampler | Lattice | Shells | None = None,
     num_draws: int = 1000,
     num_chains: int = 4,
     num_warmup: int | None = None,

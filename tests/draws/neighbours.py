@@ -20,7 +20,7 @@ from audits.lattices import lattice_law, lattice_loss
 from kngjax.accounting.exact import exactly
 from kngjax.core.balls import ball_of
 from kngjax.data.admission import Facts
-from kngjax.draws import exact_choice, noisy_counts, shell_draws
+from kngjax.draws import exact_choice, noisy_counts
 from kngjax.draws.choice import proved_draw
 from kngjax.draws.shell_draws import ShellDraw
 from kngjax.losses.verified_scores import fraction_of
@@ -205,7 +205,7 @@ def of_means(adjacency: str) -> Fraction:
     others = [lower] if adjacency == "replace" else []
     one, other = (way.prepare(np.vstack([shared, *rows]), None) for rows in ([upper], others))
     moves = []
-    for theta in itertools.product(*way.body.range.sides):
+    for theta in itertools.product(*way.body.shape.sides):
         change = (one.gram - other.gram) @ np.array(theta, object) - (one.moment - other.moment)
         moves += [(move / weight) ** 2 for move, weight in zip(change, way.noise.weights, strict=True)]
     return max(moves) / way.noise.scale_squared / (exactly(0.4) / 2) ** 2
@@ -226,14 +226,14 @@ def of_capped_scores(adjacency: str) -> Fraction:
     return (move / weight) ** 2 / way.noise.scale_squared / (exactly(epsilon) / 2) ** 2
 
 
-def of_shells() -> Fraction:
-    """A record with the score k for one with -k, at the corner of the bounds. In squares."""
+def of_shells(adjacency: str) -> Fraction:
+    """A record with the score k, in the place of one with -k or of none, at the corner of the bounds. In squares."""
     bounds = kng.Bounds(x=(np.array([-0.5, 0.1]), np.array([0.3, 0.7])))
-    mechanism = kng.KNG(kng.PseudoHuberLoss(0.1), bounds, kng.L1Ball(2.1), 0.3, "replace")
-    with mock.patch.object(shell_draws, "UNITS_A_WIDTH", 0):
-        way = ShellDraw.of(mechanism, mechanism.intake.check_schema(np.zeros((10**6, 2)), np.zeros(10**6)))
-    assert way is not None
-    changes = [2 * Fraction(0.1) * size for size in map(Fraction, (1.0, 0.5, 0.7))]
+    mechanism = kng.KNG(kng.PseudoHuberLoss(0.1), bounds, kng.L1Ball(2.1), 0.3, adjacency)
+    facts = mechanism.intake.check_schema(np.zeros((10**6, 2)), np.zeros(10**6))
+    way = ShellDraw.requested(mechanism, kng.Shells(least_records=10**6), facts)
+    number = 2 if adjacency == "replace" else 1
+    changes = [number * Fraction(0.1) * size for size in map(Fraction, (1.0, 0.5, 0.7))]
     scales = [weight**2 * way.noise.scale_squared for weight in way.noise.weights]
     return max(change**2 / scale for change, scale in zip(changes, scales, strict=True)) / Fraction(3, 20) ** 2
 
@@ -286,5 +286,5 @@ WORST: dict[str, tuple[Callable[[], Any], float]] = {
         f"KNG, capped Poisson, {a}": (partial(of_capped_scores, a), least)
         for a, least in (("replace", 0.85), ("add_remove", 1.0 - 1e-9))
     },
-    "KNG, pseudo-Huber, shells": (of_shells, 1.0),
+    **{f"KNG, pseudo-Huber, shells, {a}": (partial(of_shells, a), 1.0) for a in _BOTH},
 }

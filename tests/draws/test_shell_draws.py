@@ -1,6 +1,5 @@
 """KNG with smooth losses of many coefficients: the law of draws beside quadrature, and what one record changes."""
 
-import functools
 import random
 from unittest import mock
 
@@ -11,7 +10,8 @@ import kngjax as kng
 from kngjax.draws import shell_draws
 from kngjax.draws.choice import proved_draw
 from kngjax.draws.shell_draws import ShellDraw
-from kngjax.draws.shells import shell_search
+from kngjax.draws.shells import shell_search, shells
+from kngjax.draws.shells.shell_records import ShellRecords
 from kngjax.samplers.exact.exact import Exact
 from tests.oracles.goodness_of_fit import assert_cell_frequencies, assert_two_samples_agree
 from tests.oracles.shell_problems import LOSSES, gradients, log_density, moderate, parts, problem, scores
@@ -174,7 +174,7 @@ def test_releases_of_five_coefficients_are_drawn_so(loss):
     way = proved_draw(mechanism, mechanism.intake.check_schema(x, y))
     assert isinstance(way, ShellDraw)
     certificate = kng.certify(mechanism, x, y)
-    assert (certificate.assurance, certificate.rounding) == ("exact_with_rounding", None)
+    assert (certificate.assurance, certificate.rounding) == ("proved", None)
     assert certificate.sampler == way.settings
     assert certificate.sampler["type"] == "ShellDraw"
 
@@ -192,7 +192,7 @@ def test_which_releases_take_it_is_public():
     mechanism, x, y = problem(3000, 1, 1.0)
     hidden = kng.KNG(mechanism.loss, mechanism.bounds, mechanism.domain, 1.0, "add_remove")
     assert ShellDraw.of(hidden, hidden.intake.check_schema(x, y)) is None
-    assert kng.certify(mechanism, x, y, sampler=Exact()).assurance == "exact_in_reals"
+    assert kng.certify(mechanism, x, y, sampler=Exact()).assurance == "in_reals"
     # Few coefficients are drawn by boxes, which end where the estimate lies outside of Θ too, and five as before.
     for dimension in (3, 4):
         many, *data = problem(24_000, dimension, 1.0, loss="logistic")
@@ -207,23 +207,90 @@ def test_which_releases_take_it_is_public():
         assert ShellDraw.of(other, other.intake.check_schema(x, y)) is None
 
 
-def test_losses_that_bend_narrowly_are_left_to_others():
-    """From n·ε/d² of 700·L times the width of the bounds of y on, or of x'θ where there are none."""
+@pytest.mark.parametrize("loss", [kng.PseudoHuberLoss(0.01), kng.SmoothedQuantileLoss(0.5, 0.01)])
+def test_how_wide_responses_may_be_does_not_enter(loss):
+    """However narrowly a loss bends beside their bounds, and beside the width of Θ."""
+    bounds = kng.Bounds(x=([-1.0] * 5, [1.0] * 5), y=(-100.0, 100.0), intercept=False)
+    mechanism = kng.KNG(loss, bounds, kng.L1Ball(500.0), 1.0, "replace")
+    for count, serves in ((37_500, True), (37_499, False)):
+        facts = mechanism.intake.check_schema(np.zeros((count, 5)), np.zeros(count))
+        assert (ShellDraw.of(mechanism, facts) is not None) is serves
 
-    def way(loss, bounds):
-        mechanism = kng.KNG(loss, bounds, kng.L1Ball(0.5), 10.0, "replace")
-        return ShellDraw.of(mechanism, mechanism.intake.check_schema(np.zeros((37_500, 5)), np.zeros(37_500)))
 
-    columns = ([-1.0] * 5, [1.0] * 5)
-    least = 700 * 25 / 375_000
-    for width, bounds in (
-        (1, kng.Bounds(x=columns, intercept=False)),
-        (6, kng.Bounds(x=columns, y=(-2.0, 4.0), intercept=False)),
-    ):
-        for kind, steepness in ((functools.partial(kng.SmoothedQuantileLoss, 0.5), 1.0), (kng.PseudoHuberLoss, 1.5)):
-            end = least * steepness * width
-            assert way(kind(end * (1.0 + 1e-6)), bounds) is not None
-            assert way(kind(end * (1.0 - 1e-6)), bounds) is None
+def rows(count, dimension=5):
+    return np.zeros((count, dimension)), np.zeros(count)
+
+
+def asked(adjacency, count, loss=None, **promised):
+    bounds = kng.Bounds(x=([-1.0] * 5, [1.0] * 5), intercept=False)
+    mechanism = kng.KNG(loss or kng.LogisticLoss(), bounds, kng.L1Ball(5.0), 1.0, adjacency)
+    return kng.certify(mechanism, *rows(count), sampler=kng.Shells(**promised))
+
+
+def test_promises_serve_where_public_facts_do_not_and_stand_in_the_certificate():
+    """A column that is not rare: 100·d² in the place of 1500·d²; and a number of records under add_remove."""
+    assert asked("replace", 37_500).sampler["type"] == "ShellDraw"
+    certificate = asked("replace", 2500, is_even=True)
+    assert (certificate.assurance, certificate.sampler["is_even"]) == ("proved", True)
+    assert "no column is rare" in certificate.explain()
+    assert "costs time, and no privacy" in certificate.explain()
+    for count, promised in ((7, {"least_records": 37_500}), (10**6, {"least_records": 2500, "is_even": True})):
+        certificate = asked("add_remove", count, **promised)
+        assert {**certificate.sampler, **promised} == certificate.sampler
+        assert f"at least {promised['least_records']} records" in certificate.explain()
+    # Under replace n is public, and a larger number is not believed.
+    for count, promised in ((37_499, {"least_records": 10**9}), (2499, {"is_even": True})):
+        with pytest.raises(ValueError, match="too few records"):
+            asked("replace", count, **promised)
+
+
+@pytest.mark.parametrize(
+    ("adjacency", "count", "first", "advised"),
+    [
+        ("add_remove", 9, {}, {"least_records": 37_500}),
+        ("add_remove", 9, {"least_records": 2500}, {"least_records": 2500, "is_even": True}),
+        ("replace", 2500, {}, {"is_even": True}),
+    ],
+)
+def test_advice_can_be_followed_word_for_word(adjacency, count, first, advised):
+    with pytest.raises(ValueError, match="too few records") as refused:
+        asked(adjacency, count, **first)
+    arguments = ", ".join(f"{name}={value}" for name, value in advised.items())
+    assert f"sampler=kngjax.Shells({arguments})" in str(refused.value)
+    assert asked(adjacency, count, **advised).assurance == "proved"
+
+
+@pytest.mark.parametrize("loss", [kng.HuberLoss(0.3), kng.SmoothedQuantileLoss(0.5, 0.3, kernel="gaussian")])
+def test_other_losses_are_refused_whatever_is_promised(loss):
+    with pytest.raises(ValueError, match="leave the sampler out"):
+        asked("replace", 10**6, loss, is_even=True)
+
+
+@pytest.mark.parametrize("settings", [{"least_records": True}, {"least_records": 0}, {"is_even": 1}])
+def test_promises_are_of_their_types(settings):
+    with pytest.raises((ValueError, TypeError), match=next(iter(settings))):
+        kng.Shells(**settings)
+
+
+def test_research_draws_take_no_promise():
+    mechanism, x, y = problem(40, 5, 1.0, loss="logistic")
+    with pytest.raises(ValueError, match="release alone"):
+        kng.sample(mechanism, mechanism.prepare(x, y), sampler=kng.Shells(), num_draws=2, key=kng.research_key(0))
+
+
+@pytest.mark.parametrize("count", [0, 1, 400])
+def test_records_that_may_be_added_or_removed_end_in_values_of_the_domain(count):
+    """Of fewer than was promised too: it costs time, and Θ is so small here that all of it can be tried."""
+    bounds = kng.Bounds(x=(np.full(5, -0.3), np.full(5, 0.7)), intercept=False)
+    mechanism = kng.KNG(kng.LogisticLoss(), bounds, kng.L2Ball(0.3), 5.0, "add_remove")
+    generator = np.random.default_rng(4)
+    x, y = generator.uniform(-0.3, 0.7, (count, 5)), (generator.uniform(size=count) < 0.4) * 1.0
+    facts = mechanism.intake.check_schema(np.ones((9, 5)), np.ones(9))
+    way = ShellDraw.requested(mechanism, kng.Shells(least_records=10_000), facts)
+    value = way.draw_alone(
+        way.prepare(x, y) if count else ShellRecords.of(x, y, way.score), random.Random(1).getrandbits
+    )
+    assert np.linalg.norm(value) <= 0.3 + 1e-9
 
 
 def test_poisson_regressions_of_large_counts_take_more_records():
@@ -250,7 +317,7 @@ def test_no_neighbours_are_told_apart_by_more_than_epsilon_and_some_nearly_by_th
     domain = kng.Box([-1.0], [2.0])
     mechanism = kng.KNG(LOSSES[loss], bounds, domain, epsilon, "replace")
     ends = {"logistic": (0.0, 1.0), "Poisson": (0.0, 5.0)}.get(loss, (-1e9, 1e9))
-    with mock.patch.multiple(shell_draws, GRADIENTS_UNASKED=0, UNITS_A_WIDTH=0):
+    with mock.patch.object(shells, "GRADIENTS_UNASKED", 0):
         way = ShellDraw.of(mechanism, mechanism.intake.check_schema(np.ones((10**6, 1)), np.zeros(10**6)))
     assert way is not None
     (scale,) = (float(one) for one in way.sets[0].scales)
@@ -291,8 +358,7 @@ def hard_records(kind, n, d, loss, generator):
 @pytest.mark.parametrize("kind", ["zeros", "collinear", "nearly collinear", "all zeros", "separable", "huge"])
 def test_records_of_all_kinds_end_in_a_value_of_the_domain(kind, loss, monkeypatch):
     """Where Θ is so small that all of it can be tried."""
-    monkeypatch.setattr(shell_draws, "GRADIENTS_UNASKED", 0)
-    monkeypatch.setattr(shell_draws, "UNITS_A_WIDTH", 0)
+    monkeypatch.setattr(shells, "GRADIENTS_UNASKED", 0)
     generator = np.random.default_rng(11)
     x, y = hard_records(kind, 60, 5, loss, generator)
     bounds = kng.Bounds(x=([-1.0] * 5, [1.0] * 5), y=(0.0, 2.0) if loss == "Poisson" else None, intercept=False)

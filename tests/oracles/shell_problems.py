@@ -6,8 +6,8 @@ import numpy as np
 from scipy.special import expit
 
 import kngjax as kng
-from kngjax.draws import shell_draws
 from kngjax.draws.shell_draws import ShellDraw
+from kngjax.draws.shells import shells
 from kngjax.draws.shells.shell_search import ShellProblem
 
 LOSSES = {
@@ -38,7 +38,7 @@ def problem(n, d, epsilon, seed=0, norm=None, domain=None, skew=0.0, loss="pseud
 
 def parts(mechanism, x, y):
     """The draw itself, however few the records; its records; and the problem that they make."""
-    with mock.patch.multiple(shell_draws, GRADIENTS_UNASKED=0, UNITS_A_WIDTH=0):
+    with mock.patch.object(shells, "GRADIENTS_UNASKED", 0):
         way = ShellDraw.of(mechanism, mechanism.intake.check_schema(x, y))
     assert isinstance(way, ShellDraw)
     records = way.prepare(x, y)
