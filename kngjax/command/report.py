@@ -14,7 +14,7 @@ from kngjax.data.records import prepare
 from kngjax.data.terms import Design
 from kngjax.estimators.analyses import table_of
 from kngjax.estimators.checks import OWNER_BANNER, heading, of_column
-from kngjax.estimators.results import cost_of
+from kngjax.estimators.views.base import cost_of
 from kngjax.owner import nonprivate
 from kngjax.releases import totals
 

@@ -9,7 +9,7 @@ from kngjax.command import registry
 from kngjax.command.planned import AbstractPlanned, lines_of
 from kngjax.command.study_config import Asked, StudyConfig, methods, plain
 from kngjax.estimators.carrying_out import Made, in_words
-from kngjax.estimators.results import AbstractResults
+from kngjax.estimators.results import Results
 from kngjax.releases import totals
 
 
@@ -60,13 +60,13 @@ class PlannedStudy(AbstractPlanned):
             return False if asked.intervals is None else asked.intervals.asked
         return False if self.config.intervals is None else self.config.intervals.asked
 
-    def results(self, made: Made) -> list[AbstractResults | None]:
+    def results(self, made: Made) -> list[Results | None]:
         return self.plan.results(made)
 
     def lines(self, num_records: int) -> list[str]:
         return lines_of(self.steps, num_records)
 
-    def text(self, results: Sequence[AbstractResults | None]) -> str:
+    def text(self, results: Sequence[Results | None]) -> str:
         made = [one for one in results if one is not None]
         level = 0.95 if self.config.intervals is None else self.config.intervals.level
         return "\n\n".join(
@@ -76,7 +76,7 @@ class PlannedStudy(AbstractPlanned):
             ]
         )
 
-    def to_dict(self, results: Sequence[AbstractResults | None]) -> dict[str, Any]:
+    def to_dict(self, results: Sequence[Results | None]) -> dict[str, Any]:
         released = [one for one in results if one is not None]
         cost = totals.total(one.guarantee for one in released)
         steps, written = {}, []

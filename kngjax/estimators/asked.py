@@ -3,24 +3,19 @@
 import dataclasses
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, Generic, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from kngjax.estimators import column_estimates, quantile_processes, regressions
-from kngjax.estimators.estimate_results import EstimateResults
 from kngjax.estimators.intervals import with_intervals
 from kngjax.estimators.public_facts import PublicFacts
-from kngjax.estimators.quantile_process_results import QuantileProcessResults
-from kngjax.estimators.regression_results import RegressionResults
-from kngjax.estimators.tabulations import AbstractTabulations, Summed, Tabled, checking_epsilon
+from kngjax.estimators.results import Results
+from kngjax.estimators.tabulations import AbstractTabulations, Answer, checking_epsilon
 
 _OFFSET = (
     "name the column of what it is the logarithm of, exposure='years', with bounds above 0; of logarithms alone make "
     "that column before the call, each record by itself"
 )
 _ORDER = "curves are drawn by halving alone, so leave it out"
-Regressed = TypeVar("Regressed")
-Estimated = TypeVar("Estimated")
-Curved = TypeVar("Curved")
 Given = ParamSpec("Given")
 Made = TypeVar("Made")
 
@@ -42,7 +37,7 @@ def _not_called(**others: str) -> Callable[[Callable[Given, Made]], Callable[Giv
 
 
 @checking_epsilon
-class AbstractAnalyses(AbstractTabulations[Tabled, Summed], Generic[Regressed, Estimated, Tabled, Summed, Curved]):
+class AbstractAnalyses(AbstractTabulations[Answer]):
     """Offers the analyses of a table as methods. All arguments are public; ε is for all releases of a call together."""
 
     facts: PublicFacts
@@ -58,7 +53,7 @@ class AbstractAnalyses(AbstractTabulations[Tabled, Summed], Generic[Regressed, E
         scale: Any = None,
         intervals: Any = False,
         force: bool = False,
-    ) -> Regressed:
+    ) -> Answer:
         """Quantiles of the response at the levels τ, which share ε equally.
 
         **Arguments:** `formula`: as in `kngjax.data.formulas`. `domain`: Θ of the coefficients of the basis; made of
@@ -73,7 +68,7 @@ class AbstractAnalyses(AbstractTabulations[Tabled, Summed], Generic[Regressed, E
         made = regressions.quantile_regression(
             read, response, tau, epsilon, facts.adjacency.value, facts.count, domain, scale
         )
-        return self._carry_out(with_intervals(made, intervals, facts).forced(force), RegressionResults.of)
+        return self._carry_out(with_intervals(made, intervals, facts).forced(force), Results.of("regression"))
 
     @_not_called(tau="it is called 'levels' there", order=_ORDER)
     def quantile_process(
@@ -84,7 +79,7 @@ class AbstractAnalyses(AbstractTabulations[Tabled, Summed], Generic[Regressed, E
         epsilon: Any,
         domain: Any = None,
         force: bool = False,
-    ) -> Curved:
+    ) -> Answer:
         """Quantiles of the response at several levels, drawn together for one ε: curves that never cross.
 
         By `kngjax.QuantileProcess`, of up to four coefficients; the more levels, the less noise than that of
@@ -97,7 +92,7 @@ class AbstractAnalyses(AbstractTabulations[Tabled, Summed], Generic[Regressed, E
         made = quantile_processes.quantile_process(
             read, response, levels, epsilon, facts.adjacency.value, facts.count, domain, force
         )
-        return self._carry_out(made.forced(force), QuantileProcessResults.of)
+        return self._carry_out(made.forced(force), Results.of("process"))
 
     def linear_regression(
         self,
@@ -110,7 +105,7 @@ class AbstractAnalyses(AbstractTabulations[Tabled, Summed], Generic[Regressed, E
         scale: Any = None,
         intervals: Any = False,
         force: bool = False,
-    ) -> Regressed:
+    ) -> Answer:
         """The mean of the response: "robust" against outliers, by least squares, "squared", or "adassp", with a δ.
 
         **Arguments:** as `quantile_regression`; `scale` is for "robust" with any number of coefficients.
@@ -120,16 +115,16 @@ class AbstractAnalyses(AbstractTabulations[Tabled, Summed], Generic[Regressed, E
         made = regressions.linear_regression(
             read, response, epsilon, facts.adjacency.value, facts.count, method, delta, domain, scale
         )
-        return self._carry_out(with_intervals(made, intervals, facts).forced(force), RegressionResults.of)
+        return self._carry_out(with_intervals(made, intervals, facts).forced(force), Results.of("regression"))
 
     def logistic_regression(
         self, formula: str, *, epsilon: Any, domain: Any = None, intervals: Any = False, force: bool = False
-    ) -> Regressed:
+    ) -> Answer:
         """The logarithm of the odds of the response's second level. **Arguments:** as `quantile_regression`."""
         facts = self.facts
         given = *facts.read(formula), epsilon, facts.adjacency.value, facts.count
         made = regressions.logistic_regression(*given, domain)
-        return self._carry_out(with_intervals(made, intervals, facts).forced(force), RegressionResults.of)
+        return self._carry_out(with_intervals(made, intervals, facts).forced(force), Results.of("regression"))
 
     @_not_called(offset=_OFFSET)
     def poisson_regression(
@@ -142,7 +137,7 @@ class AbstractAnalyses(AbstractTabulations[Tabled, Summed], Generic[Regressed, E
         domain: Any = None,
         intervals: Any = False,
         force: bool = False,
-    ) -> Regressed:
+    ) -> Answer:
         """The logarithm of the mean of a response of counts, or of their rate by an exposure, as years at risk.
 
         Of counts c and exposures e it minimises Σ exp(x'θ + log e) - c·x'θ = Σ e(exp(x'θ) - (c/e)·x'θ): rates c/e, each
@@ -160,12 +155,12 @@ class AbstractAnalyses(AbstractTabulations[Tabled, Summed], Generic[Regressed, E
             response, weights = facts.exposed(response, exposure, most_rate, intervals)
         made = regressions.poisson_regression(read, response, epsilon, facts.adjacency.value, domain)
         made = dataclasses.replace(with_intervals(made, intervals, facts), weights=weights)
-        return self._carry_out(made.forced(force), RegressionResults.of)
+        return self._carry_out(made.forced(force), Results.of("regression"))
 
-    def mean(self, column: str, *, epsilon: Any, force: bool = False) -> Estimated:
+    def mean(self, column: str, *, epsilon: Any, force: bool = False) -> Answer:
         """The mean of a column of numbers, or the share of the second of its two levels."""
         made = column_estimates.mean(self.facts.declared(column), epsilon, self.facts.adjacency.value)
-        return self._carry_out(made.forced(force), EstimateResults.of)
+        return self._carry_out(made.forced(force), Results.of("estimate"))
 
     def quantile(
         self,
@@ -175,14 +170,14 @@ class AbstractAnalyses(AbstractTabulations[Tabled, Summed], Generic[Regressed, E
         epsilon: Any,
         budget: str = "split",
         force: bool = False,
-    ) -> Estimated:
+    ) -> Answer:
         """Quantiles of a column of numbers. **Arguments:** `budget`: as of `kngjax.PrivateQuantile`."""
         made = column_estimates.quantile(self.facts.declared(column), tau, epsilon, self.facts.adjacency.value, budget)
-        return self._carry_out(made.forced(force), EstimateResults.of)
+        return self._carry_out(made.forced(force), Results.of("estimate"))
 
     def quantile_interval(
         self, column: str, *, tau: float, epsilon: Any, level: float = 0.95, spread: Any = None, force: bool = False
-    ) -> Estimated:
+    ) -> Answer:
         """An interval that holds a quantile of a column with probability `level`, sampling and privacy together.
 
         Under add_remove the study's `num_records` must be a number that there are at least. **Arguments:** as of
@@ -192,8 +187,8 @@ class AbstractAnalyses(AbstractTabulations[Tabled, Summed], Generic[Regressed, E
         made = column_estimates.quantile_interval(
             facts.declared(column), tau, epsilon, facts.adjacency.value, facts.count, level, spread, force
         )
-        return self._carry_out(made.forced(force), EstimateResults.of)
+        return self._carry_out(made.forced(force), Results.of("estimate"))
 
-    def median(self, column: str, *, epsilon: Any, force: bool = False) -> Estimated:
+    def median(self, column: str, *, epsilon: Any, force: bool = False) -> Answer:
         """The median of a column of numbers."""
         return self.quantile(column, tau=0.5, epsilon=epsilon, force=force)

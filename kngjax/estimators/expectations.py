@@ -48,14 +48,6 @@ class Expectations:
     words: str | None = None
     warning: str | None = None
 
-    @classmethod
-    def from_dict(cls, fields: dict[str, Any] | None) -> "Expectations | None":
-        """The inverse of `dataclasses.asdict`."""
-        if fields is None:
-            return None
-        noise = tuple(None if one is None else tuple(one) for one in fields["noise"])
-        return cls(noise, fields["words"], fields["warning"])
-
 
 def preview_of(
     analysis: Analysis,

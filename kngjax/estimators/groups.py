@@ -14,16 +14,15 @@ from kngjax.core.errors import holding_no_records
 from kngjax.estimators.analyses import Analysis
 from kngjax.estimators.asked import AbstractAnalyses
 from kngjax.estimators.group_sizes import GroupSize
-from kngjax.estimators.grouped_results import GroupedResults
 from kngjax.estimators.grouping import GroupedAnalysis, Grouping
 from kngjax.estimators.public_facts import PublicFacts
-from kngjax.estimators.table_results import TableResults
+from kngjax.estimators.results import Results
 from kngjax.mechanisms.parameters import check_delta, whole_epsilon
 from kngjax.releases.division import Division
 
 Outcome = TypeVar("Outcome")
 # The types that `Study.by` takes for the numbers of records of its groups.
-Sizes = int | Mapping[Any, int] | TableResults | None
+Sizes = int | Mapping[Any, int] | Results | None
 
 
 class GroupedAnalyses(Generic[Outcome]):
@@ -91,7 +90,7 @@ class GroupedAnalyses(Generic[Outcome]):
                 "a histogram of the groups released before, of which four times their noise are taken off"
             )
         analysis = GroupedAnalysis(self._grouping, adjacency, each, sizes)
-        return self._owner._carry_out(analysis, functools.partial(GroupedResults.of, made[sizes[0].count][1]))
+        return self._owner._carry_out(analysis, Results.of("groups", results=made[sizes[0].count][1]))
 
 
 _ask = holding_no_records(GroupedAnalyses._ask)
@@ -122,7 +121,7 @@ def _sizes_of(division: Division, whole: int | None, given: Any) -> list[GroupSi
     groups = list(division.groups())
     keys = [group[0] if len(group) == 1 else group for group in groups]
     noise: float | None = 0.0
-    if isinstance(given, TableResults):
+    if isinstance(given, Results):
         _require_counts(division, given)
         noise = given.deviation
         # Counts that noise takes below 1 count as 1.
@@ -136,9 +135,9 @@ def _sizes_of(division: Division, whole: int | None, given: Any) -> list[GroupSi
     return [GroupSize(None if whole is None else max(whole // len(keys), 1), None)] * len(keys)
 
 
-def _require_counts(division: Division, released: TableResults) -> None:
+def _require_counts(division: Division, released: Results) -> None:
     """Raises ValueError unless a table counts the records of the groups, and its noise is known."""
-    if tuple(axis.column for axis in released.axes) != division.by:
+    if tuple(axis.column for axis in getattr(released.view, "axes", ())) != division.by:
         raise ValueError(
             f"by(num_records=) must be counts by {' and '.join(division.by)}, in this order, and not a {released.title}"
         )
@@ -164,7 +163,7 @@ def _said(count: Any) -> int:
     return int(count)
 
 
-class _OfOneGroup(AbstractAnalyses[Any, Any, Any, Any, Any]):
+class _OfOneGroup(AbstractAnalyses[Any]):
     """Analyses with what to make of their releases, and nothing else."""
 
     def __init__(self, facts: PublicFacts):

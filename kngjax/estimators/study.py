@@ -10,19 +10,14 @@ from kngjax.estimators.analyses import table_of
 from kngjax.estimators.asked import AbstractAnalyses
 from kngjax.estimators.checks import Check
 from kngjax.estimators.checks import check as look
-from kngjax.estimators.estimate_results import EstimateResults
-from kngjax.estimators.grouped_results import GroupedResults
 from kngjax.estimators.groups import GroupedAnalyses, Sizes, groups_of
-from kngjax.estimators.moment_results import MomentResults
 from kngjax.estimators.public_facts import PublicFacts
-from kngjax.estimators.quantile_process_results import QuantileProcessResults
-from kngjax.estimators.regression_results import RegressionResults
+from kngjax.estimators.results import Results
 from kngjax.estimators.study_plan import Plan, Previews
-from kngjax.estimators.table_results import TableResults
 
 
 @holders_of_records
-class Study(AbstractAnalyses[RegressionResults, EstimateResults, TableResults, MomentResults, QuantileProcessResults]):
+class Study(AbstractAnalyses[Results]):
     """Analyses of one private table, each with its own ε, debited from one ledger.
 
     **Arguments:** `frame`: private; pandas, polars or pyarrow. All others are public, and chosen without looking at it.
@@ -84,7 +79,7 @@ class Study(AbstractAnalyses[RegressionResults, EstimateResults, TableResults, M
         """Makes an empty plan: ask the plan what you would ask the study, print it, and `run` it, or do not."""
         return Plan(self)
 
-    def by(self, *columns: Any, num_records: Sizes = None) -> GroupedAnalyses[GroupedResults]:
+    def by(self, *columns: Any, num_records: Sizes = None) -> GroupedAnalyses[Results]:
         """The groups of the table by public levels of columns: each of its analyses is of every group, at one price.
 
         **Arguments:** `columns`: the names of one or several, with `levels`. Records without a declared level are in no

@@ -15,10 +15,10 @@ from kngjax.estimators.checks import check as look
 from kngjax.estimators.grouping import GroupedAnalysis, GroupedStep
 from kngjax.estimators.groups import GroupedAnalyses, Sizes, groups_of
 from kngjax.estimators.public_facts import PublicFacts
-from kngjax.estimators.results import AbstractResults
+from kngjax.estimators.results import Results
 
 
-class Previews(AbstractAnalyses[AnalysisPreview, AnalysisPreview, AnalysisPreview, AnalysisPreview, AnalysisPreview]):
+class Previews(AbstractAnalyses[AnalysisPreview]):
     """Previews analyses from public facts alone, and holds no data. `Study.preview` makes one."""
 
     def __init__(self, facts: PublicFacts, design: Any = None, residual: Any = None):
@@ -30,7 +30,7 @@ class Previews(AbstractAnalyses[AnalysisPreview, AnalysisPreview, AnalysisPrevie
 
 
 @holders_of_records
-class Plan(AbstractAnalyses[Analysis, Analysis, Analysis, Analysis, Analysis]):
+class Plan(AbstractAnalyses[Analysis]):
     """Analyses that are not carried out yet: what each would cost, and all together. Print it; `run` carries them out.
 
     Nothing is spent, drawn or seen of a value before `run`.
@@ -39,7 +39,7 @@ class Plan(AbstractAnalyses[Analysis, Analysis, Analysis, Analysis, Analysis]):
     def __init__(self, study: Any):
         self._study = study
         self.facts = study.facts
-        self._planned: list[tuple[Analysis | GroupedAnalysis, Callable[[Any, list[kng.Release]], AbstractResults]]] = []
+        self._planned: list[tuple[Analysis | GroupedAnalysis, Callable[[Any, list[kng.Release]], Results]]] = []
 
     def by(self, *columns: Any, num_records: Sizes = None) -> GroupedAnalyses[GroupedAnalysis]:
         """Analyses of every group, as of `Study.by`, to be planned."""
@@ -63,7 +63,7 @@ class Plan(AbstractAnalyses[Analysis, Analysis, Analysis, Analysis, Analysis]):
         """Lists the steps that `run` debits and releases, in order, each with a label of its own."""
         return [step for number, (one, _) in enumerate(self._planned, start=1) for step in one.steps(number)]
 
-    def run(self) -> list[AbstractResults]:
+    def run(self) -> list[Results]:
         """Carries out all of them, in their order.
 
         Raises BudgetExceeded at first if the ledger does not allow all, and ValueError, as the study does, if one of
@@ -78,7 +78,7 @@ class Plan(AbstractAnalyses[Analysis, Analysis, Analysis, Analysis, Analysis]):
         """Looks whether its analyses can read the records, as `Study.check`. FOR THE DATA OWNER ONLY."""
         return look(self._study._frame, self.facts.columns, self.steps())
 
-    def results(self, made: Made) -> list[AbstractResults | None]:
+    def results(self, made: Made) -> list[Results | None]:
         """Makes the results of each analysis, None where nothing was released.
 
         **Arguments:** `made`: the releases by the labels of `steps`.

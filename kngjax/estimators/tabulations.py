@@ -11,12 +11,10 @@ import kngjax as kng
 from kngjax.data.terms.base import is_number
 from kngjax.estimators import sums_and_variances, tables
 from kngjax.estimators.analyses import Analysis
-from kngjax.estimators.moment_results import MomentResults
-from kngjax.estimators.table_results import TableResults
+from kngjax.estimators.results import Results
 from kngjax.mechanisms.parameters import whole_epsilon
 
-Tabled = TypeVar("Tabled")
-Summed = TypeVar("Summed")
+Answer = TypeVar("Answer")
 Kind = TypeVar("Kind", bound=type)
 
 
@@ -42,7 +40,7 @@ def _checked(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @checking_epsilon
-class AbstractTabulations(abc.ABC, Generic[Tabled, Summed]):
+class AbstractTabulations(abc.ABC, Generic[Answer]):
     """Offers counts, sums and variances as methods. All arguments are public; ε is for all numbers of a call together.
 
     `facts`: what is public of the table, as `kngjax.Study` takes it.
@@ -54,7 +52,7 @@ class AbstractTabulations(abc.ABC, Generic[Tabled, Summed]):
     def _carry_out(self, analysis: Analysis, results: Callable[[Analysis, list[kng.Release]], Any]) -> Any:
         """Turns an analysis into what its caller gets. **Arguments:** `results`: makes results of its releases."""
 
-    def count(self, where: str | None = None, *, epsilon: Any) -> Tabled:
+    def count(self, where: str | None = None, *, epsilon: Any) -> Answer:
         """Counts the records that meet a condition, or under add_remove all records: a whole number.
 
         With weights the count is the sum of the weights.
@@ -68,9 +66,9 @@ class AbstractTabulations(abc.ABC, Generic[Tabled, Summed]):
         made = tables.count(
             where, facts.levels, facts.missing, epsilon, facts.adjacency.value, has_weights, facts.dates
         )
-        return self._carry_out(made, TableResults.of)
+        return self._carry_out(made, Results.of("table"))
 
-    def histogram(self, column: str, *, epsilon: Any, edges: Any = None) -> Tabled:
+    def histogram(self, column: str, *, epsilon: Any, edges: Any = None) -> Answer:
         """Counts the records that have each level of a category, or lie in each interval of a column of numbers.
 
         With weights the counts are sums of the weights.
@@ -81,9 +79,9 @@ class AbstractTabulations(abc.ABC, Generic[Tabled, Summed]):
         facts = self.facts
         axis = tables.axis(column, facts.bounds, facts.levels, facts.missing, edges, facts.dates)
         made = tables.table([axis], epsilon, facts.adjacency.value, "histogram")
-        return self._carry_out(made, TableResults.of)
+        return self._carry_out(made, Results.of("table"))
 
-    def crosstab(self, *columns: str | Sequence[str], epsilon: Any, edges: Mapping[str, Any] | None = None) -> Tabled:
+    def crosstab(self, *columns: str | Sequence[str], epsilon: Any, edges: Mapping[str, Any] | None = None) -> Answer:
         """Counts the records that have each combination of levels.
 
         **Arguments:** `columns`: two or more names, or a list of them. `edges`: by column, as of `histogram`.
@@ -99,17 +97,17 @@ class AbstractTabulations(abc.ABC, Generic[Tabled, Summed]):
         known = (facts.bounds, facts.levels, facts.missing)
         axes = [tables.axis(name, *known, given.get(name), facts.dates) for name in names]
         made = tables.table(axes, epsilon, facts.adjacency.value, "cross table")
-        return self._carry_out(made, TableResults.of)
+        return self._carry_out(made, Results.of("table"))
 
-    def sum(self, column: str, *, epsilon: Any, force: bool = False) -> Summed:
+    def sum(self, column: str, *, epsilon: Any, force: bool = False) -> Answer:
         """The sum of a column of numbers, which are clipped to their bounds.
 
         **Arguments:** `force`: release also what public facts say is little but noise.
         """
         made = sums_and_variances.total(self.facts.declared(column), epsilon, self.facts.adjacency.value)
-        return self._carry_out(made.forced(force), MomentResults.of)
+        return self._carry_out(made.forced(force), Results.of("moment"))
 
-    def variance(self, column: str, *, epsilon: Any, ddof: Any = None, force: bool = False) -> Summed:
+    def variance(self, column: str, *, epsilon: Any, ddof: Any = None, force: bool = False) -> Answer:
         """The variance of a column of numbers, which are clipped to their bounds; its root is `std` of the result.
 
         **Arguments:** `ddof`: what is taken off n in the divisor: 1 if left out, as of pandas, or 0. With weights the
@@ -129,4 +127,4 @@ class AbstractTabulations(abc.ABC, Generic[Tabled, Summed]):
             raise ValueError(f"a variance with the divisor n - {ddof:g} needs more records than {ddof:g}")
         made = sums_and_variances.variance(facts.declared(column), epsilon, facts.adjacency.value)
         count = facts.count if is_public else None
-        return self._carry_out(made.forced(force), functools.partial(MomentResults.of, ddof=float(ddof), count=count))
+        return self._carry_out(made.forced(force), Results.of("moment", ddof=float(ddof), count=count))

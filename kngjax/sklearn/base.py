@@ -16,8 +16,8 @@ from kngjax.data.formulas import Formula
 from kngjax.data.terms import Design
 from kngjax.estimators.analyses import Analysis
 from kngjax.estimators.expectations import expecting
-from kngjax.estimators.regression_results import RegressionResults
 from kngjax.estimators.responses import Response
+from kngjax.estimators.results import Results
 from kngjax.mechanisms.parameters import check_count, whole_epsilon
 from kngjax.sklearn.column_facts import design_of, pair_of, plain
 from kngjax.sklearn.named_tables import feature_names, refuse_text, renamed, seen_as, table_of, with_response
@@ -191,7 +191,7 @@ class AbstractPrivateEstimator(BaseEstimator, abc.ABC):
     def _keep(self, analysis: Analysis, releases: list[kng.Release]) -> None:
         """Sets what a fitted estimator has: all of it is public."""
         assert analysis.design is not None
-        self.results_ = RegressionResults.of(analysis, releases)
+        self.results_ = Results.of("regression")(analysis, releases)
         self.release_ = releases[0]
         self.certificate_ = self.release_.certificate
         self.basis_coef_ = self.release_.value

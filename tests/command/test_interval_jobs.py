@@ -65,7 +65,7 @@ def test_the_regressions_of_a_study_have_them_and_resume_with_them(tmp_path, cap
     assert "interval: each 0.9, by H and J at the released value, from sums with noise of their own for 0.4" in said
     assert "interval: each 0.9, by the mean of 3 disjoint groups' estimates" in said
     assert "All together: pure 12.5-differential privacy" in said
-    linear, quantiles = (kng.RegressionResults.from_json(json.dumps(one["result"])) for one in whole["analyses"][:2])
+    linear, quantiles = (kng.Results.from_json(json.dumps(one["result"])) for one in whole["analyses"][:2])
     assert [len(one.releases[0].parts) for one in (linear, quantiles)] == [2, 3]
     assert f"{linear.conf_int(0.9).loc['education', 'lower']:.5g}" in said
     assert whole["privacy"]["epsilon"] == 12.5
@@ -90,7 +90,7 @@ def test_groups_of_a_table_have_them_by_one_debit_and_resume_with_them(tmp_path,
     words = ["release", str(config), "--output", str(output), "--ledger", str(ledger.path)]
     assert cli.main(words) == 0
     said, whole = capfd.readouterr().out, written(output)
-    results = kng.GroupedResults.from_json(json.dumps(whole["analyses"][0]["result"]))
+    results = kng.Results.from_json(json.dumps(whole["analyses"][0]["result"]))
     assert [len(one.parts) for one in results.releases] == [2, 2]
     assert f"{results.conf_int(0.9).loc['south', ('education', 'lower')]:.5g}" in said
     assert results.guarantee.epsilon == 12.0

@@ -159,7 +159,7 @@ def test_groups_of_a_study_are_released_and_resumed(tmp_path, capfd):
     assert (kept["missing"], kept["privacy"]["epsilon"]) == ([], 1.25)
     grouped = kept["analyses"][1]
     assert grouped["labels"] == ["2. 0.5-quantile of wage by region"]
-    found = kng.GroupedResults.from_json(json.dumps(grouped["result"]))
+    found = kng.Results.from_json(json.dumps(grouped["result"]))
     assert (found.keys(), found.guarantee.epsilon) == (["north", "south"], 1.0)
     # Everything is there: nothing is drawn or paid again.
     assert cli.main([*words, "--resume"]) == 0
@@ -208,7 +208,7 @@ def test_a_study_is_released_written_resumed_and_read_back(tmp_path, ledger, cap
     assert [book.what[number]["what"]["label"] for number in book.reserved] == [LABELS[0], LABELS[1], *LABELS[1:]]
     assert whole["privacy"]["epsilon"] == 0.75
     first, second = (json.dumps(one["result"]) for one in whole["analyses"])
-    fit, median = kng.RegressionResults.from_json(first), kng.EstimateResults.from_json(second)
+    fit, median = kng.Results.from_json(first), kng.Results.from_json(second)
     assert f"{fit.params['tau = 0.5']['education']:.5g}" in said
     assert fit.predict({"education": 12}).shape == (1, 2)
     assert 20 <= median.value <= 20000
@@ -289,7 +289,7 @@ def test_a_quantile_process_is_asked_for_in_a_file_and_read_again(tmp_path, ledg
     first, _ = job.run(config, workers(40), ledger=ledger, directory=output)
     result = written(output)["analyses"][0]
     assert result["labels"] == [f"1. quantile process {FORMULA}, tau = 0.4, 0.6"]
-    again = kng.QuantileProcessResults.from_json(json.dumps(result["result"]))
+    again = kng.Results.from_json(json.dumps(result["result"]))
     assert again.predict({"education": 12}).shape == (1, 2)
     resumed, _ = job.run(config, workers(40), ledger=ledger, directory=output, resume=True)
     assert resumed.to_json() == first.to_json()

@@ -6,10 +6,6 @@ from typing import Any
 
 import numpy as np
 
-import kngjax as kng
-from kngjax.estimators.moment_results import MomentResults
-from kngjax.estimators.quantile_process_results import QuantileProcessResults
-from kngjax.estimators.table_results import TableResults
 from tests.estimators.people import LEVELS, PEOPLE
 
 LINE = ("intercept", "education")
@@ -30,7 +26,7 @@ class Method:
     name: str
     what: Any
     misspelt: Any
-    results: type
+    kind: str
     index: tuple[str, ...]
     truth: Any
     error: float
@@ -73,14 +69,14 @@ def quartiles(frame: Any) -> np.ndarray:
 
 def regression(name: str, response: str, truth: Any, error: float, **settings: Any) -> Method:
     """A regression on education."""
-    of = {"results": kng.RegressionResults, "index": LINE, "truth": truth, "error": error, "hopeless": 0.5}
+    of = {"kind": "regression", "index": LINE, "truth": truth, "error": error, "hopeless": 0.5}
     of |= settings
     return Method(name, f"{response} ~ education", f"{response} ~ edukation", **of)
 
 
 def of_column(name: str, column: str, label: str, truth: Callable[[Any], Any], error: float, **settings: Any) -> Method:
     """An estimate of one column."""
-    of = {"results": kng.EstimateResults, "index": (f"{label} of {column}",), "truth": truth, "error": error} | settings
+    of = {"kind": "estimate", "index": (f"{label} of {column}",), "truth": truth, "error": error} | settings
     return Method(name, column, column[:-1], **of)
 
 
@@ -96,7 +92,7 @@ METHODS = {
     ),
     "quantile process": regression(
         "quantile_process", "log(wage)", quartiles, 0.1,
-        given={"levels": [0.25, 0.75]}, columns=QUARTILES, groups=False, results=QuantileProcessResults,
+        given={"levels": [0.25, 0.75]}, columns=QUARTILES, groups=False, kind="process",
         mechanism="QuantileProcess",
     ),
     "robust": regression("linear_regression", "log(wage)", least_squares, 0.15),
@@ -127,23 +123,23 @@ METHODS = {
         mechanism="PrivateQuantile",
     ),
     "count": Method(
-        "count", "region == 'north'", "regio == 'north'", TableResults, ("region == 'north'",),
+        "count", "region == 'north'", "regio == 'north'", "table", ("region == 'north'",),
         lambda frame: counts(frame)[:1], 3.0, hopeless=None, mechanism="GeometricMechanism",
     ),
     "sum": of_column(
-        "sum", "education", "sum", lambda frame: [frame["education"].sum()], 15.0, results=MomentResults,
+        "sum", "education", "sum", lambda frame: [frame["education"].sum()], 15.0, kind="moment",
         mechanism="KNormMechanism",
     ),
     "variance": of_column(
-        "variance", "education", "variance", lambda frame: [frame["education"].var()], 0.2, results=MomentResults,
+        "variance", "education", "variance", lambda frame: [frame["education"].var()], 0.2, kind="moment",
         mechanism="KNormMechanism",
     ),
     "histogram": Method(
-        "histogram", "region", "regio", TableResults, LEVELS["region"], counts, 5.0, hopeless=None,
+        "histogram", "region", "regio", "table", LEVELS["region"], counts, 5.0, hopeless=None,
         mechanism="GeometricMechanism",
     ),
     "crosstab": Method(
-        "crosstab", ["region", "parttime"], ["region", "partime"], TableResults,
+        "crosstab", ["region", "parttime"], ["region", "partime"], "table",
         tuple((region, kind) for region in LEVELS["region"] for kind in LEVELS["parttime"]),
         lambda frame: frame.groupby(["region", "parttime"]).size(), 5.0, hopeless=None,
         mechanism="GeometricMechanism",

@@ -5,8 +5,6 @@ import pandas as pd
 import pytest
 
 import kngjax as kng
-from kngjax.estimators.estimate_results import EstimateResults
-from kngjax.estimators.regression_results import RegressionResults
 
 UNIT = 100
 BOUNDS = {"wage": (100, 20_000), "education": (0, 18), "weight": (0, 2), **dict.fromkeys("abc", (0, 1))}
@@ -39,7 +37,7 @@ def test_quantiles_get_noise_and_say_so():
     assert abs(median.value - PEOPLE["wage"].median()) < 1.5 * UNIT
     assert "its own uniform noise of width 100 before it was clipped" in median.certificate.explain()
     assert "uniform noise of width 100 on each" in str(median.summary())
-    assert EstimateResults.from_json(median.to_json()).to_json() == median.to_json()
+    assert kng.Results.from_json(median.to_json()).to_json() == median.to_json()
     # What lies at a bound would be a heap again.
     bounds = median.certificate.mechanism["bounds"]
     assert (bounds["y_lower"], bounds["y_upper"]) == (50.0, 20_050.0)
@@ -50,7 +48,7 @@ def test_quantile_regressions_get_noise_before_the_logarithm():
     assert declared(fit) == (UNIT, True)
     np.testing.assert_allclose(fit.params, [6.0, 0.08], atol=0.15)
     assert "what each response is the logarithm of got its own uniform noise" in fit.certificate.explain()
-    assert RegressionResults.from_json(fit.to_json()).to_json() == fit.to_json()
+    assert kng.Results.from_json(fit.to_json()).to_json() == fit.to_json()
     assert fit.clipped["wage"] == (100.0, 20_000.0)
     bounds = fit.certificate.mechanism["bounds"]
     np.testing.assert_allclose(np.exp([bounds["y_lower"], bounds["y_upper"]]), [50.0, 20_050.0])

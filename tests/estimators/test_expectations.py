@@ -54,7 +54,7 @@ def test_what_is_little_but_noise_is_refused_before_the_debit(ledger):
     found = few.mean("age", epsilon=0.05, force=True)
     assert len(ledger.releases()) == 1
     assert "is little but noise, and was asked for by force=True" in str(found.summary())
-    again = kng.EstimateResults.from_json(found.to_json())
+    again = kng.Results.from_json(found.to_json())
     assert str(again.summary()) == str(found.summary())
     np.testing.assert_allclose(found.noise, math.sqrt(2) * 100 / (60 * 0.05))
 
@@ -65,7 +65,7 @@ def test_a_sum_that_is_refused_is_released_by_the_argument_that_its_refusal_name
         few.sum("age", epsilon=0.05)
     found = few.sum("age", epsilon=0.05, force=True)
     assert "is little but noise, and was asked for by force=True" in str(found.summary())
-    assert str(kng.MomentResults.from_json(found.to_json()).summary()) == str(found.summary())
+    assert str(kng.Results.from_json(found.to_json()).summary()) == str(found.summary())
 
 
 def test_previews_of_counts_say_that_their_noise_is_exact():

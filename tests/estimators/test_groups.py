@@ -200,15 +200,18 @@ def test_results_have_the_shapes_of_groupby(lines):
     pd.testing.assert_frame_equal(lines.params.loc["south"], lines["south"].params)
     assert list(lines.to_frame().columns) == ["region", "release", "coefficient", "value"]
     assert list(quartiles.to_frame().columns) == ["region", "parttime", "release", "estimate", "value"]
-    copies = [kng.GroupedResults.from_json(lines.to_json()), pickle.loads(pickle.dumps(quartiles)), copy.deepcopy(mean)]
+    copies = [kng.Results.from_json(lines.to_json()), pickle.loads(pickle.dumps(quartiles)), copy.deepcopy(mean)]
     for again, fit in zip(copies, (lines, quartiles, mean), strict=True):
         assert again.to_json() == fit.to_json()
         assert str(again.summary()) == str(fit.summary())
         assert again.params.equals(fit.params)
     changed = json.loads(mean.to_json())
-    for unfit in (changed | {"type": "Study"}, changed | {"each": changed["each"][:2]}):
-        with pytest.raises(ValueError, match=r"no results of the type|there are 3 groups"):
-            kng.GroupedResults.from_json(json.dumps(unfit))
+    for unfit, words in (
+        ({"kind": "study"}, "not what Results.to_json"),
+        ({"each": changed["each"][:2]}, "are 3 groups"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            kng.Results.from_json(json.dumps(changed | unfit))
     with pytest.raises(AttributeError, match="second release"):
         _ = lines.resid
 
@@ -235,7 +238,7 @@ def test_predictions_and_curves_are_those_of_each_rows_own_group(lines):
     assert [line.get_label() for line in dropped.plot("education").get_lines()] == [
         f"region = {name}" for name in REGIONS
     ]
-    with pytest.raises(ValueError, match="predictions are of regressions"):
+    with pytest.raises(AttributeError, match="the mean of wage has no predict, which results of the kind"):
         study().by("region").mean("wage", epsilon=1).predict(new)
 
 
@@ -424,8 +427,8 @@ def test_plans_show_what_all_groups_cost_together(tmp_path, adjacency):
     assert plan.cost.epsilon == 0.75
     assert "mean of wage by region, mean: KNG, exact_with_rounding, 3 groups together: pure 0.5-diff" in repr(plan)
     grouped, whole = plan.run()
-    assert isinstance(grouped, kng.GroupedResults)
-    assert isinstance(whole, kng.EstimateResults)
+    assert isinstance(grouped, kng.Results)
+    assert isinstance(whole, kng.Results)
     assert paid.verify().spent.epsilon == 0.75
     with pytest.raises(kng.BudgetExceeded):
         plan.run()

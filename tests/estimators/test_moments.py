@@ -9,7 +9,6 @@ import pandas as pd
 import pytest
 
 import kngjax as kng
-from kngjax.estimators.moment_results import MomentResults
 from kngjax.estimators.responses import Response
 from kngjax.estimators.sums_and_variances import CentredSquares, noise_of_variance, variance_of
 
@@ -128,7 +127,7 @@ def test_results_go_through_json_and_pickle():
     for adjacency in ADJACENCIES:
         one = study(adjacency=adjacency)
         for found in (one.sum("wage", epsilon=1), one.variance("wage", epsilon=1)):
-            again = MomentResults.from_json(found.to_json())
+            again = kng.Results.from_json(found.to_json())
             assert again.value == found.value
             assert pickle.loads(pickle.dumps(again)).to_json() == found.to_json()
             pd.testing.assert_series_equal(again.params, found.params)

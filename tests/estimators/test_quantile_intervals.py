@@ -25,7 +25,7 @@ def test_a_study_gives_an_interval_with_names_and_prints_it():
     assert interval.level == 0.99
     assert 300.0 < fit.params.iloc[0] == interval.lower[0] < 403.4 < interval.upper[0] == fit.params.iloc[1] < 500.0
     assert "interval: 0.99: [" in str(fit)
-    again = kng.EstimateResults.from_json(fit.to_json())
+    again = kng.Results.from_json(fit.to_json())
     assert str(again) == str(fit)
     assert "interval:" not in str(study.median("wage", epsilon=2))
 

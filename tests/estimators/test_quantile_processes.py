@@ -10,7 +10,6 @@ import pytest
 
 import kngjax as kng
 from kngjax.data import terms
-from kngjax.estimators.quantile_process_results import QuantileProcessResults
 from tests.estimators.people import BOUNDS, LEVELS, people
 
 PEOPLE = people(1000)
@@ -40,7 +39,7 @@ def fit(paid):
 
 
 def test_it_is_the_release_of_a_process_with_names_and_own_units(fit):
-    assert isinstance(fit, QuantileProcessResults)
+    assert isinstance(fit, kng.Results)
     assert list(fit.params.columns) == LABELS
     assert list(fit.params.index) == ["intercept", "education"]
     np.testing.assert_allclose(fit.params.loc["education"], 0.09, atol=0.06)
@@ -118,7 +117,7 @@ def test_responses_are_drawn_from_the_released_quantiles(fit):
 
 def test_files_and_pictures(fit):
     mpl.use("agg")
-    again = QuantileProcessResults.from_json(fit.to_json())
+    again = kng.Results.from_json(fit.to_json())
     assert str(again) == str(fit)
     assert again.to_json() == fit.to_json()
     assert pickle.loads(pickle.dumps(fit)).releases == fit.releases

@@ -12,8 +12,7 @@ import scipy.stats
 
 import kngjax as kng
 from kngjax.core.errors import FAILED_OF_FRAME
-from kngjax.estimators.fitted_intervals import frames_of, in_words
-from kngjax.estimators.regression_results import RegressionResults
+from kngjax.estimators.views.interval_frames import frames_of, in_words
 from kngjax.inference.foreseen_ends import OTHER_WAYS
 
 BOUNDS = {"wage": (20, 20_000), "education": (0, 18), "experience": (0, 60)}
@@ -144,7 +143,7 @@ def test_results_show_their_intervals_and_survive_json(by_sums, by_groups):
     assert found.names == ("intercept", "experience", "experience^2")
     assert set(by_groups.intervals()) == {"tau = 0.3", "tau = 0.7"}
     for fit in (by_sums, by_groups):
-        again = RegressionResults.from_json(fit.to_json())
+        again = kng.Results.from_json(fit.to_json())
         assert str(again) == str(fit)
         assert again._repr_html_() == fit._repr_html_()
         pd.testing.assert_frame_equal(again.to_frame(), fit.to_frame())
@@ -309,7 +308,7 @@ def test_intervals_of_a_study_hold_as_often_as_they_say(covariance, tables):
     asked = study(people(3000)).plan().linear_regression(formula, epsilon=4, scale=0.4, intervals=covariance)
     held = []
     for seed in range(tables):
-        fit = RegressionResults.of(asked, asked.release(people(3000, seed), None))
+        fit = kng.Results.of("regression")(asked, asked.release(people(3000, seed), None))
         found = fit.conf_int().loc[names]
         held.append((found["lower"] < truth) & (found["upper"] > truth))
     shares = np.mean(held, axis=0)

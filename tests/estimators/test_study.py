@@ -14,8 +14,6 @@ import scipy.special
 
 import kngjax as kng
 from kngjax.core.errors import FAILED_OF_FRAME
-from kngjax.estimators.estimate_results import EstimateResults
-from kngjax.estimators.regression_results import RegressionResults
 from kngjax.estimators.study import PublicFacts
 from tests.estimators.people import BOUNDS, FORMULA, LEVELS, PEOPLE, SECRET, study
 
@@ -234,7 +232,7 @@ def test_regressions_through_the_origin_are_those_of_newtons_steps(name, respons
     new = {"education": [6.0, 18.0], "experience": [40.0, 0.0]}
     eta = np.column_stack(list(new.values())) @ fit.params
     np.testing.assert_allclose(fit.predict(new), mean(eta), rtol=1e-9)
-    again = RegressionResults.from_json(fit.to_json())
+    again = kng.Results.from_json(fit.to_json())
     assert again.design == fit.design
     assert again.predict(new).equals(fit.predict(new))
 
@@ -270,8 +268,8 @@ def test_predictions_survive_json():
     analysis = plan.linear_regression("wage ~ poly(education, 2)*region + I(experience > 9)", epsilon=9)
     [release] = study().mean("wage", epsilon=1).releases
     fields = json.loads(release.to_json()) | {"value": np.linspace(-1.0, 1.0, len(analysis.names)).tolist()}
-    regression = RegressionResults.of(analysis, [kng.Release.from_json(json.dumps(fields))])
-    again = RegressionResults.from_json(regression.to_json())
+    regression = kng.Results.of("regression")(analysis, [kng.Release.from_json(json.dumps(fields))])
+    again = kng.Results.from_json(regression.to_json())
     new = PEOPLE.iloc[:9]
     pd.testing.assert_series_equal(again.predict(new), regression.predict(new))
     assert again.params.equals(regression.params)
@@ -304,7 +302,7 @@ def test_a_plan_spends_nothing_and_runs_whole_or_not_at_all(ledger):
     mean, median = plan.run()
     assert len(ledger.releases()) == 2
     assert (mean.labels, median.labels) == (("mean",), ("quantile",))
-    assert isinstance(mean, EstimateResults)
+    assert isinstance(mean, kng.Results)
     with pytest.raises(kng.BudgetExceeded):
         plan.run()
     # Neither the part that there would be room for.

@@ -61,7 +61,7 @@ def test_regressions_are_those_of_the_weights(adjacency):
     certificate = fit.certificate
     assert certificate.assurance == "proved"
     assert certificate.mechanism["bounds"]["weight"] == 4.0
-    assert kng.RegressionResults.from_json(fit.to_json()).summary().rows() == fit.summary().rows()
+    assert kng.Results.from_json(fit.to_json()).summary().rows() == fit.summary().rows()
 
 
 @pytest.mark.default_cases("add_remove")
@@ -84,7 +84,7 @@ def test_quantiles_of_several_levels_are_a_release_each_of_an_equal_part_of_epsi
     assert len(ledger.releases()) == 3
     with pytest.raises(kng.BudgetExceeded):
         study(adjacency=adjacency, ledger=ledger, **guess).quantile("wage", tau=0.5, epsilon=0.01)
-    again = kng.EstimateResults.from_json(made.to_json())
+    again = kng.Results.from_json(made.to_json())
     assert again.params.tolist() == made.params.tolist()
     assert again.summary().rows() == made.summary().rows()
     with pytest.raises(ValueError, match="no interval of them together"):
@@ -121,7 +121,7 @@ def test_sums_and_variances_are_those_of_the_weights(adjacency):
     expected = np.cov(wages, aweights=weights, ddof=0)
     assert spread.value == pytest.approx(expected, rel=0.02)
     assert abs(wages.var() - expected) > 0.3
-    assert kng.estimators.moment_results.MomentResults.from_json(spread.to_json()).value == spread.value
+    assert kng.Results.from_json(spread.to_json()).value == spread.value
     assert made.variance("wage", epsilon=5, ddof=0).ddof == 0.0
     with pytest.raises(ValueError, match="divisor is their sum"):
         made.variance("wage", epsilon=5, ddof=1)
@@ -151,7 +151,7 @@ def test_counts_and_tables_are_sums_of_weights(adjacency):
     # Sums of weights are not whole, and nothing makes them so.
     assert table.params.dtype == float
     assert not np.all(table.params == table.params.round())
-    assert kng.estimators.table_results.TableResults.from_json(table.to_json()).params.equals(table.params)
+    assert kng.Results.from_json(table.to_json()).params.equals(table.params)
     assert table.nonnegative().params.equals(table.params)
     consistent = made.crosstab("region", "age", epsilon=5, edges={"age": 2}).with_total(6000)
     assert consistent.params.sum() == pytest.approx(6000.0)
@@ -323,7 +323,7 @@ def test_rates_by_an_exposure_are_those_of_counts_with_an_offset(right, most_rat
     )
     assert told in fit.certificate.explain()
     assert "calls in [0, 20], years in [0.5, 2]" in str(fit.summary())
-    again = kng.RegressionResults.from_json(fit.to_json())
+    again = kng.Results.from_json(fit.to_json())
     assert again.response == fit.response
     assert again.predict({"age": at}).equals(fit.predict({"age": at}))
 

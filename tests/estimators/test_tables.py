@@ -15,7 +15,6 @@ import kngjax as kng
 from kngjax.core.errors import FAILED_OF_FRAME
 from kngjax.data import cells
 from kngjax.estimators.classifications import Axis, Classification
-from kngjax.estimators.table_results import TableResults
 
 BOUNDS, LEVELS = {"wage": (0, 1000), "age": (0, 99)}, {"region": ("north", "south", "west"), "sex": ("f", "m")}
 ADJACENCIES = ("replace", "add_remove")
@@ -217,7 +216,7 @@ def test_results_go_through_json_and_pickle():
         study(levels={"grade": (1, 2)}, bounds={}, frame=PEOPLE.assign(grade=1)).histogram("grade", epsilon=1),
     ):
         text = found.to_json()
-        again = TableResults.from_json(text)
+        again = kng.Results.from_json(text)
         assert json.loads(again.to_json()) == json.loads(text)
         pd.testing.assert_series_equal(again.params, found.params)
         assert pickle.loads(pickle.dumps(found)).to_json() == text

@@ -1,23 +1,19 @@
-"""Released results of every group of a table, by the levels of its groups."""
+"""The view of results of every group of a table, by the levels of its groups."""
 
 import dataclasses
-import json
-from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import narwhals as nw
 import numpy as np
 
 import kngjax as kng
-from kngjax.data.terms import Categorical, Design
 from kngjax.estimators.analyses import table_of
-from kngjax.estimators.carrying_out import Released
-from kngjax.estimators.expectations import Expectations
-from kngjax.estimators.fitted_intervals import side_by_side
 from kngjax.estimators.grouping import GroupedAnalysis, Grouping
-from kngjax.estimators.public_json import design_from_json, design_in_json
 from kngjax.estimators.responses import Response
-from kngjax.estimators.results import AbstractResults, owed_of
+from kngjax.estimators.views.base import AbstractView, owed_of
+from kngjax.estimators.views.interval_frames import said_once, side_by_side
+from kngjax.estimators.views.public_json import from_json, in_json
 from kngjax.releases.divided import owed_together
 from kngjax.releases.division import how_priced
 
@@ -25,47 +21,53 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-@dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class GroupedResults(AbstractResults):
-    """Holds the released results of each group: `results["north"]`, or with several columns `results["north", 1]`.
+@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
+class GroupsView(AbstractView):
+    """Names what was released of each group: `results["north"]`, or with several columns `results["north", 1]`.
 
     **Arguments:** `grouping`: the columns and their public levels. `adjacency`: of the whole table. `each`: the results
     of each group, in order.
     """
 
+    kind: ClassVar[str] = "groups"
     grouping: Grouping
     adjacency: kng.Adjacency
-    each: tuple[AbstractResults, ...]
+    each: tuple[Any, ...]
 
     @classmethod
-    def of(
-        cls, results: Callable[..., AbstractResults], analysis: GroupedAnalysis, releases: list[Released]
-    ) -> "GroupedResults":
-        """Makes the results of an analysis that was carried out. **Arguments:** `results`: makes those of one group."""
+    def of(cls, analysis: GroupedAnalysis, releases: list[Any], *, results: Any, **facts: Any) -> Any:
+        """Views the releases of all groups. **Arguments:** `results`: makes the results of one group."""
         waiting = iter(releases)
         each = [results(one, [next(waiting) for _ in one.parts]) for one in analysis.analyses]
-        return cls(analysis.grouping, analysis.adjacency, tuple(each))
+        return cls._of(analysis.grouping, analysis.adjacency, tuple(each))
 
-    @property
-    def title(self) -> str:
-        return f"{self.each[0].title} by {' and '.join(self.grouping.division.by)}"
+    @classmethod
+    def _of(cls, grouping: Grouping, adjacency: kng.Adjacency, each: tuple[Any, ...]) -> Any:
+        division = grouping.division
+        if len(each) != len(division):
+            raise ValueError(f"there are {len(division)} groups, and results of {len(each)}")
+        # What is expected of the first group with a warning, or of the first one where there is none.
+        warned = [one.expected for one in each if one.expected is not None and one.expected.warning]
+        named = zip(map(division.name, division.groups()), each, strict=True)
+        return cls(
+            title=f"{each[0].title} by {' and '.join(division.by)}",
+            labels=tuple(", ".join((name, label)) for name, one in named for label in one.labels),
+            releases=tuple(release for one in each for release in one.releases),
+            expected=(warned or [each[0].expected])[0],
+            grouping=grouping,
+            adjacency=adjacency,
+            each=each,
+        )
 
     @property
     def formula(self) -> str:
         """The formula as it was written; empty where the analysis is no regression."""
-        return getattr(self.each[0], "formula", "")
+        return getattr(self.each[0].view, "formula", "")
 
     @property
     def response(self) -> Response:
+        """The response of the analysis of each group."""
         return self.each[0].response
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        return tuple(", ".join((name, label)) for name, one in self._named() for label in one.labels)
-
-    @property
-    def releases(self) -> tuple[Released, ...]:
-        return tuple(release for one in self.each for release in one.releases)
 
     @property
     def guarantee(self) -> kng.Guarantee | None:
@@ -86,29 +88,23 @@ class GroupedResults(AbstractResults):
         """The level of each group, or of several columns a tuple of levels."""
         return [group[0] if len(group) == 1 else group for group in self.grouping.division.groups()]
 
-    def values(self) -> list[AbstractResults]:
+    def values(self) -> list[Any]:
         """The results of each group."""
         return list(self.each)
 
-    def items(self) -> list[tuple[Any, AbstractResults]]:
+    def items(self) -> list[tuple[Any, Any]]:
         """Levels and results."""
         return list(zip(self.keys(), self.each, strict=True))
 
-    def __getitem__(self, level: Any) -> AbstractResults:
-        for key, one in self.items():
-            if key == level:
-                return one
-        raise KeyError(f"there is no group {level!r}; there are {', '.join(map(repr, self.keys()))}")
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self.keys())
-
-    def __len__(self) -> int:
-        return len(self.each)
-
     @property
     def budget_in_words(self) -> str:
-        return next(iter(self.each)).budget_in_words
+        return self.each[0].budget_in_words
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        import pandas as pd
+
+        return {str(name): column for name, column in pd.DataFrame(self.params).items()}
 
     @property
     def params(self) -> "pd.Series | pd.DataFrame":
@@ -135,16 +131,10 @@ class GroupedResults(AbstractResults):
     def noise_in_words(self) -> str:
         return "; ".join(dict.fromkeys(one.noise_in_words for one in self.each if one.noise_in_words))
 
-    @property
-    def expected(self) -> Expectations | None:
-        """Returns the expectations of the first group with a warning, or of the first group where there is none."""
-        warned = [one for one in self.each if one.expected is not None and one.expected.warning]
-        return (warned or self.each)[0].expected
-
     def _by_group(self, found: list[Any]) -> "pd.Series | pd.DataFrame":
         import pandas as pd
 
-        index = self._index()
+        index = self.index
         if all(isinstance(one, pd.Series) for one in found):
             table = pd.DataFrame([one.to_numpy() for one in found], index, found[0].index)
             return table.iloc[:, 0].rename(str(table.columns[0])) if table.shape[1] == 1 else table
@@ -157,13 +147,13 @@ class GroupedResults(AbstractResults):
         Each interval has its level by itself: all intervals of several groups hold at once less often.
         **Arguments:** `level`: 0.95, or the level that the releases were made for, if it is left out.
         """
-        return {key: one.intervals() if level is None else one.intervals(level) for key, one in self.items()}
+        return {key: one.intervals(level) for key, one in self.items()}
 
     def conf_int(self, level: float = 0.95) -> "pd.DataFrame":
         """Intervals of `params`: a row a group, columns lower and upper below each number's name.
 
-        Several releases have the shape of their table in `params`, below their labels. The ends are NaN where there is
-        no interval: `intervals` has the reason. **Arguments:** as of `RegressionResults.conf_int`, which raises the
+        Several releases have the shape of their table in `params`, below their labels. Where there is no interval the
+        ends are infinite: `intervals` has the reason. **Arguments:** as of the results of one group, which raise the
         same errors where no intervals were asked for.
         """
         found = self.ends(level)
@@ -175,7 +165,7 @@ class GroupedResults(AbstractResults):
         each = [one.ends(level) for one in self.each]
         if not all(each):
             return {}
-        index, labels = self._index(), self.each[0].labels
+        index, labels = self.index, self.each[0].labels
         if len(labels) > 1:
             names = [*self.grouping.division.by, *each[0][labels[0]].index.names]
             return {
@@ -186,12 +176,7 @@ class GroupedResults(AbstractResults):
         return {str(name): pd.DataFrame([one.loc[name].to_dict() for one in own], index) for name in own[0].index}
 
     def interval_in_words(self, level: float) -> str:
-        groups: dict[str, list[str]] = {}
-        for name, one in self._named():
-            groups.setdefault(one.interval_in_words(level), []).append(name)
-        if len(groups) == 1:
-            return next(iter(groups))
-        return "; ".join(f"{', '.join(names)}: {words}" for words, names in groups.items())
+        return "; ".join(said_once({name: one.interval_in_words(level) for name, one in self._by_name()}))
 
     def to_frame(self, level: float = 0.95) -> "pd.DataFrame":
         """Lists every number in a row: the level of the group, the release, the name, the value in own units; and ends.
@@ -210,21 +195,22 @@ class GroupedResults(AbstractResults):
     def predict(self, new: Any, **settings: Any) -> "pd.Series | pd.DataFrame":
         """Predicts each row by the regression of its own group, NaN for rows that belong to no group.
 
-        **Arguments:** `new`, `settings`: as of `RegressionResults.predict`, with the columns of the groups.
-        Raises ValueError where the results are no regressions, and for levels that are not declared, as the analysis
-        would.
+        **Arguments:** `new`, `settings`: as of the regression of one group, with the columns of the groups. Raises
+        AttributeError where the results are no regressions, and ValueError for levels that are not declared, as the
+        analysis would.
         """
-        table = self._of_own_groups(new, lambda fit, rows: fit.predict(rows, **settings))
+        table = self._of_own_groups("predict", new, **settings)
         return table if len(self.each[0].labels) > 1 else table.iloc[:, 0]
 
     def predict_interval(self, new: Any, level: float = 0.95, **settings: Any) -> "pd.DataFrame":
         """Intervals of what `predict` says, by each row's own group. **Arguments:** as of `predict`, and `level`."""
-        return self._of_own_groups(new, lambda fit, rows: fit.predict_interval(rows, level, **settings))
+        return self._of_own_groups("predict_interval", new, level=level, **settings)
 
-    def _of_own_groups(self, new: Any, ask: Callable[[Any, Any], "pd.Series | pd.DataFrame"]) -> "pd.DataFrame":
+    def _of_own_groups(self, method: str, new: Any, **settings: Any) -> "pd.DataFrame":
+        """Asks the results of each row's own group by the name of a method."""
         import pandas as pd
 
-        self._require_regressions("predictions")
+        asked = [getattr(one, method) for one in self.each]
         columns = _broadcast(new) if isinstance(new, Mapping) else table_of(new)
         present = columns.columns if isinstance(columns, nw.DataFrame) else columns
         if absent := [name for name in self.grouping.division.by if name not in present]:
@@ -237,7 +223,7 @@ class GroupedResults(AbstractResults):
                 rows: Any = columns[own.tolist()].to_native()
             else:
                 rows = {name: column[own] for name, column in columns.items()}
-            return pd.DataFrame(ask(self.each[group], rows)).set_axis(own, axis=0)
+            return pd.DataFrame(asked[group](rows, **settings)).set_axis(own, axis=0)
 
         # Without any row of a group the columns are those of no row of the first one.
         found = [of(group) for group in sorted(set(places[places >= 0].tolist()))] or [of(0)]
@@ -249,13 +235,13 @@ class GroupedResults(AbstractResults):
     ) -> Any:
         """The curves of every group over the public range of one column; returns the axes of Matplotlib.
 
-        **Arguments:** as of `RegressionResults.plot`.
+        **Arguments:** as of the regression of one group.
         """
         import matplotlib.pyplot as plt
 
-        self._require_regressions("curves")
+        _ = self.each[0].predict
         axes = plt.subplots()[1] if ax is None else ax
-        for name, one in self._named():
+        for name, one in self._by_name():
             known = len(axes.get_lines())
             one.plot(x, at, ax=axes, **settings)
             for label, line in zip(one.labels, axes.get_lines()[known:], strict=True):
@@ -265,45 +251,34 @@ class GroupedResults(AbstractResults):
 
     def to_dict(self) -> dict[str, Any]:
         return {
-            "groups": design_in_json(Design(self.grouping.terms)),
+            "groups": in_json(self.grouping.terms),
             "adjacency": str(self.adjacency),
             "in_words": self.groups_in_words,
             "together": None if (guarantee := self.guarantee) is None else guarantee.to_dict(),
-            "type": type(self.each[0]).__name__,
             "each": [one.to_dict() for one in self.each],
         }
 
     @classmethod
-    def from_json(cls, text: str) -> "GroupedResults":
-        """The inverse of `to_json`. Raises ValueError for an unknown type of results and for another number."""
-        fields = json.loads(text)
-        kind: Any = getattr(kng, fields["type"], None)
-        if not (isinstance(kind, type) and issubclass(kind, AbstractResults)):
-            raise ValueError(f"there are no results of the type {fields['type']!r}")
-        grouping = Grouping(tuple(t for t in design_from_json(fields["groups"]).terms if isinstance(t, Categorical)))
-        if len(fields["each"]) != len(grouping.division):
-            raise ValueError(f"there are {len(grouping.division)} groups, and results of {len(fields['each'])}")
-        read: Any = kind
-        each = tuple(read.from_json(json.dumps(one)) for one in fields["each"])
-        return cls(grouping, kng.Adjacency.parse(fields["adjacency"]), each)
+    def from_dict(cls, fields: dict[str, Any]) -> Any:
+        """The inverse of `to_dict`. Raises ValueError for results of another number of groups."""
+        grouping, each = (
+            Grouping(from_json("groups", fields["groups"])),
+            tuple(map(kng.Results.from_dict, fields["each"])),
+        )
+        return cls._of(grouping, kng.Adjacency.parse(fields["adjacency"]), each)
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return GroupedResults.from_json, (self.to_json(),)
-
-    def _named(self) -> list[tuple[str, Any]]:
+    def _by_name(self) -> list[tuple[str, Any]]:
         return list(zip(map(self.grouping.division.name, self.grouping.division.groups()), self.each, strict=True))
 
-    def _index(self) -> "pd.Index":
+    @property
+    def index(self) -> "pd.Index":
+        """The levels of each group."""
         import pandas as pd
 
         by, groups = self.grouping.division.by, list(self.grouping.division.groups())
         if len(by) == 1:
             return pd.Index([level for (level,) in groups], name=by[0])
         return pd.MultiIndex.from_tuples(groups, names=by)
-
-    def _require_regressions(self, what: str) -> None:
-        if not hasattr(type(self.each[0]), "predict"):
-            raise ValueError(f"{what} are of regressions, and this is the {self.title}")
 
 
 def _broadcast(new: Mapping[str, Any]) -> dict[str, np.ndarray]:

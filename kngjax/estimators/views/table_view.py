@@ -1,50 +1,44 @@
-"""Released counts with names: of records, of a histogram, of a cross table."""
+"""The view of released counts: of records, of a histogram, of a cross table."""
 
 import dataclasses
-import json
 import math
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 import kngjax as kng
 from kngjax.data import cells
 from kngjax.estimators import consistency
-from kngjax.estimators.analyses import Analysis
 from kngjax.estimators.classifications import Axis, Classification
-from kngjax.estimators.public_json import with_tuples
-from kngjax.estimators.results import AbstractResults, releases_from
+from kngjax.estimators.views.base import AbstractView
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-@dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class TableResults(AbstractResults):
-    """Holds released counts. **Arguments:** `name`: what a table without axes counts. `axes`: those of a table.
+@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
+class TableView(AbstractView):
+    """Names released counts. **Arguments:** `name`: what a table without axes counts. `axes`: those of a table.
 
     `deviation`: the standard deviation of the noise of each count. `is_nonnegative`, `total`, `margins`: what the
     counts were made consistent with after the release, margins by the names of their axes.
     """
 
-    title: str
+    kind: ClassVar[str] = "table"
     name: str
     axes: tuple[Axis, ...]
-    labels: tuple[str, ...]
-    releases: tuple[kng.Release, ...]
     deviation: float
     is_nonnegative: bool = False
     total: float | None = None
     margins: tuple[tuple[str, tuple[float, ...]], ...] = ()
 
     @classmethod
-    def of(cls, analysis: Analysis, releases: list[kng.Release]) -> "TableResults":
-        """Makes the results of an analysis that was carried out."""
-        response, (part,) = analysis.response, analysis.parts
+    def of(cls, analysis: Any, releases: list[Any], **facts: Any) -> Any:
+        response, mechanism = analysis.response, analysis.parts[0].mechanism
         axes = response.axes if isinstance(response, Classification) else ()
-        deviation = float(part.mechanism.noise.deviations(part.mechanism.dimension, None)[0])
-        return cls(analysis.title, response.name, axes, (part.label,), tuple(releases), deviation)
+        deviation = float(mechanism.noise.deviations(mechanism.dimension, None)[0])
+        return super().of(analysis, releases, name=response.name, axes=axes, deviation=deviation, **facts)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -84,46 +78,32 @@ class TableResults(AbstractResults):
         )
 
     @property
-    def params(self) -> "pd.Series":
-        """The counts by the levels of the table, whole as they were released."""
-        return self._series(self.counts.ravel())
+    def columns(self) -> dict[str, Any]:
+        return {self.labels[0]: self.counts.ravel()}
 
     @property
-    def noise(self) -> "pd.Series | None":
-        """The standard deviation of the noise of each count, public and exact; None of counts made consistent."""
-        return None if self.adjustments else self._series(np.full(self.counts.size, self.deviation))
-
-    def _series(self, values: np.ndarray) -> "pd.Series":
+    def index(self) -> "pd.Index":
         import pandas as pd
 
-        if not self.axes:
-            index = pd.Index([self.name], name="records")
-        elif len(self.axes) == 1:
-            index = pd.Index(self.axes[0].labels, name=self.axes[0].column)
-        else:
-            columns = [axis.column for axis in self.axes]
-            index = pd.MultiIndex.from_product([axis.labels for axis in self.axes], names=columns)
-        return pd.Series(values, index, name=self.labels[0])
+        return _index(self.axes) if self.axes else pd.Index([self.name], name="records")
 
     @property
-    def value(self) -> int | float:
-        """The only count; `params` has the counts of a table by level."""
-        if self.axes:
-            raise ValueError(f"there are {self.counts.size} counts: take params or to_table()")
-        return self.counts.item()
+    def noise(self) -> "pd.Series | pd.DataFrame | None":
+        """The standard deviation of the noise of each count, public and exact; None of counts made consistent."""
+        return None if self.adjustments else self._named({self.labels[0]: self.deviation})
 
     @property
     def clipped(self) -> dict[str, tuple[float, float]]:
         return Classification(self.axes).ranges if self.axes else {}
 
-    def nonnegative(self) -> "TableResults":
+    def nonnegative(self) -> Any:
         """The nearest counts that are no less than 0, and as was asked before. It costs nothing.
 
         Raises as `kngjax.estimators.consistency.nearest`.
         """
         return self._adjusted(is_nonnegative=True)
 
-    def with_total(self, total: Any) -> "TableResults":
+    def with_total(self, total: Any) -> Any:
         """The nearest counts that add up to a public number, as n under replace, or to a count that was released.
 
         Raises ValueError of a single count, which has no others, and as `nonnegative`.
@@ -134,14 +114,14 @@ class TableResults(AbstractResults):
             raise ValueError(f"the total must be a finite number, not {total!r}")
         return self._adjusted(total=float(total))
 
-    def with_margin(self, column: str, counts: "Mapping[Any, Any] | TableResults") -> "TableResults":
+    def with_margin(self, column: str, counts: Any) -> Any:
         """The nearest counts that add up, for each level of a column, to a number that is public or was released.
 
         **Arguments:** `column`: of this table. `counts`: by its labels, or a table of this column alone; they are taken
         as they are, without their noise. Raises ValueError for a column or levels that are not the table's, and as
         `nonnegative`.
         """
-        if isinstance(counts, TableResults):
+        if isinstance(counts, kng.Results):
             counts = dict(zip(counts.params.index, counts.params.tolist(), strict=True))
         found = [axis for axis in self.axes if axis.column == column]
         if not found or len(self.axes) < 2:
@@ -154,11 +134,11 @@ class TableResults(AbstractResults):
         margin = column, tuple(float(values[0]) for values in given)
         return self._adjusted(margins=(*(other for other in self.margins if other[0] != column), margin))
 
-    def _adjusted(self, **changed: Any) -> "TableResults":
+    def _adjusted(self, **changed: Any) -> Any:
         made = dataclasses.replace(self, **changed)
         # Contradictions are refused here, and not where the counts are shown.
         _ = made.counts
-        return made
+        return kng.Results(made)
 
     def to_table(self) -> "pd.DataFrame":
         """Puts the counts into a frame, with the last column's levels side by side if there are several columns."""
@@ -167,14 +147,7 @@ class TableResults(AbstractResults):
         if len(self.axes) < 2:
             return pd.DataFrame(self.params)
         *rows, across = self.axes
-        names = [axis.column for axis in rows]
-        index = (
-            pd.Index(rows[0].labels, name=names[0])
-            if len(rows) == 1
-            else pd.MultiIndex.from_product([axis.labels for axis in rows], names=names)
-        )
-        values = self.counts.reshape(-1, len(across.labels))
-        return pd.DataFrame(values, index, pd.Index(across.labels, name=across.column))
+        return pd.DataFrame(self.counts.reshape(-1, len(across.labels)), _index(rows), _index([across]))
 
     def to_frame(self, level: float = 0.95) -> "pd.DataFrame":
         """Lists every count in a row, with its levels."""
@@ -204,20 +177,9 @@ class TableResults(AbstractResults):
             axes.legend(title=names[1])
         return axes
 
-    def to_dict(self) -> dict[str, Any]:
-        public = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        axes = [dataclasses.asdict(axis) for axis in self.axes]
-        return public | {"axes": axes, "releases": [json.loads(one.to_json()) for one in self.releases]}
 
-    @classmethod
-    def from_json(cls, text: str) -> "TableResults":
-        """The inverse of `to_json`."""
-        fields = json.loads(text)
-        releases = releases_from(fields.pop("releases"))
-        fields = with_tuples(fields)
-        fields["axes"] = tuple(Axis(**with_tuples(axis)) for axis in fields["axes"])
-        fields["margins"] = tuple((column, tuple(margin)) for column, margin in fields["margins"])
-        return cls(**fields, releases=releases)
+def _index(axes: Sequence[Axis]) -> "pd.Index":
+    import pandas as pd
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return TableResults.from_json, (self.to_json(),)
+    labels, columns = [axis.labels for axis in axes], [axis.column for axis in axes]
+    return pd.Index(labels[0], name=columns[0]) if len(axes) == 1 else pd.MultiIndex.from_product(labels, names=columns)

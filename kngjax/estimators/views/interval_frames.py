@@ -6,25 +6,25 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Float
 
-import kngjax as kng
-from kngjax.estimators.carrying_out import Released
+from kngjax.inference.intervals import Interval, NoInterval
+from kngjax.inference.with_intervals import ReleaseWithIntervals
 
 if TYPE_CHECKING:
     import pandas as pd
 
-Found = Mapping[str, kng.Interval | kng.NoInterval]
+Found = Mapping[str, Interval | NoInterval]
 
 
 def intervals_of(
-    releases: Mapping[str, Released], level: float, combinations: Float[np.ndarray, "combinations dimension"]
-) -> dict[str, kng.Interval | kng.NoInterval]:
+    releases: Mapping[str, Any], level: float, combinations: Float[np.ndarray, "combinations dimension"]
+) -> dict[str, Interval | NoInterval]:
     """Computes intervals of Aθ from each release, by label; raises ValueError for one that was made without intervals.
 
     **Arguments:** `releases`: by label. `level`: of each interval by itself. `combinations`: A.
     """
     found = {}
     for label, one in releases.items():
-        if not isinstance(one, kng.ReleaseWithIntervals):
+        if not isinstance(one, ReleaseWithIntervals):
             raise ValueError(
                 "this regression was released without intervals, and standard errors of its records would be a second "
                 "release without a guarantee: ask for them beforehand, intervals=True, which costs a part of the "
@@ -41,7 +41,7 @@ def frames_of(found: Found, index: Any) -> "dict[str, pd.DataFrame]":
     frames = {}
     for label, one in found.items():
         whole = np.full(len(index), np.inf)
-        lower, upper = (one.lower, one.upper) if isinstance(one, kng.Interval) else (-whole, whole)
+        lower, upper = (one.lower, one.upper) if isinstance(one, Interval) else (-whole, whole)
         frames[label] = pd.DataFrame({"lower": lower, "upper": upper}, index=index)
     return frames
 
@@ -58,19 +58,24 @@ def in_words(found: Found, names: Sequence[str], mixed: Sequence[bool]) -> str:
 
     **Arguments:** `mixed`: which of the coefficients of these names are sums of several of the basis.
     """
-    each: dict[str, list[str]] = {}
-    for label, one in found.items():
-        each.setdefault(_in_words(one), []).append(label)
-    lines = [words if len(each) == 1 else f"{', '.join(labels)}: {words}" for words, labels in each.items()]
+    lines = said_once({label: _in_words(one) for label, one in found.items()})
     sums = [name for name, is_mixed in zip(names, mixed, strict=True) if is_mixed]
-    if sums and any(isinstance(one, kng.Interval) for one in found.values()):
+    if sums and any(isinstance(one, Interval) for one in found.values()):
         lines.append(
             f"those of {', '.join(sums)} are of sums of several released coefficients, whose errors go together"
         )
     return "; ".join(lines)
 
 
-def _in_words(one: kng.Interval | kng.NoInterval) -> str:
-    if isinstance(one, kng.NoInterval):
+def said_once(words: Mapping[str, str]) -> list[str]:
+    """Says what several have in common once, behind their names; without them where all have it in common."""
+    names: dict[str, list[str]] = {}
+    for name, said in words.items():
+        names.setdefault(said, []).append(name)
+    return [said if len(names) == 1 else f"{', '.join(own)}: {said}" for said, own in names.items()]
+
+
+def _in_words(one: Interval | NoInterval) -> str:
+    if isinstance(one, NoInterval):
         return f"from -inf to inf, since {one.reason}"
     return f"each {one.level:.12g}, by {one.method}; assumed: {'; '.join(one.assumptions)}"
