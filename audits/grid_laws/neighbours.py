@@ -125,7 +125,7 @@ def _of_scores() -> Fraction:
     for table in more:
         sums = way.prepare(*table)
         gram, moment = sums.gram - fewer.gram, sums.moment - fewer.moment
-        for theta in itertools.product(*way.body.range.sides):
+        for theta in itertools.product(*way.body.shape.sides):
             moves = [
                 sum(a * t for a, t in zip(row, theta, strict=True)) - b for row, b in zip(gram, moment, strict=True)
             ]

@@ -9,7 +9,7 @@ from kngjax.data.admission import Facts
 from kngjax.draws.boxes.gauges import ScaledNorm
 from kngjax.draws.quadratic.bodies import AbstractBody, body_of
 from kngjax.geometry.abstract_norms import Noise
-from kngjax.geometry.domains import ExactShape
+from kngjax.geometry.shapes import Shape
 from kngjax.losses.base import AbstractPredictorLoss
 from kngjax.mechanisms.density import AbstractDensityMechanism
 from kngjax.sensitivity.record_facts import RecordFacts, gradient_noise
@@ -26,7 +26,7 @@ class SmoothFacts(NamedTuple):
     known: RecordFacts
     noise: Noise
     body: AbstractBody
-    shape: ExactShape
+    shape: Shape
 
     @classmethod
     def of(cls, mechanism: AbstractDensityMechanism, facts: Facts) -> "SmoothFacts | None":
@@ -63,7 +63,7 @@ class SmoothFacts(NamedTuple):
 
         So that float64 neither overflows nor loses digits.
         """
-        sides = [max(abs(low), abs(high)) for low, high in self.body.range.sides]
-        numbers = [*ScaledNorm(self.noise).scales.tolist(), *self.sizes, *sides, *self.body.half_widths]
+        sides = [max(abs(low), abs(high)) for low, high in self.shape.sides]
+        numbers = [*ScaledNorm(self.noise).scales.tolist(), *self.sizes, *sides, *self.shape.half_widths]
         smallest, largest = Fraction(2) ** -power, Fraction(2) ** power
         return all(smallest < number < largest for number in [*numbers, self.known.curvature, *others] if number)

@@ -8,7 +8,7 @@ distribution. The base measure is public: it must not be chosen by looking at th
 import abc
 import inspect
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -20,6 +20,7 @@ from kngjax.core.modules import AbstractModule
 from kngjax.core.representation import ShownAsTyped
 from kngjax.geometry import norms
 from kngjax.geometry.abstract_norms import AbstractAbsoluteNorm
+from kngjax.geometry.shapes import Shape
 
 # NumPyro takes as long to import as JAX, and many programs that name a domain need no distribution.
 if TYPE_CHECKING:
@@ -27,18 +28,7 @@ if TYPE_CHECKING:
     import numpyro.distributions.transforms
 
 Interval = tuple[Float[Array, "..."], Float[Array, "..."]]
-
-
-class ExactShape(NamedTuple):
-    """The set of all θ with lower ≤ θ ≤ upper and, unless the radius is None, Σ|θ_j|^power ≤ radius^power.
-
-    Each number is the one that it is, without rounding: whole numbers decide on a lattice what lies in the set.
-    """
-
-    lower: Float[np.ndarray, " dimension"]
-    upper: Float[np.ndarray, " dimension"]
-    radius: float | None
-    power: int
+ExactShape = Shape
 
 
 class AbstractDomain(ShownAsTyped, AbstractModule):
@@ -93,7 +83,7 @@ class AbstractDomain(ShownAsTyped, AbstractModule):
         """Θ cut to its first k coordinates; None where that is not known."""
         return None
 
-    def exact_shape(self, dimension: int) -> ExactShape | None:
+    def exact_shape(self, dimension: int) -> Shape | None:
         """Θ in the numbers that define it; None unless it is of that form with a uniform measure."""
         return None
 
@@ -186,11 +176,10 @@ class _AbstractBall(AbstractDomain):
     def restrict(self, dimension: int) -> AbstractDomain:
         return self
 
-    def exact_shape(self, dimension: int) -> ExactShape | None:
+    def exact_shape(self, dimension: int) -> Shape | None:
         if self.power is None:
             return None
-        side = np.full(dimension, float(self.radius))
-        return ExactShape(-side, side, float(self.radius), self.power)
+        return Shape.ball(float(self.radius), self.power, dimension)
 
 
 class L1Ball(_AbstractBall):
@@ -326,6 +315,5 @@ class Box(AbstractDomain):
         sides = (np.asarray(side) for side in (self.lower, self.upper))
         return Box(*(np.broadcast_to(side[:dimension] if side.ndim else side, (dimension,)) for side in sides))
 
-    def exact_shape(self, dimension: int) -> ExactShape:
-        lower, upper = (np.broadcast_to(np.asarray(side), (dimension,)) for side in (self.lower, self.upper))
-        return ExactShape(lower, upper, None, 0)
+    def exact_shape(self, dimension: int) -> Shape:
+        return Shape.box(*(np.broadcast_to(np.asarray(side), (dimension,)) for side in (self.lower, self.upper)))

@@ -15,7 +15,7 @@ import numpy as np
 
 from kngjax.core.arrays import float64
 from kngjax.geometry.abstract_norms import AbstractNorm
-from kngjax.geometry.domains import ExactShape
+from kngjax.geometry.shapes import Shape
 from kngjax.inference.score_laws import ScoreLaw
 from kngjax.sensitivity import weighted
 
@@ -95,7 +95,7 @@ def end_gap_share(rate: float, density: float, level: float, num_records: int, w
     return far / (far + 2.0 / (rate * num_records * density))
 
 
-def _points(shape: ExactShape, dimension: int) -> tuple[np.ndarray, float]:
+def _points(shape: Shape, dimension: int) -> tuple[np.ndarray, float]:
     """Points of Θ about its middle, evenly, and the logarithm of its volume."""
     random = np.random.default_rng(0)
     if shape.radius is None:

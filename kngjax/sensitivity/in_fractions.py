@@ -3,7 +3,7 @@
 These are the suprema of `kngjax.sensitivity.gradients` over records and parameters whose ends are fractions: those of
 the bounds and of Θ, or of what a lattice has of them. Scores are divided by them, so they may not be too small by
 anything: float64 loses all digits where the ends of an interval cancel, as those of x'θ - y do for Θ and y far from 0.
-Nothing is rounded here but the square root of the l2 ball, which is rounded up.
+Nothing is rounded here but square roots, of the l2 ball and the l2 norm, which are rounded up.
 
 Changes of gradients s·x with s ∈ [a, b] and x_j ∈ [l_j, u_j] are those of `kngjax.sensitivity.record_facts`.
 
@@ -16,30 +16,13 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
-import numpy as np
-from jaxtyping import Float
-
 from kngjax.accounting.guarantees import Adjacency
 from kngjax.data.bounds import Bounds
 from kngjax.geometry.abstract_norms import NormInFractions
-from kngjax.geometry.domains import ExactShape
+from kngjax.geometry.shapes import Shape
 from kngjax.losses.base import AbstractLoss
 from kngjax.sensitivity import weighted
-from kngjax.sensitivity.record_facts import Interval, changes_of_products, response_interval, root_upward
-
-
-class DomainRange(NamedTuple):
-    """Θ: the θ within these `sides` and, unless `size` is None, with Σ|θ_j|^power ≤ size. Exactly. Public."""
-
-    sides: list[Interval]
-    size: Fraction | None
-    power: int
-
-    @classmethod
-    def of(cls, shape: ExactShape) -> "DomainRange":
-        sides = [(Fraction(low), Fraction(high)) for low, high in zip(*map(_floats, shape[:2]), strict=True)]
-        size = None if shape.radius is None else Fraction(shape.radius) ** shape.power
-        return cls(sides, size, shape.power)
+from kngjax.sensitivity.record_facts import Interval, changes_of_products, feature_intervals, response_interval
 
 
 class Ranges(NamedTuple):
@@ -51,29 +34,14 @@ class Ranges(NamedTuple):
 
     features: list[Interval]
     response: Interval | None
-    domain: DomainRange
+    domain: Shape
     weight: Fraction | None = None
 
     @classmethod
-    def of(cls, bounds: Bounds, shape: ExactShape) -> "Ranges":
+    def of(cls, bounds: Bounds, shape: Shape) -> "Ranges":
         """Takes the ranges of bounds without a hull, and of Θ."""
-        features = feature_sides(bounds, len(shape.lower))
-        pairs = zip(*map(_floats, features), strict=True)
-        sides = [(Fraction(low), Fraction(high)) for low, high in pairs]
-        return cls(sides, response_interval(bounds), DomainRange.of(shape), weighted.largest_in_fractions(bounds))
-
-
-def feature_sides(bounds: Bounds, dimension: int) -> Float[np.ndarray, "2 dimension"]:
-    """Lower and upper bounds of the d features, the intercept's ones first. Not by JAX: it may have float32 alone."""
-    sides = np.ones((2, dimension))
-    if bounds.x_lower is not None:
-        for side, given in zip(sides, (bounds.x_lower, bounds.x_upper), strict=True):
-            side[int(bounds.intercept) :] = np.asarray(given, np.float64)
-    return sides
-
-
-def _floats(side: np.ndarray) -> list[float]:
-    return np.asarray(side, np.float64).tolist()
+        features = feature_intervals(bounds, len(shape.sides))
+        return cls(features, response_interval(bounds), shape, weighted.largest_in_fractions(bounds))
 
 
 def kind_of(loss: AbstractLoss) -> str:
@@ -86,20 +54,6 @@ def level(loss: AbstractLoss) -> Fraction:
     """τ = N/D of a check loss."""
     assert loss.whole_score is not None
     return loss.whole_score.level
-
-
-def predictor_interval(ranges: Ranges) -> Interval:
-    """[p, q] that contains every x'θ: its least and largest for a box, Hölder's ± r·max |x_j| or ± r·|x| for a ball."""
-    domain = ranges.domain
-    if domain.size is None:
-        products = [
-            [x * theta for x in feature for theta in side]
-            for feature, side in zip(ranges.features, domain.sides, strict=True)
-        ]
-        return sum(map(min, products), Fraction(0)), sum(map(max, products), Fraction(0))
-    sizes = [max(abs(lower), abs(upper)) for lower, upper in ranges.features]
-    reach = domain.size * max(sizes) if domain.power == 1 else root_upward(domain.size * sum(s**2 for s in sizes))
-    return -reach, reach
 
 
 def gradient_changes(loss: AbstractLoss, ranges: Ranges, adjacency: Adjacency) -> list[Fraction]:
@@ -120,7 +74,7 @@ def value_sensitivity(loss: AbstractLoss, ranges: Ranges, adjacency: Adjacency) 
         least = sum((_nearest(ends) ** 2 for ends in differences), Fraction(0)) / 2
     else:
         assert ranges.response is not None
-        (first, last), (lower, upper) = predictor_interval(ranges), ranges.response
+        (first, last), (lower, upper) = ranges.domain.linear_interval(ranges.features), ranges.response
         residuals = lower - last, upper - first
         most, least = max(_value(loss, end) for end in residuals), _value(loss, _nearest(residuals))
     return (ranges.weight or 1) * (most - least) / (1 if adjacency is Adjacency.REPLACE else 2)
@@ -154,7 +108,7 @@ def _score_interval(loss: AbstractLoss, ranges: Ranges) -> Interval:
         tau = level(loss)
         return weighted.of_weighted_in_fractions((-tau, 1 - tau), ranges.weight)
     assert ranges.response is not None
-    (first, last), (lower, upper) = predictor_interval(ranges), ranges.response
+    (first, last), (lower, upper) = ranges.domain.linear_interval(ranges.features), ranges.response
     return weighted.of_weighted_in_fractions((first - upper, last - lower), ranges.weight)
 
 

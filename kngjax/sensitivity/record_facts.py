@@ -10,12 +10,12 @@ These are the suprema of `kngjax.sensitivity.gradients`.
 """
 
 import itertools
-import math
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
+from jaxtyping import Float
 
 from kngjax.accounting.guarantees import Adjacency
 from kngjax.data.bounds import Bounds
@@ -25,9 +25,6 @@ from kngjax.losses.base import AbstractPredictorLoss, AbstractVerifiedScore
 from kngjax.sensitivity import weighted
 
 Interval = tuple[Fraction, Fraction]
-
-# Binary digits of a square root.
-_ROOT_BITS = 64
 
 
 class RecordFacts(NamedTuple):
@@ -51,7 +48,7 @@ class RecordFacts(NamedTuple):
         cls, loss: AbstractPredictorLoss, bounds: Bounds, domain: AbstractDomain | None, dimension: int
     ) -> "RecordFacts | None":
         """None for a hull, a domain without a simple shape, and a loss whose score is not verified or not bounded."""
-        scores, shape = loss.verified_score(), None
+        scores = loss.verified_score()
         if scores is None or bounds.hull is not None:
             return None
         features, response, predictor = feature_intervals(bounds, dimension), response_interval(bounds), None
@@ -59,8 +56,7 @@ class RecordFacts(NamedTuple):
             shape = domain.exact_shape(dimension)
             if shape is None:
                 return None
-            sides = [(Fraction(one), Fraction(two)) for one, two in zip(*_lists(shape.lower, shape.upper), strict=True)]
-            predictor = predictor_interval(features, sides, shape.radius, shape.power)
+            predictor = shape.linear_interval(features)
             scores = scores.extended(predictor)
         score, curvature = scores.interval(predictor, response), scores.largest_slope(predictor)
         if score is None or curvature is None:
@@ -103,42 +99,22 @@ def gradient_noise(changes: list[list[Fraction]], norm: AbstractNorm | None, rat
     return None if None in noises else max(filter(None, noises), key=lambda noise: noise.scale_squared)
 
 
+def feature_sides(bounds: Bounds, dimension: int) -> Float[np.ndarray, "2 dimension"]:
+    """Lower and upper bounds of the d features, the intercept's ones first. Not by JAX: it may have float32 alone."""
+    sides = np.ones((2, dimension))
+    if bounds.x_lower is not None:
+        for side, given in zip(sides, (bounds.x_lower, bounds.x_upper), strict=True):
+            side[int(bounds.intercept) :] = np.asarray(given, np.float64)
+    return sides
+
+
+def _floats(side: np.ndarray) -> list[float]:
+    return np.asarray(side, np.float64).tolist()
+
+
 def feature_intervals(bounds: Bounds, dimension: int) -> list[Interval]:
     """[l_j, u_j] of the box of features, the intercept's [1, 1] first."""
-    one = [(Fraction(1), Fraction(1))] * int(bounds.intercept)
-    if bounds.x_lower is None:
-        return one
-    # Not by JAX, which may have float32 alone.
-    sides = (
-        np.broadcast_to(np.asarray(side, np.float64), (dimension - len(one),))
-        for side in (bounds.x_lower, bounds.x_upper)
-    )
-    return one + [(Fraction(lower), Fraction(upper)) for lower, upper in zip(*_lists(*sides), strict=True)]
-
-
-def predictor_interval(
-    features: Sequence[Interval], sides: Sequence[Interval], radius: Fraction | float | None, power: int
-) -> Interval:
-    """[p, q] that contains every x'θ: its least and largest for a box, Hölder's ± r·max |x_j| or ± r·|x| for a ball."""
-    if radius is None:
-        products = [
-            [x * theta for x in feature for theta in side] for feature, side in zip(features, sides, strict=True)
-        ]
-        return sum(map(min, products), Fraction(0)), sum(map(max, products), Fraction(0))
-    sizes = [max(abs(lower), abs(upper)) for lower, upper in features]
-    longest = max(sizes) if power == 1 else root_upward(sum((size**2 for size in sizes), Fraction(0)))
-    reach = Fraction(radius) * longest
-    return -reach, reach
-
-
-def root_upward(value: Fraction) -> Fraction:
-    """At least √value, by a relative excess below 2^-63."""
-    if value == 0:
-        return value
-    # So that value·4^shift has 128 binary digits before the point.
-    shift = max(0, _ROOT_BITS - (value.numerator.bit_length() - value.denominator.bit_length()) // 2)
-    whole = math.ceil(value * 4**shift)
-    return Fraction(math.isqrt(whole - 1) + 1, 2**shift)
+    return [(Fraction(lower), Fraction(upper)) for lower, upper in feature_sides(bounds, dimension).T.tolist()]
 
 
 def response_interval(bounds: Bounds) -> Interval | None:
@@ -147,7 +123,3 @@ def response_interval(bounds: Bounds) -> Interval | None:
         return None
     lower, upper = (float(np.asarray(side, np.float64)) for side in (bounds.y_lower, bounds.y_upper))
     return Fraction(lower), Fraction(upper)
-
-
-def _lists(*sides: np.ndarray) -> list[list[float]]:
-    return [np.asarray(side, np.float64).tolist() for side in sides]

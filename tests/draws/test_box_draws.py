@@ -91,7 +91,7 @@ def counted(case, draw_all):
     mechanism, (x, y) = mechanism_of(loss, domain, epsilon, adjacency, dimension=1), records(loss, count, 1)
     way = way_of(mechanism, x, y)
     unit = 2.0 ** way.grid.exponents[0]
-    ((low, high),) = [map(float, side) for side in way.body.range.sides]
+    ((low, high),) = [map(float, side) for side in way.body.shape.sides]
     numbers, edges = cells(low, high, unit)
     points, widths = midpoints(edges, 2000)
     masses = (np.exp(density(loss, way, x, y, points[..., None])) * widths).sum(axis=1)
@@ -295,5 +295,5 @@ def test_no_records_make_a_search_without_end(case):
     mechanism = kng.KNG(loss, bounds, domain, 100.0, "add_remove", allow_large_epsilon=True)
     way = way_of(mechanism, x, np.clip(y, *ends))
     value = way.draw(way.prepare(x, np.clip(y, *ends)), random.Random(3).getrandbits)
-    for place, (low, high) in zip(value.tolist(), way.body.range.sides, strict=True):
+    for place, (low, high) in zip(value.tolist(), way.body.shape.sides, strict=True):
         assert low <= place <= high

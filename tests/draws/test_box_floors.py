@@ -30,7 +30,7 @@ def test_floors_are_at_most_what_gradients_are(loss, kind, domain, dimension, sc
     generator = np.random.default_rng(3)
     sums, gauge, body = problem(loss, kind, domain, dimension, count=30, scale=scale)
     with np.errstate(all="ignore"):
-        found = cover.Cover(sums, gauge, body.range, sums.coordinates.whole(body))
+        found = cover.Cover(sums, gauge, body.shape, sums.coordinates.whole(body))
         for most in (1, 200):
             found.refine(most)
             chosen, points = points_of(found.boxes, 12, generator)
@@ -50,11 +50,11 @@ def test_floors_beyond_rays_are_at_most_what_gradients_are(kind, shift):
     inner = np.full(2, -8.0), np.full(2, 8.0)
     with np.errstate(all="ignore"):
         ends = sums.coordinates.whole(body)
-        found = cover.Cover(sums, gauge, body.range, ends)
+        found = cover.Cover(sums, gauge, body.shape, ends)
         unit = np.array([1.0, 0.3]) * shift * found._beyond(inner, ends, 0.0)
         sums = RecordSums(sums.x, sums.scores, BoxCoordinates(centre + matrix @ unit, matrix))
         ends = sums.coordinates.whole(body)
-        found = cover.Cover(sums, gauge, body.range, ends)
+        found = cover.Cover(sums, gauge, body.shape, ends)
         origin = sums.over(np.zeros((1, 2)), np.zeros((1, 2)))
         level = gauge.above(np.abs(origin.gradient[0]) + origin.error[0])
         floor = found._beyond(inner, ends, level)
@@ -73,7 +73,7 @@ def test_floors_beyond_rays_hold_where_faces_are_at_unequal_distances(kind):
     sums, gauge, body = problem("pseudo-Huber", kind, dimension=1, scale=Fraction(1, 10), count=400)
     with np.errstate(all="ignore"):
         whole = sums.coordinates.whole(body)
-        found = cover.Cover(sums, gauge, body.range, whole)
+        found = cover.Cover(sums, gauge, body.shape, whole)
         for ends in ((-4.0, 16.0), (-16.0, 4.0), (-1.0, 24.0)):
             inner = np.array([ends[0]]), np.array([ends[1]])
             floor = found._beyond(inner, whole, 0.0)

@@ -11,7 +11,6 @@ import kngjax as kng
 from kngjax.draws.boxes.box_coordinates import coordinates_for
 from kngjax.draws.boxes.boxes import BoundedBoxes, shares_inside, slabs
 from kngjax.draws.boxes.gauges import ScaledNorm
-from kngjax.draws.boxes.inside import may_meet
 from kngjax.draws.quadratic.bodies import body_of
 from kngjax.geometry.abstract_norms import Noise
 from kngjax.losses.record_scores import RecordScores
@@ -25,11 +24,11 @@ def test_the_first_box_contains_all_of_the_domain(domain):
     generator = np.random.default_rng(1)
     inverse = np.linalg.inv(sums.coordinates.matrix)
     points = generator.uniform(-SIZE, SIZE, (4000, 3))
-    power = body.range.power
+    power = body.shape.power
     if power:
         points *= (SIZE / np.linalg.norm(points, power, axis=1))[:, None]
     else:
-        points = np.array(list(itertools.product(*[[float(a), float(b)] for a, b in body.range.sides])))
+        points = np.array(list(itertools.product(*[[float(a), float(b)] for a, b in body.shape.sides])))
     places = (points - sums.coordinates.centre) @ inverse.T
     slack = 1e-9 * (ends[1] - ends[0])
     assert np.all(places >= ends[0] - slack)
@@ -85,7 +84,7 @@ def test_norms_are_rounded_to_the_side_that_proofs_need(kind):
 @pytest.mark.parametrize("domain", DOMAINS)
 def test_what_certainly_lies_outside_of_the_domain_does(domain):
     """Boxes that contain a point of Θ may meet it, however little of them does; others far from it do not."""
-    shape = body_of(DOMAINS[domain].exact_shape(3)).range
+    shape = body_of(DOMAINS[domain].exact_shape(3)).shape
     low, high = (np.array([float(side[k]) for side in shape.sides]) for k in (0, 1))
     generator = np.random.default_rng(8)
     points = generator.uniform(low, high, (500, 3))
@@ -94,9 +93,9 @@ def test_what_certainly_lies_outside_of_the_domain_does(domain):
     # With the point at a corner.
     away = generator.uniform(0.0, 1.0, (500, 3)) * np.where(points > 0.5 * (low + high), 1.0, -1.0)
     lower, upper = np.minimum(points, points + away), np.maximum(points, points + away)
-    assert np.all(may_meet(shape, lower, upper))
-    assert not np.any(may_meet(shape, high + 1e-9 + np.abs(away), high + 2.0))
-    assert np.all(may_meet(shape, np.full((1, 3), np.nan), np.full((1, 3), np.nan)))
+    assert np.all(shape.may_meet(lower, upper))
+    assert not np.any(shape.may_meet(high + 1e-9 + np.abs(away), high + 2.0))
+    assert np.all(shape.may_meet(np.full((1, 3), np.nan), np.full((1, 3), np.nan)))
 
 
 @pytest.mark.parametrize("domain", DOMAINS)
@@ -105,10 +104,10 @@ def test_shares_are_about_how_much_of_a_box_lies_in_the_domain(domain):
     low, high = sums.coordinates.whole(body)
     generator = np.random.default_rng(4)
     boxes = BoundedBoxes.between([(low + 0.1 * k * (high - low), high - 0.05 * k * (high - low)) for k in range(6)])
-    shares = shares_inside(body.range, sums.coordinates, boxes)
+    shares = shares_inside(body.shape, sums.coordinates, boxes)
     for k, (lower, upper) in enumerate(zip(boxes.lower, boxes.upper, strict=True)):
         places = sums.coordinates.centre + generator.uniform(lower, upper, (4000, 3)) @ sums.coordinates.matrix.T
-        assert shares[k] == pytest.approx(may_meet(body.range, places, places).mean(), abs=0.12)
+        assert shares[k] == pytest.approx(body.shape.may_meet(places, places).mean(), abs=0.12)
 
 
 @pytest.mark.default_cases(1)
@@ -123,7 +122,7 @@ def test_coordinates_are_usable_whatever_the_records_are(loss, first):
     domains = kng.Box([-1.0, -1e-6, -1.0], [1.0, 1e-6, 1e3]), kng.L1Ball(SIZE)
     for number, table in enumerate(tables):
         body = body_of(domains[(first + number) % 2].exact_shape(3))
-        half = [float(one) for one in body.half_widths]
+        half = [float(one) for one in body.shape.half_widths]
         scores = loss.verified_score().extended((Fraction(-9), Fraction(9)))
         found = coordinates_for(table, RecordScores(scores, np.full(len(table), 1.0)), gauge, body)
         assert np.all(np.isfinite(found.centre))

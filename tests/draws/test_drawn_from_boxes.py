@@ -45,7 +45,7 @@ def test_what_float64_rejects_is_rejected_in_balls():
     sums, gauge, body = problem("pseudo-Huber", "maximum", dimension=2, count=500, scale=Fraction(1))
     bits = random.Random(9).getrandbits
     with np.errstate(all="ignore"):
-        found = cover.Cover(sums, gauge, body.range, sums.coordinates.whole(body))
+        found = cover.Cover(sums, gauge, body.shape, sums.coordinates.whole(body))
         found.refine(200)
         proposals = box_rejection.BoxProposals(sums, gauge, body, found, bits)
         rejected = 0
@@ -68,7 +68,7 @@ def test_what_lies_outside_of_the_domain_is_not_accepted():
     sums, gauge, body = problem("pseudo-Huber", "maximum", "l2", scale=Fraction(1))
     bits, outside = random.Random(9).getrandbits, 0
     with np.errstate(all="ignore"):
-        found = cover.Cover(sums, gauge, body.range, sums.coordinates.whole(body))
+        found = cover.Cover(sums, gauge, body.shape, sums.coordinates.whole(body))
         proposals = box_rejection.BoxProposals(sums, gauge, body, found, bits)
         for box in proposals._choose(100):
             *places, share = (box_rejection.Uniform(bits, word, 64) for word in (bits(64), bits(64), 1))
@@ -84,7 +84,7 @@ def test_what_lies_outside_of_the_domain_is_not_accepted():
 def test_weights_are_at_least_the_masses_that_floors_allow():
     sums, gauge, body = problem("logistic", "sum", dimension=3)
     with np.errstate(all="ignore"):
-        found = cover.Cover(sums, gauge, body.range, sums.coordinates.whole(body))
+        found = cover.Cover(sums, gauge, body.shape, sums.coordinates.whole(body))
         found.refine(200)
         weights = box_rejection.Weights.of(found.boxes)
     with ctx.workprec(200):

@@ -147,7 +147,7 @@ def neighbours(case):
 def laws_of_neighbours(case, unit):
     """Probabilities of cells, to 400 binary digits, from the sums and the noise of the release."""
     way, sums = neighbours(case)
-    (sides,) = way.body.range.sides
+    (sides,) = way.body.shape.sides
     with ctx.workprec(400):
         numbers = [(Fraction(one.gram[0, 0]), Fraction(one.moment[0])) for one in sums]
         edges = edges_of(sides[0], sides[1], unit)
@@ -166,7 +166,7 @@ def test_no_cell_is_more_than_epsilon_likelier_for_a_neighbour(case):
 def test_worst_neighbours_spend_half_of_epsilon_on_the_density(case):
     """The rest is for the normaliser. With a scale of noise that is any smaller the density alone would spend more."""
     way, (one, other) = neighbours(case)
-    (sides,) = way.body.range.sides
+    (sides,) = way.body.shape.sides
     gram, moment = one.gram[0, 0] - other.gram[0, 0], one.moment[0] - other.moment[0]
     change = max(abs(gram * theta - moment) for theta in sides)
     epsilon = Fraction(repr(float(way.mechanism.epsilon)))
@@ -189,7 +189,7 @@ def test_releases_of_one_coefficient_have_the_probabilities_of_the_closed_form(c
     (exponent,) = certificate.sampler["grid_exponents"]
     unit = Fraction(2) ** exponent
     chances = [float(mass) for mass in laws_of_neighbours(case, unit)[1]]
-    ((low, high),) = way.body.range.sides
+    ((low, high),) = way.body.shape.sides
     places = [Fraction(value[0]) / unit for value in drawn]
     counts = [places.count(number) for number in range(math.ceil(low / unit), math.floor(high / unit) + 1)]
     assert sum(counts) == len(places)
@@ -266,7 +266,7 @@ def test_neighbours_change_the_score_by_half_of_epsilon_at_most(loss, adjacency,
     room = way.noise.scale_squared * Fraction(1, 5) ** 2
     found = []
     pairs = itertools.product(sums, sums[-1:] if adjacency == "add_remove" else sums)
-    for (one, other), theta in itertools.product(pairs, itertools.product(*way.body.range.sides)):
+    for (one, other), theta in itertools.product(pairs, itertools.product(*way.body.shape.sides)):
         slopes, moments = one.gram - other.gram, one.moment - other.moment
         change = [sum(a * t for a, t in zip(row, theta, strict=True)) for row in slopes]
         scaled = [(v - m) / w for v, m, w in zip(change, moments, way.noise.weights, strict=True)]

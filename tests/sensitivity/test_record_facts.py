@@ -7,17 +7,17 @@ import numpy as np
 import pytest
 
 import kngjax as kng
+from kngjax.accounting.exact import root_upward
 from kngjax.accounting.guarantees import Adjacency
 from kngjax.core.arrays import float64
 from kngjax.geometry.abstract_norms import Noise
 from kngjax.geometry.reach import Everywhere
+from kngjax.geometry.shapes import Shape
 from kngjax.sensitivity import gradients
 from kngjax.sensitivity.record_facts import (
     RecordFacts,
     changes_of_products,
     gradient_noise,
-    predictor_interval,
-    root_upward,
 )
 
 # Neither centred nor alike.
@@ -112,10 +112,10 @@ def test_facts_are_those_of_float64_for_every_domain_and_norm(loss):
 
 def test_predictors_reach_as_far_as_corners_and_never_less():
     features = [(Fraction(1), Fraction(1)), (Fraction(-2), Fraction(3))]
-    sides = [(Fraction(-1), Fraction(4)), (Fraction(-1, 3), Fraction(1, 7))]
-    assert predictor_interval(features, sides, None, 0) == (-2, 4 + Fraction(2, 3))
-    assert predictor_interval(features, sides, 2.0, 1) == (-6, 6)
-    _, most = predictor_interval(features, sides, 2.0, 2)
+    sides = (Fraction(-1), Fraction(4)), (Fraction(-1, 3), Fraction(1, 7))
+    assert Shape(sides).linear_interval(features) == (-2, 4 + Fraction(2, 3))
+    assert Shape.ball(2.0, 1, 2).linear_interval(features) == (-6, 6)
+    _, most = Shape.ball(2.0, 2, 2).linear_interval(features)
     assert 40 <= most**2 <= 40 * (1 + Fraction(1, 2**60))
 
 

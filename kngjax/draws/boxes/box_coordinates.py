@@ -17,10 +17,9 @@ from jaxtyping import Float
 from kngjax.core.verified import NEXT_TO_ZERO, sum_error
 from kngjax.draws.boxes.crowd import spread_of
 from kngjax.draws.boxes.gauges import ScaledNorm
-from kngjax.draws.boxes.inside import about_inside, sides_of
 from kngjax.draws.quadratic.bodies import AbstractBody
+from kngjax.geometry.shapes import Shape
 from kngjax.losses.base import RecordScores
-from kngjax.sensitivity.in_fractions import DomainRange
 
 _WIDER = 1.0 + 2.0**-20
 _MOST_STEPS, _SHORT = 30, 1e-2
@@ -28,7 +27,6 @@ _MOST_STEPS, _SHORT = 30, 1e-2
 _MOST_WIDTHS, _NARROWER, _MOST_HALVINGS = 60, 0.5, 24
 # From so many numbers on the search starts with a part of the records.
 _MANY, _EIGHTH = 2**14, 8
-_INWARD = 1.0 - 2.0**-30
 _HUGE = 2.0**1000
 # How often Hessians are taken anew, as far as so many units reach; and when coordinates are about the same.
 _MOST_ROUNDS, _UNITS, _CLOSE = 8, 1.5, 2.0
@@ -71,7 +69,7 @@ class BoxCoordinates(NamedTuple):
 
 def coordinates_for(x: np.ndarray, scores: RecordScores, gauge: ScaledNorm, body: AbstractBody) -> BoxCoordinates:
     """Finds coordinates in which the gradient of these records is about as large as u."""
-    low, high = sides_of(body.range)
+    low, high = body.shape.lower, body.shape.upper
     middle, half = 0.5 * low + 0.5 * high, 0.5 * high - 0.5 * low
     with np.errstate(all="ignore"):
         search = _NewtonSearch(x, scores, gauge.scales, gauge.scales / half)
@@ -80,12 +78,12 @@ def coordinates_for(x: np.ndarray, scores: RecordScores, gauge: ScaledNorm, body
         for _ in range(_MOST_ROUNDS):
             before = centre, matrix
             gradient = search.at(centre)[0]
-            found = _of_noise(centre, gradient, hessian, gauge, body.range, half)
+            found = _of_noise(centre, gradient, hessian, gauge, body.shape, half)
             if found is None:
-                if not about_inside(body.range, centre[None], centre[None]).all():
-                    centre = _nearest(body.range, centre, middle)
+                if not body.shape.about_holds(centre[None], centre[None]).all():
+                    centre = body.shape.about_nearest(centre)
                     gradient, hessian = search.at(centre)
-                found = spread_of(centre, gradient, hessian, gauge, body.range)
+                found = spread_of(centre, gradient, hessian, gauge, body.shape)
             if found is None:
                 break
             if _is_about(before, found):
@@ -100,7 +98,7 @@ def _of_noise(
     gradient: np.ndarray,
     hessian: np.ndarray,
     gauge: ScaledNorm,
-    domain: DomainRange,
+    domain: Shape,
     half: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray] | None:
     """θ₀ and M of noise that Θ has much of; None where it has little of it, or where the Hessian tells little."""
@@ -112,7 +110,7 @@ def _of_noise(
     if not (np.all(np.isfinite(centre)) and np.abs(matrix / half[:, None]).max() < _LONG):
         return None
     places = centre + _noise(len(half)) @ matrix.T
-    return (centre, matrix) if about_inside(domain, places, places).mean() > _MUCH else None
+    return (centre, matrix) if domain.about_holds(places, places).mean() > _MUCH else None
 
 
 def _noise(dimension: int) -> np.ndarray:
@@ -216,17 +214,6 @@ class _NewtonSearch(NamedTuple):
     def _gradient(self, theta: np.ndarray) -> np.ndarray:
         predictor = self.x @ theta
         return self.scores.floats(predictor, np.zeros(len(self.x)))[0] @ self.x
-
-
-def _nearest(domain: DomainRange, theta: np.ndarray, middle: np.ndarray) -> np.ndarray:
-    """θ, or a point of Θ about next to it."""
-    if not np.all(np.isfinite(theta)):
-        return middle
-    low, high = (np.array([float(side[k]) for side in domain.sides]) for k in (0, 1))
-    if domain.size is None:
-        return np.clip(theta, low, high)
-    size = np.linalg.norm(theta, domain.power) / high[0]
-    return theta if size < _INWARD else theta * (_INWARD / size)
 
 
 def _rational(matrix: np.ndarray) -> fmpq_mat:

@@ -23,7 +23,6 @@ from kngjax.core.verified import exp
 from kngjax.draws.boxes.boxes import BoundedBoxes
 from kngjax.draws.boxes.cover import Cover
 from kngjax.draws.boxes.gauges import ScaledNorm
-from kngjax.draws.boxes.inside import may_meet
 from kngjax.draws.boxes.record_sums import BoxCoordinates, RecordSums
 from kngjax.draws.cells import Grid
 from kngjax.draws.quadratic.bodies import AbstractBody
@@ -69,7 +68,7 @@ class Weights(NamedTuple):
 def cover_of(sums: RecordSums, gauge: ScaledNorm, body: AbstractBody) -> Cover:
     """Boxes that cover Θ. Draws refine them, and what one refined serves the next: proposals are independent of it."""
     with np.errstate(all="ignore"):
-        return Cover(sums, gauge, body.range, sums.coordinates.whole(body))
+        return Cover(sums, gauge, body.shape, sums.coordinates.whole(body))
 
 
 def draw(cover: Cover, sums: RecordSums, gauge: ScaledNorm, body: AbstractBody, grid: Grid, bits: Bits) -> list[int]:
@@ -168,7 +167,7 @@ class BoxProposals:
         least = self._known.sizes(np.maximum(which, 0), places, blur)[0]
         level = np.maximum(self._gauge.below(np.maximum(least, 0.0)), boxes.floors[chosen])
         level = np.where(which < 0, boxes.floors[chosen], level)
-        rejected = ~may_meet(self._body.range, *self._sums.coordinates.hull(places, blur))
+        rejected = ~self._body.shape.may_meet(*self._sums.coordinates.hull(places, blur))
         rejected |= self._are_above(chosen, shares[:, -1], level)
         # The bounds over some boxes tell little of their points.
         left = np.flatnonzero(~rejected)
@@ -191,7 +190,7 @@ class BoxProposals:
 
         def attempt(digits: int) -> bool | None:
             theta = proposal.place(digits)
-            inside = self._body.contains(theta)
+            inside = self._body.shape.contains(theta)
             if inside is False:
                 return False
             gradient = (self._sums.gradient if digits <= _FIRST else self._sums.gradient_in_balls)(theta)

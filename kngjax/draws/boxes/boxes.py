@@ -9,8 +9,7 @@ from jaxtyping import Float, Int
 
 from kngjax.core.verified import NEXT_TO_ZERO
 from kngjax.draws.boxes.box_coordinates import BoxCoordinates
-from kngjax.draws.boxes.inside import about_inside, sides_of
-from kngjax.sensitivity.in_fractions import DomainRange
+from kngjax.geometry.shapes import Shape
 
 _MARGIN = 2.0**-40
 # Points of a box of which it is looked whether they are in Θ, and of how many boxes at a time.
@@ -111,11 +110,11 @@ def slabs(
     return found
 
 
-def shares_inside(domain: DomainRange, coordinates: BoxCoordinates, boxes: BoundedBoxes) -> Float[np.ndarray, " boxes"]:
+def shares_inside(domain: Shape, coordinates: BoxCoordinates, boxes: BoundedBoxes) -> Float[np.ndarray, " boxes"]:
     """Estimates how much of each box lies in Θ, by some of its points; at least half of one of them."""
     centres, halves = boxes.centres, boxes.halves
     shares = np.ones(len(centres))
-    open_ones = np.flatnonzero(~about_inside(domain, *coordinates.hull(centres, halves)))
+    open_ones = np.flatnonzero(~domain.about_holds(*coordinates.hull(centres, halves)))
     step = max(1, _AT_A_TIME // _POINTS)
     dimension = centres.shape[1]
     # Multiples of the powers of one number, the root of x^(d+1) = x + 1, are spread evenly.
@@ -124,16 +123,16 @@ def shares_inside(domain: DomainRange, coordinates: BoxCoordinates, boxes: Bound
     for start in range(0, open_ones.size, step):
         some = open_ones[start : start + step]
         places = (centres[some][:, None] + halves[some][:, None] * spread) @ coordinates.matrix.T + coordinates.centre
-        inside = about_inside(domain, *[places.reshape(-1, dimension)] * 2)
+        inside = domain.about_holds(*[places.reshape(-1, dimension)] * 2)
         shares[some] = np.maximum(inside.reshape(-1, _POINTS).mean(axis=1), 0.5 / _POINTS)
     return shares
 
 
-def crossing_axes(domain: DomainRange, coordinates: BoxCoordinates, boxes: BoundedBoxes) -> Int[np.ndarray, " boxes"]:
+def crossing_axes(domain: Shape, coordinates: BoxCoordinates, boxes: BoundedBoxes) -> Int[np.ndarray, " boxes"]:
     """Chooses the axis along which each box reaches farthest in those coordinates of θ that cross Θ's border."""
     moves = np.abs(coordinates.matrix) * boxes.halves[:, None, :]
     lower, upper = coordinates.hull(boxes.centres, boxes.halves)
-    low, high = sides_of(domain)
+    low, high = domain.lower, domain.upper
     # The border of a ball is one of all coordinates.
     crossing = (lower < low) | (upper > high) if domain.size is None else np.ones_like(lower, dtype=bool)
     parts = moves / (high - low)[:, None] if domain.size is not None else moves / moves.sum(axis=2, keepdims=True)

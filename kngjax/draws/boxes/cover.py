@@ -21,10 +21,9 @@ from flint import arb, arb_mat
 from kngjax.core.balls import precision
 from kngjax.draws.boxes.boxes import ENDS, UNSEEN, BoundedBoxes, crossing_axes, shares_inside, slabs
 from kngjax.draws.boxes.gauges import ScaledNorm
-from kngjax.draws.boxes.inside import may_meet
 from kngjax.draws.boxes.record_sums import RecordSums, Slopes
-from kngjax.samplers.exact.refinement import refine
-from kngjax.sensitivity.in_fractions import DomainRange
+from kngjax.draws.refinement import refine
+from kngjax.geometry.shapes import Shape
 
 Ends = tuple[np.ndarray, np.ndarray]
 
@@ -45,7 +44,7 @@ _MOST_SPLITS, _AT_ONCE = 8192, 2**17
 class Cover:
     """Boxes that cover {u : θ(u) ∈ Θ}. Private. **Arguments:** `whole`: the ends of a box that contains all of it."""
 
-    def __init__(self, sums: RecordSums, gauge: ScaledNorm, domain: DomainRange, whole: Ends):
+    def __init__(self, sums: RecordSums, gauge: ScaledNorm, domain: Shape, whole: Ends):
         self._sums, self._gauge, self._domain = sums, gauge, domain
         self._known: list[Slopes] = []
         self._count = 0
@@ -89,7 +88,7 @@ class Cover:
             return BoundedBoxes.join([boxes.without(far), self._look(boxes.at(far))])
         parents = boxes.at(chosen)
         children = parents.halved(self._axes(parents))
-        kept = may_meet(self._domain, *self._sums.coordinates.hull(children.centres, children.halves))
+        kept = self._domain.may_meet(*self._sums.coordinates.hull(children.centres, children.halves))
         return BoundedBoxes.join([boxes.without(chosen), self._look(self._with_shares(children.at(kept)))])
 
     def _with_shares(self, boxes: BoundedBoxes) -> BoundedBoxes:

@@ -8,8 +8,7 @@ depends on what they find: they start from fixed random numbers, and no release 
 import numpy as np
 
 from kngjax.draws.boxes.gauges import ScaledNorm
-from kngjax.draws.boxes.inside import about_inside, sides_of
-from kngjax.sensitivity.in_fractions import DomainRange
+from kngjax.geometry.shapes import Shape
 
 # How many points, and steps before some are kept, and steps of which they are.
 _POINTS, _STEPS, _KEPT = 128, 250, 60
@@ -19,7 +18,7 @@ _SHEAR, _LEAST = 0.5, 2.0**-46
 
 
 def spread_of(
-    centre: np.ndarray, gradient: np.ndarray, hessian: np.ndarray, gauge: ScaledNorm, domain: DomainRange
+    centre: np.ndarray, gradient: np.ndarray, hessian: np.ndarray, gauge: ScaledNorm, domain: Shape
 ) -> tuple[np.ndarray, np.ndarray] | None:
     """A middle of the density ∝ exp(-‖g + H(θ - c)‖) on Θ, and a matrix of its widths; None where neither is known.
 
@@ -27,8 +26,7 @@ def spread_of(
     """
     if not all(np.all(np.isfinite(one)) for one in (centre, gradient, hessian)):
         return None
-    low, high = sides_of(domain)
-    half = 0.5 * high - 0.5 * low
+    half = 0.5 * domain.upper - 0.5 * domain.lower
     crowd = _Crowd(centre, gradient, hessian, gauge, domain)
     places = crowd.walk() / half
     middle = places.mean(axis=0)
@@ -65,9 +63,7 @@ def _sheared(widths: np.ndarray) -> np.ndarray:
 class _Crowd:
     """Walks a crowd of points on Θ, by the gradient and the Hessian at a centre. Private."""
 
-    def __init__(
-        self, centre: np.ndarray, gradient: np.ndarray, hessian: np.ndarray, gauge: ScaledNorm, domain: DomainRange
-    ):
+    def __init__(self, centre: np.ndarray, gradient: np.ndarray, hessian: np.ndarray, gauge: ScaledNorm, domain: Shape):
         self._centre, self._gradient, self._hessian = centre, gradient, hessian
         self._gauge, self._domain = gauge, domain
         self._generator = np.random.default_rng(0)
@@ -77,11 +73,11 @@ class _Crowd:
 
     def _levels(self, places: np.ndarray) -> np.ndarray:
         found = self._gauge.about(np.abs(self._gradient + (places - self._centre) @ self._hessian))
-        return np.where(about_inside(self._domain, places, places) & np.isfinite(found), found, np.inf)
+        return np.where(self._domain.about_holds(places, places) & np.isfinite(found), found, np.inf)
 
     def _first(self) -> np.ndarray:
         """The best of points at all distances from the centre, towards points of Θ."""
-        low, high = sides_of(self._domain)
+        low, high = self._domain.lower, self._domain.upper
         number = 16 * _POINTS
         targets = self._generator.uniform(low, high, (number, len(low)))
         if self._domain.size is not None:

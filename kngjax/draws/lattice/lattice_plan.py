@@ -17,7 +17,8 @@ import numpy as np
 from kngjax.core.balls import power_of_two
 from kngjax.draws.lattice.units import DomainLattice, exponent_of, on_lattice
 from kngjax.mechanisms.density import AbstractDensityMechanism
-from kngjax.sensitivity.in_fractions import Ranges, feature_sides, kind_of, level
+from kngjax.sensitivity.in_fractions import Ranges, kind_of, level
+from kngjax.sensitivity.record_facts import feature_sides
 
 # Whole numbers below 2^53 are exact in float64; one bit is for doubled middles and for halves, see `QuantileScore`.
 _LARGEST = 2**52

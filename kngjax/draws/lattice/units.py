@@ -10,7 +10,7 @@ from jaxtyping import Float, Int
 
 from kngjax.core.balls import power_of_two
 from kngjax.geometry.domains import AbstractDomain
-from kngjax.sensitivity.in_fractions import DomainRange
+from kngjax.geometry.shapes import Shape
 
 Integers = Int[np.ndarray, "..."]
 
@@ -66,12 +66,12 @@ class DomainLattice:
         return cls(tuple(exponents), np.array(low, np.int64), np.array(high, np.int64), radius, shape.power)
 
     @property
-    def range(self) -> DomainRange:
+    def range(self) -> Shape:
         """Returns the range that these points lie in."""
         sides = zip(self.low, self.high, self.exponents, strict=True)
-        intervals = [(int(low) * power_of_two(e), int(high) * power_of_two(e)) for low, high, e in sides]
+        intervals = ((int(low) * power_of_two(e), int(high) * power_of_two(e)) for low, high, e in sides)
         size = None if self.radius is None else self.radius * power_of_two(min(self.exponents)) ** self.power
-        return DomainRange(intervals, size, self.power)
+        return Shape(tuple(intervals), size, self.power)
 
     @property
     def sides(self) -> list[int]:

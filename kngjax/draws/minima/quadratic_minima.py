@@ -39,11 +39,10 @@ def minimum(domain: AbstractDomain, matrix: arb_mat, vector: Sequence[arb]) -> l
     assert shape is not None
     # On a line every ball is an interval.
     radius = None if shape.radius is None or dimension == 1 else Fraction(shape.radius)
-    sides = [(Fraction(lower), Fraction(upper)) for lower, upper in zip(shape.lower, shape.upper, strict=True)]
     try:
         inside = _solved(matrix, vector)
         if radius is None:
-            is_inside = _all(_between(place, *ends) for place, ends in zip(inside, sides, strict=True))
+            is_inside = _all(_between(place, *ends) for place, ends in zip(inside, shape.sides, strict=True))
         else:
             size = sum((abs(place) ** shape.power for place in inside), arb(0))
             is_inside = _is_positive(ball_of(radius**shape.power) - size)
@@ -55,7 +54,7 @@ def minimum(domain: AbstractDomain, matrix: arb_mat, vector: Sequence[arb]) -> l
             return _on_sphere(matrix, vector, radius)
         guess = _guess(domain, matrix, vector)
         if radius is None:
-            return _first(_on_face(matrix, vector, sides, face) for face in _faces(_ends(guess, sides)))
+            return _first(_on_face(matrix, vector, shape.sides, face) for face in _faces(_ends(guess, shape.sides)))
         return _first(_on_facet(matrix, vector, radius, face) for face in _faces(_signs(guess)) if any(face))
     except ZeroDivisionError:
         # The matrix is not known well enough to be solved.

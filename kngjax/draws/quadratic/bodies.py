@@ -13,13 +13,12 @@ from math import exp, expm1, fsum, hypot, inf, log, pi
 
 from flint import arb
 
+from kngjax.accounting.exact import root_upward
 from kngjax.core.balls import ball_of, power_of_two
 from kngjax.draws.cells import Grid
 from kngjax.draws.noises import StandardNormalNoise
 from kngjax.draws.uniforms import Bits, Uniform
-from kngjax.geometry.domains import ExactShape
-from kngjax.sensitivity.in_fractions import DomainRange
-from kngjax.sensitivity.record_facts import root_upward
+from kngjax.geometry.shapes import Shape
 
 # Cells are so many binary digits finer than Θ is wide.
 _DIGITS = 40
@@ -31,28 +30,14 @@ Places = Callable[[int], list[arb]]
 
 @dataclasses.dataclass(frozen=True)
 class AbstractBody(abc.ABC):
-    """Θ. Public. **Arguments:** `range`: what it is, in fractions."""
+    """Draws points of Θ from simple laws, and bounds linear functions on it. Public. **Arguments:** `shape`: Θ."""
 
-    range: DomainRange
-
-    @property
-    def middle(self) -> list[Fraction]:
-        """Returns the middle of Θ."""
-        return [(low + high) / 2 for low, high in self.range.sides]
-
-    @property
-    def half_widths(self) -> list[Fraction]:
-        """Returns half of the width of Θ along each axis."""
-        return [(high - low) / 2 for low, high in self.range.sides]
+    shape: Shape
 
     def grid(self) -> Grid:
         """Returns a grid that is much finer than Θ."""
-        widths = [2 * half for half in self.half_widths]
+        widths = [2 * half for half in self.shape.half_widths]
         return Grid(tuple(one.numerator.bit_length() - one.denominator.bit_length() - _DIGITS for one in widths))
-
-    @abc.abstractmethod
-    def contains(self, places: Sequence[arb]) -> bool | None:
-        """Whether Θ contains the point in these balls; None if they leave it open."""
 
     @abc.abstractmethod
     def inward(self, cell: Sequence[int], grid: Grid) -> list[int]:
@@ -106,27 +91,18 @@ class AbstractBody(abc.ABC):
 class BoxBody(AbstractBody):
     """lower ≤ θ ≤ upper."""
 
-    def contains(self, places):
-        found = True
-        for place, (low, high) in zip(places, self.range.sides, strict=True):
-            lower, upper = ball_of(low), ball_of(high)
-            if place < lower or place > upper:
-                return False
-            found = found and place >= lower and place <= upper
-        return True if found else None
-
     def inward(self, cell, grid):
-        sides = zip(cell, grid.exponents, self.range.sides, strict=True)
+        sides = zip(cell, grid.exponents, self.shape.sides, strict=True)
         units = [(number, low / power_of_two(e), high / power_of_two(e)) for number, e, (low, high) in sides]
         return [max(-(-low // 1), min(number, high // 1)) for number, low, high in units]
 
     def most(self, slopes, pull, axes):
-        pairs = zip(slopes, self.range.sides, strict=True)
+        pairs = zip(slopes, self.shape.sides, strict=True)
         return sum((max(slope * low, slope * high) for slope, (low, high) in pairs), Fraction(0))
 
     def draw(self, axes, slopes, pull, bits):
         uniforms = [Uniform(bits) for _ in axes]
-        sides = [self.range.sides[axis] for axis in axes]
+        sides = [self.shape.sides[axis] for axis in axes]
 
         def places(digits):
             triples = zip(uniforms, sides, slopes, strict=True)
@@ -162,25 +138,19 @@ class AbstractBallBody(AbstractBody):
 
     @property
     def radius(self) -> Fraction:
-        return self.range.sides[0][1]
-
-    def contains(self, places):
-        total, size = sum((abs(place) ** self.range.power for place in places), arb(0)), ball_of(self._size)
-        if total <= size:
-            return True
-        return False if total > size else None
+        return self.shape.sides[0][1]
 
     @property
     def _size(self) -> Fraction:
-        assert self.range.size is not None
-        return self.range.size
+        assert self.shape.size is not None
+        return self.shape.size
 
     def inward(self, cell, grid):
         """A step towards 0 along every axis where the grid's point lies outside.
 
         It is at most half a step from θ along each axis, so that the step takes each coordinate to between 0 and θ_j.
         """
-        if sum(abs(number) ** self.range.power for number in grid.exact_values(cell)) <= self._size:
+        if sum(abs(number) ** self.shape.power for number in grid.exact_values(cell)) <= self._size:
             return list(cell)
         return [number - (number > 0) + (number < 0) for number in cell]
 
@@ -285,11 +255,10 @@ class LengthBody(AbstractBallBody):
 _BODIES: dict[int, type[AbstractBody]] = {0: BoxBody, 1: SumBody, 2: LengthBody}
 
 
-def body_of(shape: ExactShape) -> AbstractBody:
+def body_of(shape: Shape) -> AbstractBody:
     """Θ of this shape."""
-    range = DomainRange.of(shape)
     # A ball in one dimension is a segment.
-    return BoxBody(range._replace(size=None, power=0)) if len(range.sides) == 1 else _BODIES[shape.power](range)
+    return BoxBody(Shape(shape.sides)) if len(shape.sides) == 1 else _BODIES[shape.power](shape)
 
 
 def _on_segment(uniform: arb, low: Fraction, high: Fraction, slope: Fraction) -> arb:

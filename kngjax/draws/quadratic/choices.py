@@ -52,7 +52,7 @@ class Choice:
         with precision(_DIGITS):
             scale = ball_of(law.noise.scale_squared).sqrt()
             scales = [scale * ball_of(weight) for weight in law.noise.weights]
-            halves = [ball_of(half) for half in law.body.half_widths]
+            halves = [ball_of(half) for half in law.body.shape.half_widths]
             self._order, pivots = _eliminate(law.gram, halves, scales)
             # log det of each leading block, of y by u for θ = middle + half width · u and z = scale · y.
             self._log_determinants = np.cumsum([0.0, *(float(pivot.log().mid()) for pivot in pivots)])
@@ -107,8 +107,8 @@ class Choice:
             scale = ball_of(law.noise.scale_squared).sqrt()
             scales = [scale * ball_of(weight) for weight in law.noise.weights]
             gram = [[ball_of(one) for one in line] for line in law.gram]
-            middle = [ball_of(one) for one in law.body.middle]
-            halves = [ball_of(one) for one in law.body.half_widths]
+            middle = [ball_of(one) for one in law.body.shape.middle]
+            halves = [ball_of(one) for one in law.body.shape.half_widths]
             self._slopes = np.array([[float((gram[i][j] * halves[j] / scales[i]).mid()) for j in rows] for i in rows])
             shifts = [sum((a * m for a, m in zip(gram[i], middle, strict=True)), arb(0)) for i in rows]
             moment = [ball_of(one) for one in law.moment]

@@ -91,7 +91,7 @@ class QuadraticEnvelope:
             elsewhere, standard = free(digits), drawn.balls(digits) if drawn else []
             noise = [one * balls.scales[row] for one, row in zip(standard, rows, strict=True)]
             theta = self._place(balls, noise, elsewhere)
-            inside = body.contains(theta)
+            inside = body.shape.contains(theta)
             if inside is False:
                 return Rejected()
             if inside is None:
