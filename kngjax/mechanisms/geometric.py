@@ -180,6 +180,11 @@ class CellsIntake(AbstractIntake):
         return np.where(np.floor(numbers) == numbers, numbers, np.nan)
 
     @property
+    def absorbs_weights(self) -> bool:
+        """False: a weight is added to the count of a cell, which is no number to multiply."""
+        return False
+
+    @property
     def _dimension_of_records(self) -> int:
         # However many are counted.
         return 1
