@@ -26,32 +26,29 @@ _EACH = Fraction(1, 8)
 _JOB = f"""
 [data]
 path = "people.csv"
-[response]
-column = "wage"
-bounds = [0, 60]
-[[terms]]
-column = "age"
-bounds = [0, 40]
-[loss]
-type = "quantile"
-tau = {list(_LEVELS)}
-[mechanism]
-type = "kng"
-domain = {{ box = [-80.0, 80.0] }}
-[privacy]
-epsilon = {float(_EACH * len(_LEVELS))}
+[study]
 adjacency = "replace"
+[study.bounds]
+wage = [0, 60]
+age = [0, 40]
+[[analyses]]
+method = "quantile_regression"
+formula = "wage ~ age"
+tau = {list(_LEVELS)}
+epsilon = {float(_EACH * len(_LEVELS))}
+domain = {{ box = [-80.0, 80.0] }}
+force = true
 """
 # Runs the command, and writes a byte when a commit has returned, which is when a release exists.
 _PROGRAM = """
 import os, sys
 from kngjax.command import cli
-from kngjax.releases import debits
-commit = debits.commit
-def commit_and_tell(*arguments):
-    commit(*arguments)
+from kngjax.ledger.ledgers import Ledger
+commit = Ledger.commit
+def commit_and_tell(*arguments, **named):
+    commit(*arguments, **named)
     os.write(int(sys.argv[1]), b"r")
-debits.commit = commit_and_tell
+Ledger.commit = commit_and_tell
 sys.exit(cli.main(sys.argv[2:]))
 """
 _LONGEST = 300.0
@@ -186,4 +183,6 @@ def _run(folder: pathlib.Path, ledger: Ledger, moments: random.Random | None) ->
 
 def _read_outputs(folder: pathlib.Path) -> list[Any]:
     path = folder / "output" / "releases.json"
-    return [entry["release"] for entry in json.loads(path.read_text())["releases"]] if path.exists() else []
+    if not path.exists():
+        return []
+    return [one for entry in json.loads(path.read_text())["analyses"] for one in entry["result"]["releases"]]

@@ -19,7 +19,7 @@ import kngjax as kng
 import kngjax.sklearn
 from kngjax.estimators import expectations
 from kngjax.estimators.analyses import Analysis
-from kngjax.releases import debits, one_debit, research, simulation
+from kngjax.releases import plan, research, simulation
 from tests.estimators.methods import METHODS
 from tests.estimators.people import BOUNDS, LEVELS, PEOPLE
 from tests.offenders import every_case
@@ -380,8 +380,7 @@ def nothing_is_drawn(monkeypatch):
 
     for place, name in (
         (Analysis, "release"),
-        (debits, "reserve"),
-        (one_debit, "reserve_cost"),
+        (plan, "reserve_cost"),
         (research, "estimate"),
         (research, "independent_draws"),
         (research, "direct_draws"),

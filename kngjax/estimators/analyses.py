@@ -1,5 +1,6 @@
 """An analysis states in full, before a table is looked at, what is released from it: terms, response, mechanisms."""
 
+import abc
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -10,18 +11,19 @@ import narwhals as nw
 import numpy as np
 
 import kngjax as kng
-from kngjax.accounting.kinds import Kind
 from kngjax.core.errors import UNREADABLE, UnfitShape, UnfitType, raise_from_outside
 from kngjax.data import dates
-from kngjax.data.admission import EMPTY, Facts
+from kngjax.data.admission import EMPTY
 from kngjax.data.columns import Columns, opened
 from kngjax.data.missing import Codes, explain_codes, without_codes
 from kngjax.data.terms import Design
+from kngjax.data.weights import with_weights
 from kngjax.estimators.carrying_out import Released, SharedRecords, carry_out, in_short
 from kngjax.estimators.responses import AbstractResponse, Response
-from kngjax.releases import totals
-from kngjax.releases.debits import owed, settings
-from kngjax.releases.told import telling
+from kngjax.releases.debits import settings
+from kngjax.releases.plan import Plan
+from kngjax.releases.release import resolved
+from kngjax.releases.told import said, telling
 
 # Basis, response and weights, one row a record.
 Prepared = tuple[np.ndarray | None, np.ndarray, np.ndarray | None]
@@ -53,15 +55,9 @@ class Part:
         """Splits the part for previews: a quantile process into a mechanism for each level with the same noise."""
         if not isinstance(self.plan, kng.QuantileProcess):
             return (self,)
-        each = zip(self.plan.levels, self.plan.making().stand_ins(), strict=True)
+        each = zip(self.plan.levels, self.plan.halving().stand_ins(self.plan.levels), strict=True)
         whole = float(self.plan.epsilon)
         return tuple(Part(of_level(level), one, kept=float(one.epsilon) / whole) for level, one in each)
-
-    @functools.cached_property
-    def making(self) -> Any:
-        """Every setting of its plan."""
-        assert self.plan is not None
-        return self.plan.making()
 
     @property
     def whole(self) -> Any:
@@ -73,48 +69,94 @@ class Part:
         """Lists the settings of the mechanism or plan, JSON-ready."""
         return settings(self.mechanism) if self.plan is None else self.plan.settings()
 
-    @property
-    def drawn(self) -> Any:
-        """Returns the object that draws the release, every setting known: the mechanism, or the making of its plan."""
-        return self.mechanism if self.plan is None else self.making
+    @functools.cached_property
+    def _known(self) -> dict[Any, Plan]:
+        return {}
 
-    def of_parts(self, parts: Sequence[kng.Release]) -> Released:
-        """Puts a release together from those that a ledger keeps: an estimate with intervals has several there."""
-        if self.plan is not None:
-            return self.plan.of_parts(parts)
-        [only] = parts
-        return only
+    def resolved(self, num_records: int | None, sampler: Any = None) -> Plan:
+        """Resolves the draws of the part, once for what certificates are told to say. Its records are `Prepared`.
 
-    def certificates(self, sampler: Any, num_records: int) -> list[kng.Certificate]:
-        """Certifies all that one debit pays for. **Arguments:** as of `kngjax.releases.totals.certify`."""
-        if self.plan is None:
-            return [totals.certify(self.mechanism, sampler, num_records)]
-        if sampler is not None:
-            what = "estimates with intervals" if self.has_intervals else "quantile processes"
-            raise ValueError(f"{what} take no sampler: leave it out")
-        facts = Facts(self.mechanism.dimension or 1, self.mechanism.adjacency.public_count(num_records))
-        made = self.plan.drawing(facts) if isinstance(self.plan, kng.QuantileProcess) else self.making
-        return made.certify(facts)
-
-    def owed(self, certificates: Sequence[kng.Certificate]) -> tuple[kng.Guarantee, bool]:
-        """Computes what a ledger debits for releases of these certificates, and whether they provably cost no more."""
-        return owed(*certificates) if self.plan is None else self.making.owed(certificates)
-
-    @property
-    def law(self) -> kng.Guarantee:
-        """States the guarantee of a draw from exactly the mechanism's law.
-
-        It is stated for the exact ε where one was declared and ε is the whole guarantee.
+        **Arguments:** `num_records`: used where it is public. `sampler`: what is asked for, or None.
         """
-        if self.plan is not None:
-            return totals.composed(self.making.laws)
-        stated = self.mechanism.guarantee_for(self.mechanism.dimension)
-        exactly = {Kind.PURE: kng.Guarantee.pure, Kind.BOUNDED_RANGE: kng.Guarantee.bounded_range}.get(stated.kind)
-        return stated if self.epsilon is None or exactly is None else exactly(self.epsilon, self.mechanism.adjacency)
+        count = self.mechanism.adjacency.public_count(num_records)
+        key = count, str(sampler), said()
+        if key not in self._known:
+            plan = resolved(self.whole, count, sampler)
+            self._known[key] = plan.of(functools.partial(_pair, self.mechanism))
+        return self._known[key]
+
+
+def _pair(mechanism: Any, columns: Prepared) -> tuple[Any, Any]:
+    given = arguments(mechanism, *columns)
+    return with_weights(given["X"], given["weights"]), given.get("y")
+
+
+class AbstractAnalysis(abc.ABC):
+    """States in full what is released of a table, before it is looked at. Public. `title`: what it is, in words."""
+
+    title: str
+
+    @property
+    @abc.abstractmethod
+    def what(self) -> str:
+        """The title of the analysis with the formula, if there is one."""
+
+    @abc.abstractmethod
+    def check(self, frame: Any) -> Any:
+        """Returns the table of a frame, if its columns and types serve; looks at no value."""
+
+    @abc.abstractmethod
+    def records(self, frame: Any) -> Any:
+        """Reads what plans take of a frame, each record by itself. Private."""
+
+    @abc.abstractmethod
+    def steps(self, number: int | None = None) -> list["Step"]:
+        """Lists the steps, each with its debit. **Arguments:** `number`: of the analysis, where there are several."""
+
+    @abc.abstractmethod
+    def words_of(self, part: Any) -> dict[str, Any]:
+        """Describes the debit of a part for the ledger."""
+
+    @abc.abstractmethod
+    def plan_of(self, part: Any, num_records: int | None) -> Plan:
+        """Resolves a part: what its debit pays for. **Arguments:** `num_records`: used where it is public."""
+
+    @abc.abstractmethod
+    def certificates_of(self, part: Any, num_records: int | None) -> list[kng.Certificate]:
+        """Lists the certificates that are shown of a part."""
+
+    @abc.abstractmethod
+    def row_of(self, part: Any, num_records: int | None) -> tuple[str, str]:
+        """Describes a part for a plan: what is released, and how and at which price."""
+
+    @abc.abstractmethod
+    def mechanisms_of(self, part: Any) -> tuple[Any, ...]:
+        """Lists the mechanisms of a part, each once."""
+
+    @abc.abstractmethod
+    def prepare(self, part: Any, records: Any) -> None:
+        """Raises what the mechanisms of a part say of these records. Private: for the owner alone."""
+
+    @abc.abstractmethod
+    def made_by(self, steps: Sequence[Any]) -> "AbstractAnalysis":
+        """Restricts the analysis to the parts that these steps release."""
+
+    def certificates(self, num_records: int) -> list[kng.Certificate]:
+        """Certifies the releases before any is debited. **Arguments:** `num_records`: used where it is public."""
+        return [one for step in self.steps() for one in step.certificates(num_records)]
+
+    def release(self, frame: Any, ledger: kng.Ledger | Sequence[kng.Reservation] | None) -> list[Any]:
+        """All releases, in order, as `kngjax.estimators.carrying_out.carry_out`."""
+        try:
+            made = carry_out(self.steps(), frame, ledger)
+        finally:
+            # Frames of a traceback hold their local variables.
+            del frame
+        return [one for releases in made.values() for one in releases]
 
 
 @dataclass(frozen=True, repr=False)
-class Analysis:
+class Analysis(AbstractAnalysis):
     """Releases from one table that belong together, as quantile regressions of several levels do. Public.
 
     **Arguments:** `title`: what it is, in words. `response`: what is regressed, averaged or counted of each record.
@@ -189,13 +231,30 @@ class Analysis:
         return replace(self, force=bool(force))
 
     def steps(self, number: int | None = None) -> list["Step"]:
-        """Lists the steps, each with its debit. **Arguments:** `number`: of the analysis, where there are several."""
         start = "" if number is None else f"{number}. {self.what}, "
         return [Step(f"{start}{part.label}", self, part) for part in self.parts]
 
-    def certificates(self, num_records: int) -> list[kng.Certificate]:
-        """Certifies the releases before any is debited. **Arguments:** `num_records`: used where it is public."""
-        return [one for step in self.steps() for one in step.certificates(num_records)]
+    def words_of(self, part: Part) -> dict[str, Any]:
+        told = {"read": list(self.told)} if self.told else {}
+        about = {"analysis": self.title, "formula": self.formula, "response": self.response.name}
+        return about | {"mechanism": part.settings} | told
+
+    def plan_of(self, part: Part, num_records: int | None) -> Plan:
+        with telling(*self.told, *(() if part.plan is None else part.plan.told)):
+            return part.resolved(num_records, self.sampler)
+
+    def certificates_of(self, part: Part, num_records: int | None) -> list[kng.Certificate]:
+        return list(self.plan_of(part, num_records).certificates)
+
+    def row_of(self, part: Part, num_records: int | None) -> tuple[str, str]:
+        plan = self.plan_of(part, num_records)
+        return f"{self.what}, {part.label}", in_short(plan.certificates, *plan.owed)
+
+    def mechanisms_of(self, part: Part) -> tuple[Any, ...]:
+        return (part.mechanism,)
+
+    def prepare(self, part: Part, records: Prepared) -> None:
+        part.mechanism.prepare(**arguments(part.mechanism, *records))
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -212,7 +271,6 @@ class Analysis:
 
     @property
     def what(self) -> str:
-        """The title of the analysis with the formula, if there is one."""
         return self.title if self.formula is None else f"{self.title} {self.formula}"
 
     def check(self, frame: Any) -> Any:
@@ -246,82 +304,71 @@ class Analysis:
         return x, self.response.of_table(table), None if self.weights is None else self.weights.cells_of(table)
 
     def made_by(self, steps: Sequence[Any]) -> "Analysis":
-        """Restricts the analysis to the parts that these steps release."""
         return replace(self, parts=tuple(step.part for step in steps))
-
-    def release(self, frame: Any, ledger: kng.Ledger | Sequence[kng.Reservation] | None) -> list[Any]:
-        """All releases, in order, as `kngjax.estimators.carrying_out.carry_out`."""
-        try:
-            made = carry_out(self.steps(), frame, ledger)
-        finally:
-            # Frames of a traceback hold their local variables.
-            del frame
-        return [one for releases in made.values() for one in releases]
 
 
 @dataclass(frozen=True)
 class Step:
-    """Releases one part of an analysis by one debit. Public. **Arguments:** `label`: its name among all steps."""
+    """Releases a part of an analysis by one debit. Public.
+
+    **Arguments:** `label`: its name among all steps. `part`: None where one debit pays for the whole analysis.
+    """
 
     label: str
-    analysis: Analysis
-    part: Part
+    analysis: Any
+    part: Any = None
 
     @property
     def words(self) -> dict[str, Any]:
         """Describes the debit for the ledger."""
-        about = {"analysis": self.analysis.title, "formula": self.analysis.formula}
-        told = {"read": list(self.analysis.told)} if self.analysis.told else {}
-        return about | {"response": self.analysis.response.name, "mechanism": self.part.settings} | told
+        return self.analysis.words_of(self.part)
 
     @property
     def mechanisms(self) -> tuple[Any, ...]:
-        """Lists the step's only mechanism."""
-        return (self.part.mechanism,)
+        """Lists the mechanisms of the step, each once."""
+        return self.analysis.mechanisms_of(self.part)
 
     @property
     def sampler(self) -> Any:
         """Returns the sampler that was asked for, or None."""
         return self.analysis.sampler
 
-    @property
-    def law(self) -> kng.Guarantee:
-        """States the guarantee of a draw from exactly the mechanism's law, with the sums that intervals need."""
-        return self.part.law
+    def plan(self, num_records: int | None) -> Plan:
+        """Resolves all that the debit pays for. **Arguments:** `num_records`: used where it is public."""
+        return self.analysis.plan_of(self.part, num_records)
 
-    def certificates(self, num_records: int) -> list[kng.Certificate]:
-        """Certifies beforehand all that the debit pays for. **Arguments:** `num_records`: used where it is public."""
-        with telling(*self.analysis.told):
-            return self.part.certificates(self.analysis.sampler, num_records)
+    def certificates(self, num_records: int | None) -> list[kng.Certificate]:
+        """Lists the certificates of the releases, of groups those of the first one."""
+        return self.analysis.certificates_of(self.part, num_records)
 
-    def row(self, num_records: int) -> tuple[str, str]:
+    def row(self, num_records: int | None) -> tuple[str, str]:
         """Describes the step for a plan: what is released, and how and at which price."""
-        certificates = self.certificates(num_records)
-        return f"{self.analysis.what}, {self.part.label}", in_short(certificates, *self.part.owed(certificates))
+        return self.analysis.row_of(self.part, num_records)
 
     def is_in(self, results: Any) -> bool:
         """Whether its release is among these results of its analysis."""
-        return self.part.label in results.labels
+        return self.part is None or self.part.label in results.labels
 
-    def owed(self, num_records: int) -> tuple[kng.Guarantee, bool]:
+    def owed(self, num_records: int | None) -> tuple[kng.Guarantee, bool]:
         """Computes what a ledger debits for the release, and whether it provably costs no more."""
-        return self.part.owed(self.certificates(num_records))
+        return self.plan(num_records).owed
 
-    def prepare(self, columns: Prepared) -> None:
-        """Raises what its mechanism says of these records of its analysis. Private: for the owner alone."""
-        self.part.mechanism.prepare(**arguments(self.part.mechanism, *columns))
+    def prepare(self, records: Any) -> None:
+        """Raises what its mechanisms say of these records of its analysis. Private: for the owner alone."""
+        self.analysis.prepare(self.part, records)
 
     def release(self, records: SharedRecords, debit: kng.Reservation | None, progress: bool | None = None) -> list[Any]:
-        """The release, after its debit. Raises as `kngjax.release`."""
-        given = arguments(self.part.mechanism, *records.of(self.analysis, debit))
-        with telling(*self.analysis.told):
-            asked = {"sampler": self.analysis.sampler, "ledger": debit, "progress": progress}
-            return [kng.release(self.part.whole, **given, **asked)]
+        """The releases, after their debit. Raises as `kngjax.release`."""
+        plan = self.plan(records.num_records)
+        read = functools.partial(records.of, self.analysis)
+        return plan.joined(plan.release(read, debit, self.words, progress))
 
     def kept(self, releases: Sequence[Released]) -> list[Any]:
-        """Puts the release together from what a ledger keeps: an estimate with intervals has several parts there."""
+        """Puts releases together from what a ledger keeps: an estimate with intervals has several parts there."""
         parts = [one for one in releases if isinstance(one, kng.Release)]
-        return list(releases) if len(parts) < len(releases) else [self.part.of_parts(parts)]
+        if len(parts) < len(releases):
+            return list(releases)
+        return self.plan(parts[0].certificate.num_records).joined(parts)
 
 
 # Advice for types that are often given in place of a frame.

@@ -15,7 +15,7 @@ from tqdm import tqdm
 
 import kngjax as kng
 from kngjax.core import arithmetic, side_doors
-from kngjax.core.errors import FAILED_OF_FRAME, bare, holding_no_records, run_hiding_errors, run_telling_refusals
+from kngjax.core.errors import FAILED_OF_FRAME, bare, holding_no_records, run_telling_refusals
 from kngjax.releases import totals
 from kngjax.releases.debits import require_cover
 
@@ -43,23 +43,19 @@ class Keeping:
 
 
 class SharedRecords:
-    """Holds the records of the analysis that was asked for last, which its steps share. Private, and gone with them."""
+    """Holds the records of the analysis that was asked for last, which its steps share. Private, and gone with them.
 
-    def __init__(self, frame: Any):
-        self.frame = frame
+    **Arguments:** `num_records`: n, which plans use where it is public.
+    """
+
+    def __init__(self, frame: Any, num_records: int):
+        self.frame, self.num_records = frame, num_records
         self._of, self._made = None, None
 
-    def of(self, analysis: Any, debit: kng.Reservation | None = None) -> Any:
-        """Makes the records of an analysis, or finds those that were asked for last; whatever fails is `ReleaseFailed`.
-
-        **Arguments:** `debit`: used up if the records cannot be made: that tells something of the data.
-        """
+    def of(self, analysis: Any) -> Any:
+        """Reads the records of an analysis, or finds those that were asked for last. Private."""
         if self._of is not analysis:
-            self._made, refusal = run_hiding_errors(functools.partial(analysis.records, self.frame))
-            if refusal is not None:
-                if debit is not None:
-                    debit.take()
-                raise refusal
+            self._made = analysis.records(self.frame)
             self._of = analysis
         return self._made
 
@@ -133,7 +129,7 @@ def _release_missing(
             raise ValueError(f"{len(ledger)} reservations were given for {len(steps)} releases")
         for reservation, (cost, proved) in zip(ledger, costs, strict=True):
             require_cover(reservation, cost, proved)
-    records = SharedRecords(frame)
+    records = SharedRecords(frame, num_records)
     # One bar at a time: over the steps, or, if asked for, of the draw where there is only one.
     over_steps, of_a_draw = (False, bool(keeping.progress)) if len(missing) < 2 else (keeping.progress, False)
     with tqdm(missing, unit="release", disable=None if over_steps is None else not over_steps) as bar:

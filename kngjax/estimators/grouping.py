@@ -15,12 +15,12 @@ from kngjax.data.columns import Columns, opened
 from kngjax.data.dates import explain
 from kngjax.data.missing import Codes, explain_codes, without_codes
 from kngjax.data.terms import Categorical
-from kngjax.estimators.analyses import Analysis, Prepared, arguments
-from kngjax.estimators.carrying_out import Released, SharedRecords, carry_out
+from kngjax.estimators.analyses import AbstractAnalysis, Analysis, Prepared, Step
 from kngjax.estimators.group_sizes import GroupSize
-from kngjax.releases import divided
+from kngjax.releases.divided import plan_of_groups
 from kngjax.releases.division import Division
-from kngjax.releases.told import telling
+from kngjax.releases.plan import Plan
+from kngjax.releases.told import said, telling
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class Grouping:
 
 
 @dataclass(frozen=True)
-class GroupedAnalysis:
+class GroupedAnalysis(AbstractAnalysis):
     """Applies one analysis to every group of a table. Public.
 
     **Arguments:** `grouping`: by which columns. `adjacency`: of the whole table. `analyses`: one a group, in order,
@@ -110,18 +110,12 @@ class GroupedAnalysis:
         return f"{self.analyses[0].title} by {' and '.join(self.grouping.division.by)}"
 
     @property
-    def mechanisms(self) -> list[list[Any]]:
-        """Lists the mechanisms of each group."""
-        return [[part.mechanism for part in analysis.parts] for analysis in self.analyses]
-
-    @property
-    def drawn(self) -> list[list[Any]]:
-        """Lists the objects that draw the releases of each group: mechanisms, or makings of plans with intervals."""
-        return [[part.drawn for part in analysis.parts] for analysis in self.analyses]
+    def sampler(self) -> None:
+        """Releases of groups take the best sampler."""
+        return None
 
     @property
     def what(self) -> str:
-        """The title of the analysis with the formula, if there is one."""
         formula = self.analyses[0].formula
         return self.title if formula is None else f"{self.title} {formula}"
 
@@ -148,110 +142,48 @@ class GroupedAnalysis:
         table = without_codes(self.check(opened(frame)), self.codes)
         return self.analyses[0].of_table(table), self.grouping.places(table)
 
-    def steps(self, number: int | None = None) -> "list[GroupedStep]":
-        """Lists its only step: one debit pays for all groups. **Arguments:** `number`: as of `Analysis.steps`."""
+    def steps(self, number: int | None = None) -> list[Step]:
         start = "" if number is None else f"{number}. "
-        return [GroupedStep(f"{start}{self.what}", self)]
+        return [Step(f"{start}{self.what}", self)]
+
+    def words_of(self, part: None) -> dict[str, Any]:
+        first = self.analyses[0]
+        parts = [{"label": one.label, "mechanism": one.settings} for one in first.parts]
+        about = {"analysis": self.title, "formula": first.formula, "response": first.response.name}
+        told = {"read": list(self.told)} if self.told else {}
+        return about | {"groups": self.grouping.division.to_dict(), "parts_of_the_first": parts} | told
+
+    @functools.cached_property
+    def _known(self) -> dict[Any, Plan]:
+        return {}
+
+    def plan_of(self, part: None, num_records: int | None) -> Plan:
+        with telling(*self.told):
+            if (key := said()) not in self._known:
+                plans = [[one.resolved(None) for one in analysis.parts] for analysis in self.analyses]
+                self._known[key] = plan_of_groups(plans, self.grouping.division, self.adjacency)
+            return self._known[key]
+
+    def certificates_of(self, part: None, num_records: int | None) -> list[kng.Certificate]:
+        """Certifies the first group; others may differ in what follows from a guess of their size."""
+        with telling(*self.told):
+            return [one for part in self.analyses[0].parts for one in part.resolved(None).certificates]
+
+    def row_of(self, part: None, num_records: int | None) -> tuple[str, str]:
+        cost, proved = self.plan_of(None, None).owed
+        kinds = dict.fromkeys(f"{one.mechanism['type']}, {one.assurance}" for one in self.certificates_of(None, None))
+        what = ", ".join([self.what, *(one.label for one in self.analyses[0].parts)])
+        groups = f"{len(self.analyses)} groups together: {cost.explain() if proved else 'not proved'}"
+        return what, f"{'; '.join(kinds)}, {groups}"
+
+    def mechanisms_of(self, part: None) -> tuple[Any, ...]:
+        return tuple(dict.fromkeys(one.mechanism for analysis in self.analyses for one in analysis.parts))
+
+    def prepare(self, part: None, records: tuple[Prepared, np.ndarray]) -> None:
+        """Raises what the mechanisms of the first group say of all records. Private: for the owner alone."""
+        for one in self.analyses[0].parts:
+            self.analyses[0].prepare(one, records[0])
 
     def made_by(self, steps: Sequence[Any]) -> "GroupedAnalysis":
         """Returns the analysis itself: its groups are released together or not at all."""
         return self
-
-    def release(self, frame: Any, ledger: kng.Ledger | Sequence[kng.Reservation] | None) -> list[Any]:
-        """The releases of all groups, those of the first group first, by one debit; all of them or none."""
-        try:
-            made = carry_out(self.steps(), frame, ledger)
-        finally:
-            # Frames of a traceback hold their local variables.
-            del frame
-        return [one for releases in made.values() for one in releases]
-
-
-@dataclass(frozen=True)
-class GroupedStep:
-    """Releases all groups of a table by one debit. Public. **Arguments:** as of `Step`."""
-
-    label: str
-    analysis: GroupedAnalysis
-
-    @property
-    def words(self) -> dict[str, Any]:
-        """Describes the debit for the ledger."""
-        first = self.analysis.analyses[0]
-        parts = [{"label": part.label, "mechanism": part.settings} for part in first.parts]
-        about = {"analysis": self.analysis.title, "formula": first.formula, "response": first.response.name}
-        told = {"read": list(self.analysis.told)} if self.analysis.told else {}
-        return about | {"groups": self.analysis.grouping.division.to_dict(), "parts_of_the_first": parts} | told
-
-    @property
-    def mechanisms(self) -> tuple[Any, ...]:
-        """Lists the mechanisms of all groups, each once."""
-        return tuple(dict.fromkeys(one for group in self.analysis.mechanisms for one in group))
-
-    @property
-    def sampler(self) -> None:
-        """Releases of groups take the best sampler."""
-        return None
-
-    @property
-    def law(self) -> kng.Guarantee:
-        """States the guarantee of draws from exactly the mechanisms' laws, all groups together."""
-        return self.owed(0)[0]
-
-    def certificates(self, num_records: int) -> list[kng.Certificate]:
-        """Certifies the releases of the first group; others may differ in what follows from a guess of their size."""
-        with telling(*self.analysis.told):
-            [first] = divided.certify_groups(self.analysis.drawn[:1])
-        return [one for certificates in first for one in certificates]
-
-    def owed(self, num_records: int) -> tuple[kng.Guarantee, bool]:
-        """Computes what a ledger debits for all groups together, and whether they provably cost no more."""
-        drawn = self.analysis.drawn
-        return divided.owed_of_groups(drawn, divided.certify_groups(drawn), self.analysis.adjacency)
-
-    def row(self, num_records: int) -> tuple[str, str]:
-        """Describes the step for a plan: the mechanisms of one group, and what all groups cost together."""
-        cost, proved = self.owed(num_records)
-        kinds = dict.fromkeys(f"{one.mechanism['type']}, {one.assurance}" for one in self.certificates(num_records))
-        what = ", ".join([self.analysis.what, *(part.label for part in self.analysis.analyses[0].parts)])
-        groups = f"{len(self.analysis.analyses)} groups together: {cost.explain() if proved else 'not proved'}"
-        return what, f"{'; '.join(kinds)}, {groups}"
-
-    def is_in(self, results: Any) -> bool:
-        """Returns True: grouped results have the releases of all groups."""
-        return True
-
-    def kept(self, releases: Sequence[Released]) -> list[Any]:
-        """Puts the releases together from what a ledger keeps: an estimate with intervals has several parts there."""
-        parts = [one for one in releases if isinstance(one, kng.Release)]
-        if len(parts) < len(releases):
-            return list(releases)
-        remaining = iter(parts)
-        certificates = divided.certify_groups(self.analysis.drawn)
-        return self._of_parts([[[next(remaining) for _ in own] for own in group] for group in certificates])
-
-    def prepare(self, records: tuple[Prepared, np.ndarray]) -> None:
-        """Raises what the mechanisms of the first group say of all records. Private: for the owner alone."""
-        for part in self.analysis.analyses[0].parts:
-            part.mechanism.prepare(**arguments(part.mechanism, *records[0]))
-
-    def _of_parts(self, made: list[list[list[kng.Release]]]) -> list[Released]:
-        each = zip(self.analysis.analyses, made, strict=True)
-        return [part.of_parts(own) for one, group in each for part, own in zip(one.parts, group, strict=True)]
-
-    def release(
-        self, records: SharedRecords, debit: kng.Reservation | None, progress: bool | None = None
-    ) -> list[Released]:
-        """Releases all groups, after their debit. Raises as `kngjax.releases.divided.release_groups`."""
-        analysis = self.analysis
-        with telling(*analysis.told):
-            made = divided.release_groups(
-                analysis.drawn,
-                analysis.grouping.division,
-                analysis.adjacency,
-                functools.partial(records.of, analysis),
-                arguments,
-                debit,
-                self.words,
-            )
-        return self._of_parts(made)

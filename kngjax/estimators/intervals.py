@@ -115,7 +115,8 @@ def _narrowest(analysis: Analysis, place: int, count: int | None) -> Any:
     assert design is not None
     if not serves_groups(part.mechanism):
         return kng.Sandwich()
-    given = by_sums.whole.mechanism, by_sums.making, count
+    plan = by_sums.whole
+    given = plan.mechanism, plan.making(), count
     own = design.own_units_matrix
     try:
         found = narrowest(*given, design, analysis.scale, own)

@@ -7,11 +7,11 @@ import numpy as np
 import kngjax as kng
 from kngjax.data.formulas import Formula
 from kngjax.data.terms import Design
+from kngjax.draws.lattice.lattice import LARGEST_DIMENSION
 from kngjax.estimators.analyses import Analysis, Part, bounds_of, of_level
 from kngjax.estimators.regressions import domain_of, refuse_levels
 from kngjax.estimators.responses import Response
 from kngjax.releases.curves.quantile_process import MOST_RECORDS
-from kngjax.samplers.advice import MOST_BOXED
 
 
 def quantile_process(
@@ -35,10 +35,10 @@ def quantile_process(
     """
     refuse_levels(response, "a quantile process")
     design = formula.design
-    if (dimension := len(design.names)) > MOST_BOXED:
+    if (dimension := len(design.names)) > LARGEST_DIMENSION:
         raise ValueError(
-            f"{formula.text!r} has {dimension} coefficients, and a quantile process takes up to {MOST_BOXED}: leave "
-            "terms out, or ask for quantile_regression at these levels, which share epsilon equally"
+            f"{formula.text!r} has {dimension} coefficients, and a quantile process takes up to {LARGEST_DIMENSION}: "
+            "leave terms out, or ask for quantile_regression at these levels, which share epsilon equally"
         )
     if np.size(levels) < 2 and levels is not None:
         raise ValueError("a quantile process has at least two levels: of one ask for quantile_regression")
@@ -46,7 +46,7 @@ def quantile_process(
     limit = most if adjacency == kng.Adjacency.ADD_REMOVE.value and most > MOST_RECORDS else None
     process = process_of(design, response, levels, epsilon, adjacency, limit, domain, force)
     label = f"tau = {', '.join(map(repr, process.levels))}"
-    part = Part(label, process.making().mechanism, plan=process)
+    part = Part(label, process.halving().first, plan=process)
     return Analysis("quantile process", response, design, (part,), formula.text)
 
 

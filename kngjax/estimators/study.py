@@ -13,7 +13,7 @@ from kngjax.estimators.checks import check as look
 from kngjax.estimators.groups import GroupedAnalyses, Sizes, groups_of
 from kngjax.estimators.public_facts import PublicFacts
 from kngjax.estimators.results import Results
-from kngjax.estimators.study_plan import Plan, Previews
+from kngjax.estimators.study_plan import Previews, StudyPlan
 
 
 @holders_of_records
@@ -75,9 +75,9 @@ class Study(AbstractAnalyses[Results]):
     def __reduce__(self) -> Any:
         raise TypeError("a Study holds private data and is not pickled: make it anew where the data are")
 
-    def plan(self) -> Plan:
+    def plan(self) -> StudyPlan:
         """Makes an empty plan: ask the plan what you would ask the study, print it, and `run` it, or do not."""
-        return Plan(self)
+        return StudyPlan(self)
 
     def by(self, *columns: Any, num_records: Sizes = None) -> GroupedAnalyses[Results]:
         """The groups of the table by public levels of columns: each of its analyses is of every group, at one price.
@@ -106,7 +106,7 @@ class Study(AbstractAnalyses[Results]):
         level where `missing` says nothing; and what is read otherwise than meant: numbers with other marks, as "1,234",
         numbers that recur beyond the bounds or at their ends, as codes do, and what is beyond bounds or levels. Nothing
         is spent, released or told of single values; what it finds has no noise: to publish it, or to choose bounds or
-        levels by it, voids the guarantee of the releases. `Plan.check` looks at its analyses too.
+        levels by it, voids the guarantee of the releases. `StudyPlan.check` looks at its analyses too.
         """
         return look(self._frame, self.facts.columns)
 

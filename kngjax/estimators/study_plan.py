@@ -1,5 +1,6 @@
 """Plans: analyses that are not carried out yet, with what each would cost and be worth."""
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -12,7 +13,7 @@ from kngjax.estimators.asked import AbstractAnalyses
 from kngjax.estimators.carrying_out import Made, carry_out, in_words, together
 from kngjax.estimators.checks import Check
 from kngjax.estimators.checks import check as look
-from kngjax.estimators.grouping import GroupedAnalysis, GroupedStep
+from kngjax.estimators.grouping import GroupedAnalysis
 from kngjax.estimators.groups import GroupedAnalyses, Sizes, groups_of
 from kngjax.estimators.public_facts import PublicFacts
 from kngjax.estimators.results import Results
@@ -30,7 +31,7 @@ class Previews(AbstractAnalyses[AnalysisPreview]):
 
 
 @holders_of_records
-class Plan(AbstractAnalyses[Analysis]):
+class StudyPlan(AbstractAnalyses[Analysis]):
     """Analyses that are not carried out yet: what each would cost, and all together. Print it; `run` carries them out.
 
     Nothing is spent, drawn or seen of a value before `run`.
@@ -47,19 +48,30 @@ class Plan(AbstractAnalyses[Analysis]):
 
     def _carry_out(self, analysis: Any, results: Callable[[Any, list[kng.Release]], Any]) -> Any:
         weighted = self.facts.weighted(analysis)
-        self._planned.append((weighted, results))
+        self.add(weighted, results)
         return weighted
 
-    def settled(self) -> "Plan":
+    def add(self, analysis: Any, results: Callable[[Any, list[Any]], Any]) -> None:
+        """Adds an analysis that no method asks for, a synthesis. **Arguments:** `results`: makes them of releases."""
+        self._planned.append((analysis, results))
+
+    def draw_by(self, sampler: Any) -> None:
+        """Draws the analysis that was asked for last by this sampler, in the place of the one that serves it."""
+        analysis, results = self._planned.pop()
+        self.add(dataclasses.replace(analysis, sampler=sampler), results)
+
+    def settled(self) -> "StudyPlan":
         """Copies the plan with what public facts say of each analysis; raises ValueError for one of little but noise.
 
         Analyses that are asked for with force=True are let through.
         """
-        plan = Plan(self._study)
-        plan._planned = [(self.facts.expecting(analysis), results) for analysis, results in self._planned]
+        plan = StudyPlan(self._study)
+        for analysis, results in self._planned:
+            foreseen = isinstance(analysis, Analysis | GroupedAnalysis)
+            plan.add(self.facts.expecting(analysis) if foreseen else analysis, results)
         return plan
 
-    def steps(self) -> list[Step | GroupedStep]:
+    def steps(self) -> list[Step]:
         """Lists the steps that `run` debits and releases, in order, each with a label of its own."""
         return [step for number, (one, _) in enumerate(self._planned, start=1) for step in one.steps(number)]
 
@@ -78,7 +90,7 @@ class Plan(AbstractAnalyses[Analysis]):
         """Looks whether its analyses can read the records, as `Study.check`. FOR THE DATA OWNER ONLY."""
         return look(self._study._frame, self.facts.columns, self.steps())
 
-    def results(self, made: Made) -> list[Results | None]:
+    def results(self, made: Made) -> list[Any]:
         """Makes the results of each analysis, None where nothing was released.
 
         **Arguments:** `made`: the releases by the labels of `steps`.

@@ -5,6 +5,7 @@ WithIntervals(mechanism, covariance)  ->  a making: every setting  ->  releases 
 
 import abc
 import dataclasses
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,7 +13,7 @@ import numpy as np
 from jaxtyping import Float
 
 from kngjax.accounting.exact import exactly, inward
-from kngjax.accounting.guarantees import Adjacency, Guarantee
+from kngjax.accounting.guarantees import Adjacency
 from kngjax.core.randomness import secure_key
 from kngjax.data.admission import Facts
 from kngjax.data.records import Records
@@ -40,10 +41,9 @@ from kngjax.inference.widths import (
 from kngjax.inference.without_intervals import OF_MATRICES, reason
 from kngjax.mechanisms.base import AbstractMechanism
 from kngjax.releases.certificate import Certificate
-from kngjax.releases.debits import owed
-from kngjax.releases.plans import AbstractDrawing
-from kngjax.releases.release import Release, release
-from kngjax.releases.totals import certify, composed
+from kngjax.releases.plan import Plan
+from kngjax.releases.release import Release, resolve, resolved
+from kngjax.releases.totals import composed
 
 Combinations = Float[np.ndarray, "combinations dimension"] | None
 _SUMS = {kind.__name__: kind for kind in (Sandwich, IndependentErrors, PublicDesign, ReleasedDesign)}
@@ -51,17 +51,18 @@ _SUMS = {kind.__name__: kind for kind in (Sandwich, IndependentErrors, PublicDes
 _BANDWIDTH = 2.1
 
 
-class AbstractMaking(AbstractDrawing):
+class AbstractMaking(abc.ABC):
     """Holds every public setting of releases that give an estimate with intervals. `mechanism`: of the estimate."""
+
+    mechanism: Any
+
+    @abc.abstractmethod
+    def resolve(self, facts: Facts) -> Plan:
+        """Resolves the draws with their certificates, before a value is looked at."""
 
     @abc.abstractmethod
     def settings(self) -> dict[str, Any]:
         """Returns the settings, JSON-ready."""
-
-    @property
-    @abc.abstractmethod
-    def laws(self) -> list[Guarantee]:
-        """Lists what the releases that one record takes part in cost if drawn from exactly the mechanisms' laws."""
 
     @abc.abstractmethod
     def estimate(self, parts: Sequence[Release]) -> Float[np.ndarray, " dimension"]:
@@ -133,29 +134,20 @@ class SumsMaking(AbstractMaking):
         budget = {"mu" if self.covariance.is_gaussian else "epsilon": self.budget}
         return {"type": kind, "covariance": covariance, "bandwidth": self.bandwidth, **budget}
 
-    def check(self, X: Any, y: Any) -> None:
-        # They are taken as a release of the mechanism takes them.
-        pass
-
-    def certify(self, facts: Facts) -> list[Certificate]:
+    def resolve(self, facts: Facts) -> Plan:
         require_near(self.mechanism, self.num_records or facts.num_records)
-        count = facts.num_records or 0
-        return [certify(self.mechanism, None, count), certify(self.summing, None, count)]
+        plans = resolve(self.mechanism, None, facts), resolved(self.summing, facts.num_records)
+        drawing = functools.partial(self._draw, plans)
+        cost = composed([plan.cost for plan in plans])
+        certificates = tuple(one for plan in plans for one in plan.certificates)
+        return Plan(certificates, cost, all(plan.proved for plan in plans), drawing)
 
-    @property
-    def laws(self) -> list[Guarantee]:
-        return [self.mechanism.guarantee, self.summing.guarantee]
-
-    def owed(self, certificates: Sequence[Certificate]) -> tuple[Guarantee, bool]:
-        costs = [owed(one) for one in certificates]
-        return composed([cost for cost, _ in costs]), all(proved for _, proved in costs)
-
-    def draw(self, X: Any, y: Any, progress: bool | None) -> list[Release]:
-        first = release(self.mechanism, X, y, progress=progress)
-        records = self.mechanism.intake.rows(X, y, dither_key=secure_key())
-        assert isinstance(records, Records)
-        columns = self.covariance.columns(records, first.value, self.curvature, self.mechanism.adjacency)
-        return [first, release(self.summing, columns)]
+    def _draw(self, plans: tuple[Plan, Plan], records: tuple[Any, Any], progress: bool | None) -> list[Release]:
+        [first] = plans[0].draw(records, progress)
+        rows = self.mechanism.intake.rows(*records, dither_key=secure_key())
+        assert isinstance(rows, Records)
+        columns = self.covariance.columns(rows, first.value, self.curvature, self.mechanism.adjacency)
+        return [first, *plans[1].draw((columns, None), False)]
 
     def noise(self, first: Release | None = None) -> Any:
         """Returns the law of the estimate's error. **Arguments:** `first`: its release, once there is one."""
@@ -193,23 +185,18 @@ class GroupsMaking(AbstractMaking):
     def settings(self) -> dict[str, Any]:
         return {"type": "Groups", "number": self.number}
 
-    def check(self, X: Any, y: Any) -> None:
-        groups.require_divisible(X, y)
-
-    def certify(self, facts: Facts) -> list[Certificate]:
+    def resolve(self, facts: Facts) -> Plan:
         sizes = groups.sizes(facts.num_records or 0, self.number)
-        return [certify(self.mechanism, None, size) for size in sizes]
+        # Groups of one size have one plan.
+        known = {size: resolved(self.mechanism, size) for size in dict.fromkeys(sizes)}
+        plans = [known[size] for size in sizes]
+        certificates = tuple(one for plan in plans for one in plan.certificates)
+        drawing = functools.partial(self._draw, plans)
+        return Plan(certificates, *groups.owed_of_groups(certificates), drawing, check=groups.require_divisible)
 
-    @property
-    def laws(self) -> list[Guarantee]:
-        return [self.mechanism.guarantee]
-
-    def owed(self, certificates: Sequence[Certificate]) -> tuple[Guarantee, bool]:
-        return groups.owed_of_groups(certificates)
-
-    def draw(self, X: Any, y: Any, progress: bool | None) -> list[Release]:
-        parts = groups.divided(X, y, self.number, self.mechanism.adjacency)
-        return [release(self.mechanism, *part, progress=progress) for part in parts]
+    def _draw(self, plans: Sequence[Plan], records: tuple[Any, Any], progress: bool | None) -> list[Release]:
+        parts = groups.divided(*records, self.number, self.mechanism.adjacency)
+        return [one for plan, part in zip(plans, parts, strict=True) for one in plan.draw(part, progress)]
 
     def estimate(self, parts: Sequence[Release]) -> Float[np.ndarray, " dimension"]:
         return np.mean([part.value for part in parts], axis=0)

@@ -3,15 +3,13 @@
 import dataclasses
 import functools
 import json
-from collections.abc import Sequence
-from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 
 from kngjax.accounting.guarantees import Adjacency, Guarantee
-from kngjax.core.errors import run_telling_refusals
+from kngjax.core.errors import holding_no_records
 from kngjax.core.html import html_table
 from kngjax.data.admission import Facts
 from kngjax.inference.covariances import Sandwich
@@ -19,15 +17,12 @@ from kngjax.inference.foreseen_ends import require_ends, why_not_foreseen
 from kngjax.inference.groups_of_records import Groups
 from kngjax.inference.intervals import Interval, NoInterval
 from kngjax.inference.makings import AbstractMaking, GroupsMaking, making_of
-from kngjax.ledger.ledgers import Ledger, Reservation
 from kngjax.mechanisms.base import AbstractMechanism
 from kngjax.mechanisms.parameters import check_count
 from kngjax.releases.certificate import Certificate
 from kngjax.releases.debits import settings
-from kngjax.releases.one_debit import release_of_records
-from kngjax.releases.plans import AbstractReleasePlan
+from kngjax.releases.plan import AbstractReleasePlan, Plan
 from kngjax.releases.release import Release
-from kngjax.releases.told import telling
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -85,6 +80,11 @@ class WithIntervals(AbstractReleasePlan):
         """Returns the adjacency of the mechanism."""
         return self.mechanism.adjacency
 
+    @property
+    def dimension(self) -> int | None:
+        """Returns d, the number of coefficients."""
+        return self.mechanism.dimension
+
     def making(self, num_records: int | None = None) -> AbstractMaking:
         """Makes what is released of records, with every setting.
 
@@ -120,47 +120,34 @@ class WithIntervals(AbstractReleasePlan):
         if not self.force and count is not None:
             require_ends(self.mechanism, self.covariance, count, design, combinations)
 
-    def _making_for(self, facts: Facts) -> AbstractMaking:
-        """Raises ValueError for records that are not in memory, which are not read twice, and as `require_ends`."""
+    @property
+    def told(self) -> tuple[str, ...]:
+        why = self.not_foreseen
+        return () if why is None else (why,)
+
+    def admit(self, X: Any, y: Any) -> Facts:
+        return self.mechanism.intake.check_schema(X, y)
+
+    def resolve(self, facts: Facts) -> Plan:
         if not facts.are_in_memory:
             raise ValueError("intervals need all records in memory: give X and y as they are, not a stream or shards")
         making = self.making(facts.num_records)
         self.require_ends(facts.num_records)
-        return making
+        plan = making.resolve(facts)
 
-    def _telling(self) -> AbstractContextManager[None]:
-        why = self.not_foreseen
-        return telling(*([] if why is None else [why]))
+        def joined(releases: Any) -> list[ReleaseWithIntervals]:
+            return [ReleaseWithIntervals(tuple(releases), making.settings(), plan.cost)]
 
+        return dataclasses.replace(plan, joined=joined)
+
+    @holding_no_records
     def certify(self, X: Any = None, y: Any = None) -> list[Certificate]:
         """The certificates of what is released, before a value is looked at."""
-        facts, refusal = run_telling_refusals(functools.partial(self.mechanism.intake.check_schema, X, y))
-        del X, y
-        if refusal is not None:
-            raise refusal
-        with self._telling():
-            return self._making_for(facts).certify(facts)
-
-    def release(
-        self, X: Any = None, y: Any = None, *, ledger: Ledger | Reservation | None = None, progress: bool | None = None
-    ) -> "ReleaseWithIntervals":
-        """Releases an estimate with what its intervals are made of: `kngjax.release` of this plan calls it."""
-        given = X, y, ledger, self.settings(), progress
-        with self._telling():
-            return _of_parts(*release_of_records(self.mechanism.intake.check_schema, self._making_for, *given))
-
-    def of_parts(self, parts: Sequence[Release]) -> "ReleaseWithIntervals":
-        """Joins this plan's own releases, as a ledger keeps them; under replace the plan has `num_records`."""
-        return _of_parts(self.making(parts[0].certificate.num_records), parts)
+        return list(self.planned(X, y).certificates)
 
     def settings(self) -> dict[str, Any]:
-        """Returns the settings, JSON-ready."""
         covariance = None if self.covariance is None else self.covariance.settings()
         return {"type": "WithIntervals", "mechanism": settings(self.mechanism), "covariance": covariance}
-
-
-def _of_parts(making: AbstractMaking, parts: Sequence[Release]) -> "ReleaseWithIntervals":
-    return ReleaseWithIntervals(tuple(parts), making.settings(), making.owed([one.certificate for one in parts])[0])
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

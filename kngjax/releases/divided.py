@@ -1,7 +1,8 @@
-"""Releases of all groups of a table by one debit: each record goes to one group at most, here and nowhere else."""
+"""Plans releases of all groups of a table by one debit: each record goes to one group at most."""
 
 import dataclasses
-from collections.abc import Callable, Iterable, Sequence
+import functools
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,23 +11,14 @@ from kngjax.accounting.adjacency import Adjacency
 from kngjax.accounting.exact import with_both_orders
 from kngjax.accounting.guarantees import Guarantee
 from kngjax.accounting.kinds import Kind
-from kngjax.core.errors import holding_no_records
-from kngjax.data.admission import Facts
-from kngjax.ledger.ledgers import Ledger, Reservation
-from kngjax.mechanisms.base import AbstractMechanism
 from kngjax.releases.certificate import Certificate
-from kngjax.releases.debits import owed
 from kngjax.releases.division import Division, Membership
-from kngjax.releases.one_debit import release_by_one_debit
-from kngjax.releases.plans import AbstractDrawing
-from kngjax.releases.release import Release, release
-from kngjax.releases.totals import certify, composed
+from kngjax.releases.plan import Plan
+from kngjax.releases.release import Release
+from kngjax.releases.totals import composed
 
-# Columns of a table, one row a record, and the group of each record; below 0 for those that are in none.
-Columns = tuple[np.ndarray | None, ...]
-Read = Callable[[], tuple[Columns, np.ndarray]]
-# What of one group is released: a value, or several that belong together.
-Drawn = AbstractMechanism | AbstractDrawing
+# Columns of a table, one row a record, and the place of each record's group; below 0 for those that are in none.
+Records = tuple[tuple[np.ndarray | None, ...], np.ndarray]
 # What a ledger debits, and whether it is proved to cost no more.
 Owed = tuple[Guarantee, bool]
 
@@ -56,108 +48,58 @@ def _exchanged(cost: Guarantee) -> Guarantee:
     return twice
 
 
-def certify_groups(drawn: Sequence[Sequence[Drawn]]) -> list[list[list[Certificate]]]:
-    """The certificates of what each group releases, before anything is debited; how many records it has is private.
+def plan_of_groups(plans: Sequence[Sequence[Plan]], division: Division, adjacency: Adjacency) -> Plan:
+    """Plans the releases of every group, paid for by one debit of what all of them cost together.
+
+    The table is read once, and every record goes to the one group that its own levels say. A group of no record is
+    released like any other, and how many it has is private.
+
+    **Arguments:** `plans`: of each group, in the order of `division.groups()`, of mechanisms for 'add_remove'.
+    `adjacency`: of the whole table. The records of the plan are `Records`.
 
     Raises ValueError for a mechanism that is not for 'add_remove', and for one that is drawn without a proof.
     """
-    if any(_mechanism(one).adjacency is not Adjacency.ADD_REMOVE for group in drawn for one in group):
+    if len(plans) != len(division):
+        raise ValueError(f"{len(plans)} lists of plans were given for {len(division)} groups")
+    every = [one for group in plans for plan in group for one in plan.certificates]
+    if any(one.guarantee.adjacency is not Adjacency.ADD_REMOVE for one in every):
         raise ValueError("groups need mechanisms for 'add_remove': the number of records of a group is private")
-    # Many groups may share one.
-    every = {id(one): one for group in drawn for one in group}
-    known = {key: _certified(one) for key, one in every.items()}
-    if any(certificate.cost is None for certificates in known.values() for certificate in certificates):
+    if any(one.cost is None for one in every):
         raise ValueError("groups need mechanisms that are drawn with a proof, and one of these takes a Markov chain")
-    return [[known[id(one)] for one in group] for group in drawn]
+    together, proved = owed_together([[plan.owed for plan in group] for group in plans], adjacency)
+    members = tuple(
+        dataclasses.replace(one, membership=Membership(division, group, together))
+        for group, own in zip(division.groups(), plans, strict=True)
+        for plan in own
+        for one in plan.certificates
+    )
+    drawing = functools.partial(_drawn, plans, members)
+    return Plan(members, together, proved, drawing, functools.partial(_joined, plans))
 
 
-def owed_of_groups(
-    drawn: Sequence[Sequence[Drawn]], certificates: Sequence[Sequence[Sequence[Certificate]]], adjacency: Adjacency
-) -> Owed:
-    """States what a ledger debits for releases of all groups (`owed_together`). **Arguments:** of `certify_groups`."""
-    costs = [
-        [_owed(one, own) for one, own in zip(group, known, strict=True)]
-        for group, known in zip(drawn, certificates, strict=True)
-    ]
-    return owed_together(costs, adjacency)
-
-
-def _mechanism(one: Drawn) -> AbstractMechanism:
-    return one.mechanism if isinstance(one, AbstractDrawing) else one
-
-
-def _certified(one: Drawn) -> list[Certificate]:
-    if isinstance(one, AbstractDrawing):
-        return one.certify(Facts(one.mechanism.dimension or 1, None))
-    return [certify(one, None, 0)]
-
-
-def _owed(one: Drawn, certificates: Sequence[Certificate]) -> Owed:
-    return one.owed(certificates) if isinstance(one, AbstractDrawing) else owed(*certificates)
-
-
-@holding_no_records
-def release_groups(
-    drawn: Sequence[Sequence[Drawn]],
-    division: Division,
-    adjacency: Adjacency,
-    read: Read,
-    arguments: Callable[..., dict[str, Any]],
-    ledger: Ledger | Reservation | None,
-    what: Any,
-) -> list[list[list[Release]]]:
-    """Releases values of every group, paid for by one debit of what all of them cost together.
-
-    The debit was made before, and is drawn from once. Then the table is read, once, and every record goes to the one
-    group that its own levels say. The ledger keeps all releases at once, as one list, before anybody sees one. If
-    anything fails after the debit, in whichever group, nothing is released and the debit stays.
-
-    **Arguments:** `drawn`: what each group releases, in the order of `division.groups()`, by mechanisms for
-    'add_remove'. `adjacency`: of the whole table. `read`: gives its columns and the place of each record's group,
-    private. A group of no record is released like any other. `arguments`: X and y by name as `kngjax.release` takes
-    them, of a mechanism and of columns. `ledger`: or a reservation of what all cost together (`owed_of_groups`), made
-    beforehand. `what`: a public description for the ledger. Raises as `kngjax.release`.
-    """
-    if len(drawn) != len(division):
-        raise ValueError(f"{len(drawn)} lists of mechanisms were given for {len(division)} groups")
-    certificates = certify_groups(drawn)
-    together, _ = owed_of_groups(drawn, certificates, adjacency)
-
-    def draw() -> list[Release]:
-        groups = _draw(drawn, read, arguments)
-        members = [Membership(division, group, together) for group in division.groups()]
-        return [_with(one, member) for draws, member in zip(groups, members, strict=True) for one in draws]
-
-    def owed_by(made: list[Release] | None) -> Owed:
-        known = certificates if made is None else _like([one.certificate for one in made], certificates)
-        return owed_of_groups(drawn, known, adjacency)
-
-    return _like(release_by_one_debit(draw, owed_by, ledger, what), certificates)
-
-
-def _like(every: list[Any], certificates: list[list[list[Certificate]]]) -> list[list[list[Any]]]:
-    remaining = iter(every)
-    return [[[next(remaining) for _ in own] for own in group] for group in certificates]
-
-
-def _draw(
-    drawn: Sequence[Sequence[Drawn]], read: Read, arguments: Callable[..., dict[str, Any]]
-) -> list[list[Release]]:
-    """Private until all of them are kept: whether a later one fails may depend on the data."""
-    columns, places = read()
-    made = []
-    for number, group in enumerate(drawn):
+def _drawn(
+    plans: Sequence[Sequence[Plan]], members: Sequence[Certificate], records: Records, progress: bool | None
+) -> list[Release]:
+    columns, places = records
+    made: list[Release] = []
+    for number, group in enumerate(plans):
         own = tuple(None if column is None else column[places == number] for column in columns)
-        made.append([value for one in group for value in _released(one, arguments(_mechanism(one), *own))])
-    return made
+        made += [one for plan in group for one in plan.draw(own, None)]
+    return [_of_member(one, member) for one, member in zip(made, members, strict=True)]
 
 
-def _released(one: Drawn, given: dict[str, Any]) -> list[Release]:
-    if isinstance(one, AbstractDrawing):
-        return one.draw(given["X"], given["y"], None)
-    return [release(one, **given)]
+def _of_member(one: Release, member: Certificate) -> Release:
+    """Says in a release's certificate of which group it is; a certificate that was not planned is kept, and refused."""
+    if dataclasses.replace(one.certificate, membership=member.membership) != member:
+        return one
+    return Release._of(one.value, member, one.names, one.published)
 
 
-def _with(released: Release, membership: Membership) -> Release:
-    certificate = dataclasses.replace(released.certificate, membership=membership)
-    return Release._of(released.value, certificate, released.names, released.published)
+def _joined(plans: Sequence[Sequence[Plan]], releases: Iterable[Release]) -> list[Any]:
+    waiting = iter(releases)
+    return [
+        joined
+        for group in plans
+        for plan in group
+        for joined in plan.joined([next(waiting) for _ in plan.certificates])
+    ]

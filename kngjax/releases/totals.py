@@ -3,25 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from kngjax.accounting.guarantees import Guarantee
-from kngjax.data.admission import Facts
-from kngjax.draws.lattice.lattice import Lattice
-from kngjax.mechanisms.base import AbstractMechanism
 from kngjax.releases.certificate import Certificate
-from kngjax.releases.routes.choice import route_for
-from kngjax.samplers.base import AbstractSampler
-
-
-def certify(
-    mechanism: AbstractMechanism, sampler: AbstractSampler | Lattice | None, num_records: int | None
-) -> Certificate:
-    """The certificate of a release from records in memory, before anything is debited.
-
-    **Arguments:** `mechanism`: whose bounds say how many columns there are. `sampler`: what is asked for, or None.
-    `num_records`: used where it is public, under replace; None where nobody knows it yet. Raises ValueError for a
-    sampler that cannot serve.
-    """
-    facts = Facts(mechanism.dimension or 1, mechanism.adjacency.public_count(num_records))
-    return route_for(mechanism, sampler, facts).certify()
 
 
 def total_cost(certificates: Iterable[Certificate]) -> Guarantee | None:

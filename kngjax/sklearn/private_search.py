@@ -20,7 +20,7 @@ from kngjax.estimators.responses import Response
 from kngjax.mechanisms.parameters import whole_epsilon
 from kngjax.mechanisms.private_choice import PrivateChoice
 from kngjax.releases.debits import settings
-from kngjax.releases.totals import certify
+from kngjax.releases.release import resolved
 from kngjax.sklearn.base import NO_SCORE, AbstractPrivateEstimator, refuse_arguments
 from kngjax.sklearn.holdouts import is_covered, parts
 from kngjax.sklearn.public_pipeline import PublicPipeline
@@ -92,8 +92,7 @@ class PrivateSearch(BaseEstimator):
         fits = [cost for cost in costs if cost is not None]
         if len(fits) < len(costs):
             raise ValueError("nothing is proved of the release of a candidate: its settings take a Markov chain")
-        choosing = certify(choice, None, len(held_out)).cost
-        assert choosing is not None
+        choosing = resolved(choice, len(held_out)).cost
         owed = fits if is_covered(choosing, fits) else [*fits, choosing]
         self._carry_out(candidates, admitted, choice, owed, _Held(X, y, held_out, analysis))
         chosen = int(np.argmax(self.choice_.value))

@@ -14,7 +14,8 @@ import pytest
 
 import kngjax as kng
 from kngjax.core.errors import FAILED_OF_FRAME
-from kngjax.releases import divided
+from kngjax.releases import release as releasing
+from kngjax.releases.divided import plan_of_groups
 from tests.estimators.people import BOUNDS, PEOPLE, SECRET, study
 
 REGIONS = ("north", "south", "west")
@@ -44,6 +45,11 @@ def table(records):
     return pd.DataFrame({"g": [group for group, _ in records], "v": [float(value) for _, value in records]})
 
 
+def mechanisms(analysis):
+    """One a group."""
+    return [one.parts[0].mechanism for one in analysis.analyses]
+
+
 def log_law(analysis, records):
     """log of the density of both groups' medians on each pair of halves of [0, 1], for values 0, 1/2 and 1.
 
@@ -52,7 +58,7 @@ def log_law(analysis, records):
     frame = table(records)
     places = analysis.grouping.places(analysis.check(frame))
     laws = []
-    for place, ((mechanism,), one) in enumerate(zip(analysis.mechanisms, analysis.analyses, strict=True)):
+    for place, (mechanism, one) in enumerate(zip(mechanisms(analysis), analysis.analyses, strict=True)):
         values = one.records(frame)[1][places == place]
         # Under add_remove one record changes |i - n/2| by at most 1/2.
         scores = np.array([abs((values <= end).sum() - len(values) / 2) for end in (0.25, 0.75)])
@@ -97,14 +103,14 @@ def test_the_worst_pair_of_tables_costs_all_of_it(adjacency):
 
 def drawn_from(monkeypatch, ask):
     """The records that each group's mechanism was given."""
-    given = []
+    drawn, given = releasing.drawn, []
 
-    def release(mechanism, X, y=None, weights=None):
+    def draw(way, certificate, names, X, y, progress):
         given.append(np.column_stack([part for part in (X, y) if part is not None]))
-        return kng.release(mechanism, X, y, weights=weights)
+        return drawn(way, certificate, names, X, y, progress)
 
     with monkeypatch.context() as patched:
-        patched.setattr(divided, "release", release)
+        patched.setattr(releasing, "drawn", draw)
         ask()
     return given
 
@@ -290,15 +296,15 @@ def test_a_group_of_no_record_is_released_like_any_other(ask, adjacency):
 def test_what_fails_in_one_group_releases_nothing_and_stays_spent(tmp_path, monkeypatch):
     paid = ledger(tmp_path, kng.Budget.pure(1))
     own = study(ledger=paid)
-    count = iter(range(9))
+    drawn, count = releasing.drawn, iter(range(9))
 
-    def second_fails(mechanism, **given):
+    def second_fails(*given):
         if next(count) == 1:
             raise ValueError(f"{SECRET}")
-        return kng.release(mechanism, **given)
+        return drawn(*given)
 
     with monkeypatch.context() as patched:
-        patched.setattr(divided, "release", second_fails)
+        patched.setattr(releasing, "drawn", second_fails)
         with pytest.raises(kng.ReleaseFailed) as failed:
             own.by("region").mean("wage", epsilon=0.25)
     assert str(failed.value) == FAILED_OF_FRAME
@@ -319,19 +325,19 @@ def test_what_fails_in_one_group_releases_nothing_and_stays_spent(tmp_path, monk
 def test_no_debit_of_groups_pays_for_another_release(tmp_path, monkeypatch):
     paid = ledger(tmp_path, kng.Budget.pure(2), "add_remove")
     own = study(adjacency="add_remove", ledger=paid)
-    mechanism = own.plan().by("region").mean("wage", epsilon=1).mechanisms[0][0]
+    mechanism = mechanisms(own.plan().by("region").mean("wage", epsilon=1))[0]
     wages = PEOPLE[["wage"]].to_numpy()
-    tried = []
+    drawn, tried = releasing.drawn, []
 
-    def steal(*given, **arguments):
+    def steal(*given):
         # While the groups are drawn, and before they are kept.
         with pytest.raises(kng.LedgerError, match="drawn from already"):
             kng.release(mechanism, wages, ledger=kng.Reservation(paid, max(paid.read().reserved)))
         tried.append(len(paid.releases()))
-        return kng.release(*given, **arguments)
+        return drawn(*given)
 
     with monkeypatch.context() as patched:
-        patched.setattr(divided, "release", steal)
+        patched.setattr(releasing, "drawn", steal)
         own.by("region").mean("wage", epsilon=1)
     assert tried == [0, 0, 0]
     (number,) = paid.releases()
@@ -361,9 +367,10 @@ def test_a_reservation_pays_for_all_groups_once_and_only_at_their_price(tmp_path
 
 def test_releases_that_cost_more_than_was_reserved_are_not_kept(tmp_path, monkeypatch):
     paid = ledger(tmp_path, kng.Budget.pure(1))
-    dear = study().plan().by("region").mean("wage", epsilon=2).mechanisms[0][0]
+    dear = mechanisms(study().plan().by("region").mean("wage", epsilon=2))[0]
+    drawn, [certificate] = releasing.drawn, releasing.resolved(dear).certificates
     with monkeypatch.context() as patched:
-        patched.setattr(divided, "release", lambda _, **given: kng.release(dear, **given))
+        patched.setattr(releasing, "drawn", lambda way, _, *given: drawn(way, certificate, *given))
         with pytest.raises(kng.LedgerError, match="another guarantee than was reserved"):
             study(ledger=paid).by("region").mean("wage", epsilon=1)
     assert (len(paid.verify().reserved), paid.releases()) == (1, {})
@@ -372,7 +379,7 @@ def test_releases_that_cost_more_than_was_reserved_are_not_kept(tmp_path, monkey
 def test_public_sizes_of_groups_are_refused():
     mean = kng.KNormMechanism(kng.Bounds(x=([0.0], [1.0]), intercept=False), 1.0, "replace")
     with pytest.raises(ValueError, match="number of records of a group is private"):
-        divided.certify_groups([[mean], [mean]])
+        plan_of_groups([[releasing.resolved(mean)]] * 3, study().by("region")._grouping.division, mean.adjacency)
 
 
 def test_what_public_facts_refuse_costs_nothing(tmp_path):
@@ -408,12 +415,12 @@ def test_guesses_of_sizes_reach_the_mechanisms():
         .by("region", num_records={"north": 500, "south": 5000, "west": 500})
         .linear_regression("wage ~ education", epsilon=1)
     )
-    thresholds = [float(mechanism.loss.k) for (mechanism,) in analysis.mechanisms]
+    thresholds = [float(mechanism.loss.k) for mechanism in mechanisms(analysis)]
     assert thresholds[0] == thresholds[2] != thresholds[1]
     equal = own.plan().by("region").linear_regression("wage ~ education", epsilon=1)
     third = own.plan().by("region", num_records=len(PEOPLE) // 3).linear_regression("wage ~ education", epsilon=1)
     assert [price(one) for one in (equal, third)] == [price(analysis)] * 2
-    assert [float(m.loss.k) for (m,) in equal.mechanisms] == [float(m.loss.k) for (m,) in third.mechanisms]
+    assert [float(one.loss.k) for one in mechanisms(equal)] == [float(one.loss.k) for one in mechanisms(third)]
     with pytest.raises(ValueError, match="public guess"):
         study(adjacency="add_remove").by("region").linear_regression("wage ~ education", epsilon=1)
 
@@ -425,7 +432,7 @@ def test_plans_show_what_all_groups_cost_together(tmp_path, adjacency):
     plan.by("region").mean("wage", epsilon=0.5)
     plan.mean("wage", epsilon=0.25)
     assert plan.cost.epsilon == 0.75
-    assert "mean of wage by region, mean: KNG, exact_with_rounding, 3 groups together: pure 0.5-diff" in repr(plan)
+    assert "mean of wage by region, mean: KNG, proved, 3 groups together: pure 0.5-diff" in repr(plan)
     grouped, whole = plan.run()
     assert isinstance(grouped, kng.Results)
     assert isinstance(whole, kng.Results)

@@ -9,7 +9,8 @@ import pytest
 
 import kngjax as kng
 from kngjax.core.errors import FAILED_OF_FRAME
-from kngjax.releases import divided
+from kngjax.releases.divided import plan_of_groups
+from kngjax.releases.release import resolved
 from tests.estimators.test_regression_intervals import PEOPLE, study
 from tests.made_once import MadeOnce
 
@@ -155,7 +156,8 @@ def test_what_public_facts_refuse_costs_nothing(tmp_path):
         study(ledger=paid).by("region").linear_regression(FORMULA, epsilon=2, intervals="yes")
     mean = kng.KNormMechanism(kng.Bounds(x=([0.0], [1.0]), intercept=False), 1.0, "replace")
     with pytest.raises(ValueError, match="number of records of a group is private"):
-        divided.certify_groups([[kng.WithIntervals(mean, kng.Sandwich()).making(10)]])
+        plans = [[resolved(kng.WithIntervals(mean, kng.Sandwich()), 10)]] * 2
+        plan_of_groups(plans, study().by("region")._grouping.division, mean.adjacency)
     assert not paid.read().what
 
 

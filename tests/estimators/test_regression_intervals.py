@@ -79,7 +79,7 @@ def test_one_debit_pays_for_the_estimate_and_for_its_intervals(ledger):
 def test_a_debit_of_groups_is_that_of_one(ledger, by_groups):
     plan = study(ledger=ledger).plan()
     plan.quantile_regression("log(wage) ~ education", tau=0.3, epsilon=4, intervals=kng.Groups(4))
-    assert "4 times KNG, exact_with_rounding: pure 4-differential privacy" in repr(plan)
+    assert "4 times KNG, proved: pure 4-differential privacy" in repr(plan)
     assert plan.cost.epsilon == 4.0
     assert by_groups.guarantee.epsilon == 8.0
 
@@ -184,7 +184,7 @@ def test_what_depends_on_epsilon_and_n_is_made_for_what_the_estimate_has_of_them
     [alone] = study(PEOPLE[:1500]).plan().linear_regression("log(wage) ~ education", epsilon=2.0).parts
     assert float(part.mechanism.loss.k) == pytest.approx(float(alone.mechanism.loss.k), rel=1e-9)
     [part] = plan.quantile_regression(FORMULA, tau=0.5, epsilon=2.0, scale=0.4, intervals=kng.Sandwich()).parts
-    assert part.making.bandwidth == pytest.approx(2.1 * 0.4 * 6000**-0.2)
+    assert part.plan.making().bandwidth == pytest.approx(2.1 * 0.4 * 6000**-0.2)
 
 
 def test_previews_and_plans_tell_widths_and_other_ways():

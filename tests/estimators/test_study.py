@@ -15,6 +15,7 @@ import scipy.special
 import kngjax as kng
 from kngjax.core.errors import FAILED_OF_FRAME
 from kngjax.estimators.study import PublicFacts
+from kngjax.releases import release as releasing
 from tests.estimators.people import BOUNDS, FORMULA, LEVELS, PEOPLE, SECRET, study
 
 PARABOLA = "log(wage) ~ poly(experience, 2)"
@@ -389,7 +390,7 @@ def test_poisson_regressions_need_no_domain_and_take_one():
         assert fit.params["age"] == pytest.approx(0.04, abs=0.02)
         assert fit.params.iloc[2] == pytest.approx(1.0, abs=0.25)
         assert fit.params.iloc[3:].abs().max() < 0.25
-        assert fit.releases[0].certificate.assurance == "exact_with_rounding"
+        assert fit.releases[0].certificate.assurance == "proved"
     (part,) = study().plan().poisson_regression("sick ~ region", epsilon=50, domain=kng.L1Ball(2.0)).parts
     assert part.mechanism.domain == kng.L1Ball(2.0)
 
@@ -451,19 +452,19 @@ def test_errors_hold_no_records_and_an_unfit_process_spends_nothing(ledger, monk
 
 
 def test_what_was_released_before_a_failure_is_in_the_ledger(ledger, monkeypatch):
-    release, made = kng.release, []
+    drawn, made = releasing.drawn, []
 
-    def failing(*arguments, **settings):
+    def failing(*arguments):
         if made:
             raise KeyboardInterrupt
-        made.append(release(*arguments, **settings))
+        made.append(drawn(*arguments))
         return made[0]
 
     plan = study(ledger=ledger).plan()
     for column in ("wage", "education", "experience"):
         plan.mean(column, epsilon=0.1)
     with monkeypatch.context() as patched:
-        patched.setattr(kng, "release", failing, raising=False)
+        patched.setattr(releasing, "drawn", failing)
         with pytest.raises(KeyboardInterrupt):
             plan.run()
     assert len(ledger.releases()) == 1

@@ -162,7 +162,7 @@ def test_the_rule_is_that_of_the_library(table, truth):
     cell = cell_of(table, truth)
     certificate = cell.process().certify(table.columns, table.y)
     first = next(part for part in certificate.sampler["parts"] if part["depth"] == 0)
-    made: Any = cell.process().making(len(table.y)).made
+    made: Any = cell.process().halving(len(table.y))
     node = cell.node(first["relative_level"], first["epsilon"])
     assert node.noise == pytest.approx(made.noise(made.depths[0][0]), rel=1e-9)
     assert cell.is_clear([node])

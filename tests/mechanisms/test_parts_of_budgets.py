@@ -139,7 +139,7 @@ def quantiles(epsilon, adjacency, size):
 
 
 def halving(epsilon, adjacency, size):
-    made = kng.QuantileProcess(levels(size), BOUNDS, kng.Box(-2.0, 2.0), epsilon, adjacency).making(100).made
+    made = kng.QuantileProcess(levels(size), BOUNDS, kng.Box(-2.0, 2.0), epsilon, adjacency).halving(100)
     firsts = [made.mechanisms[nodes[0].index] for nodes in made.depths]
     each = [1 if place == 0 or adjacency == "add_remove" else 2 for place in range(len(firsts))]
     return made.guarantee, [

@@ -15,13 +15,13 @@ import pytest
 import scipy.sparse
 
 import kngjax as kng
-from kngjax.core import randomness
 from kngjax.data.admission import Facts
 from kngjax.ledger.book import canonical, guarantee_of
 from kngjax.releases import debits
-from kngjax.releases.routes.choice import route_for
-from kngjax.releases.routes.direct import DirectRoute
-from kngjax.releases.routes.sampled import SampledRoute
+from kngjax.releases.certificate import Certificate
+from kngjax.releases.draw_choice import draw_for
+from kngjax.releases.float64_draws import DirectDraw
+from kngjax.releases.release import resolve
 from tests.made_once import MadeOnce
 
 BOUNDS = kng.Bounds(x=([-1.0], [1.0]), y=(-1.0, 1.0))
@@ -88,14 +88,15 @@ def of(epsilon):
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_what_is_reserved_is_what_is_certified_of_the_release(tmp_path, name):
     mechanism = MECHANISMS[name]
-    kind, sampler = (SampledRoute, kng.Exact()) if name in SAMPLED else (DirectRoute, None)
-    certificate = kind.admits(mechanism, sampler, Facts(mechanism.dimension or 2)).certify()
+    facts = Facts(mechanism.dimension or 2)
+    draw = draw_for(mechanism, kng.Exact(), facts) if name in SAMPLED else DirectDraw(mechanism)
+    certificate = Certificate.of(draw, facts)
     cost = certificate.cost
     # The rounding of the output is part of it.
     assert cost.apart() == (certificate.guarantee, certificate.rounding.distance)
     assert cost.exact_delta > certificate.guarantee.exact_delta
     own = ledger(tmp_path, of(100), cost.adjacency)
-    reserved = debits.reserve(own, certificate)
+    reserved = debits.reserve_cost(own, *debits.owed(certificate), debits.settings(mechanism))
     assert reserved.covers(cost)
     assert not reserved.covers(certificate.guarantee)
     kept = own.read()
@@ -146,7 +147,7 @@ def test_what_is_not_proved_is_debited_from_ledgers_that_allow_it_alone(tmp_path
     # What was reserved as proved is not for what is not.
     with pytest.raises(ValueError, match="made for another guarantee"):
         kng.release(walk, *data, sampler=sampler, ledger=lax.reserve(walk.guarantee))
-    reserved = debits.reserve(lax, kng.certify(walk, *data, sampler=sampler))
+    reserved = debits.reserve_cost(lax, *debits.owed(kng.certify(walk, *data, sampler=sampler)), "a walk")
     assert not reserved.proved
     assert lax.verify().not_proved == [3]
 
@@ -182,7 +183,7 @@ def test_samplers_are_debited_and_chains_are_marked(tmp_path):
 
 def test_a_spent_budget_refuses_before_the_data_are_touched(tmp_path, monkeypatch):
     own = ledger(tmp_path, of("0.4"))
-    monkeypatch.setattr(randomness, "secure_key", never)
+    monkeypatch.setattr(secrets, "randbits", never)
     with pytest.raises(
         kng.BudgetExceeded,
         match=r"0\.4 of epsilon = 0\.4 and 0\.1 of delta = 0\.1 is left, and epsilon = 0\.5 at delta",
@@ -196,19 +197,15 @@ def test_a_spent_budget_refuses_before_the_data_are_touched(tmp_path, monkeypatc
     assert own.verify().num_rows == 1
 
 
-@pytest.mark.parametrize(
-    ("mechanism", "source"), [(HALF, (randomness, "secure_key")), (EXACT_HALF, (secrets, "randbits"))], ids=["1", "2"]
-)
-def test_the_debit_is_on_the_disk_before_the_data_are_touched_and_anything_is_drawn(
-    tmp_path, monkeypatch, mechanism, source
-):
+@pytest.mark.parametrize("mechanism", [HALF, EXACT_HALF], ids=["1", "2"])
+def test_the_debit_is_on_the_disk_before_the_data_are_touched_and_anything_is_drawn(tmp_path, monkeypatch, mechanism):
     own, seen = ledger(tmp_path, of(1)), []
 
     def look():
         seen.append(kng.Ledger(own.path).read().unfinished)
 
-    secure = getattr(*source)
-    monkeypatch.setattr(*source, lambda *numbers: (look(), secure(*numbers))[1])
+    secure = secrets.randbits
+    monkeypatch.setattr(secrets, "randbits", lambda *numbers: (look(), secure(*numbers))[1])
     kng.release(mechanism, Watched(look), ledger=own)
     assert len(seen) >= 2
     assert all(unfinished == [2] for unfinished in seen)
@@ -219,7 +216,9 @@ def test_what_fails_after_the_data_were_touched_stays_spent(tmp_path, monkeypatc
     own = ledger(tmp_path, of("1.2"))
     with pytest.raises(kng.ReleaseFailed):
         kng.release(HALF, np.full((3, 1), np.nan), ledger=own)
-    monkeypatch.setattr(debits, "commit", lambda *_: (_ for _ in ()).throw(kng.LedgerError("the disk is full")))
+    monkeypatch.setattr(
+        kng.Reservation, "commit", lambda *_, **__: (_ for _ in ()).throw(kng.LedgerError("the disk is full"))
+    )
     # A release that could not be committed is not returned.
     with pytest.raises(kng.LedgerError, match="the disk is full"):
         kng.release(HALF, values(), ledger=own)
@@ -361,12 +360,12 @@ def test_no_refusal_tells_how_long_a_text_is_nor_what_a_reader_inferred():
 def test_the_certificate_is_made_before_the_debit_and_the_draw(tmp_path, monkeypatch):
     own, seen = ledger(tmp_path, of(1)), []
 
-    def recorded(self):
+    def recorded(draw, facts):
         seen.append(own.read().num_rows)
-        return certify(self)
+        return certify(draw, facts)
 
-    certify = DirectRoute.certify
-    monkeypatch.setattr(DirectRoute, "certify", recorded)
+    certify = Certificate.of
+    monkeypatch.setattr(Certificate, "of", recorded)
     released = kng.release(HALF, Watched(lambda: seen.append("touched")), ledger=own)
     assert seen[:2] == [1, "touched"]
     assert released.certificate.guarantee == HALF.guarantee
@@ -422,11 +421,8 @@ def test_clones_do_not_reset_the_budget(tmp_path):
 def test_a_release_that_costs_more_than_was_reserved_is_not_committed(tmp_path):
     """The last of two guards: whatever becomes of a certificate on the way, the ledger has what is released."""
     own = ledger(tmp_path, kng.Budget.approximate(2, "0.1"))
-    certificate = route_for(HALF, None, Facts(1)).certify()
-    reservation = debits.reserve(own, certificate)
-    twice = route_for(kng.KNormMechanism(HALF.bounds, 1.0, "replace"), None, Facts(1)).certify()
-    with pytest.raises(kng.LedgerError, match="costs another guarantee than was reserved"):
-        debits.commit(reservation, twice, "{}")
+    twice = resolve(kng.KNormMechanism(HALF.bounds, 1.0, "replace"), None, Facts(1))
+    plan = dataclasses.replace(resolve(HALF, None, Facts(1)), draw=twice.draw)
+    with pytest.raises(kng.LedgerError, match="costs? another guarantee than was reserved"):
+        plan.release(lambda: (values(), None), own, "half")
     assert own.read().unfinished == [2]
-    debits.commit(reservation, certificate, "{}")
-    assert own.read().unfinished == []

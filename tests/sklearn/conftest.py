@@ -1,7 +1,6 @@
 """Fixed bits, so that statistical tests are the same in every run, and a ledger."""
 
 import random
-import secrets
 
 import pytest
 
@@ -12,9 +11,6 @@ from tests.inference.quicker import arithmetic_checked_once, coarse_previews  # 
 @pytest.fixture(autouse=True)
 def fixed_bits(monkeypatch):
     monkeypatch.setattr("secrets.randbits", random.Random(0).getrandbits)
-    draw = kng.Lattice.draw
-    # It took its source of bits when it was defined.
-    monkeypatch.setattr(kng.Lattice, "draw", lambda self, *records: draw(self, *records, secrets.randbits))
 
 
 @pytest.fixture

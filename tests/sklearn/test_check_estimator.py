@@ -16,6 +16,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 import kngjax as kng
 from kngjax.estimators.responses import Response
+from kngjax.releases.plan import Plan
 from kngjax.sklearn import (
     PrivateLinearRegressor,
     PrivateLogisticRegression,
@@ -74,7 +75,7 @@ def ledger(tmp_path):
 @pytest.fixture
 def twin(monkeypatch):
     """Releases of the same data agree, and what fails says why."""
-    release, urandom = kng.release, os.urandom
+    release, urandom = Plan.release, os.urandom
 
     def pinned(*arguments, **settings):
         generator = random.Random(0)
@@ -85,8 +86,8 @@ def twin(monkeypatch):
         finally:
             monkeypatch.setattr(os, "urandom", urandom)
 
-    monkeypatch.setattr(kng, "release", pinned, raising=False)
-    monkeypatch.setattr("kngjax.estimators.carrying_out.run_hiding_errors", lambda work: (work(), None))
+    monkeypatch.setattr(Plan, "release", pinned)
+    monkeypatch.setattr("kngjax.releases.plan.run_hiding_errors", lambda work: (work(), None))
     tags, admit = AbstractPrivateEstimator.__sklearn_tags__, AbstractPrivateEstimator._admit
 
     def deterministic(self):

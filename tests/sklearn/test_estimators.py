@@ -1,6 +1,5 @@
 """Private estimators: coefficients in own units, what is kept, what is refused before anything is spent."""
 
-import json
 import pickle
 
 import numpy as np
@@ -13,6 +12,7 @@ from sklearn.exceptions import DataConversionWarning, NotFittedError
 
 import kngjax as kng
 from kngjax.core.errors import FAILED_OF_FIT
+from kngjax.releases import release as releasing
 from kngjax.sklearn import (
     PrivateLinearRegressor,
     PrivatePoissonRegressor,
@@ -48,25 +48,26 @@ def test_coefficients_are_in_own_units_and_predictions_are_theirs(name):
         np.testing.assert_allclose(coefficients, truth, atol=0.06)
     assert fit.owner_score(X, y) > (0.2 if name == "poisson" else 0.5)
     assert fit.certificate_.epsilon == 20.0
-    assert fit.certificate_.assurance == "exact_with_rounding"
+    assert fit.certificate_.assurance == "proved"
     np.testing.assert_array_equal(fit.basis_coef_, fit.release_.value)
     assert "y ~ skill + age" in str(fit.results_.summary())
 
 
 def test_a_fit_is_the_estimator_itself(monkeypatch):
-    monkeypatch.setattr(kng, "release", lambda mechanism, X, y, **rest: _released(), raising=False)
+    monkeypatch.setattr(releasing, "drawn", _released)
     one = linear()
     assert one.fit(X, Y) is one
 
 
 def test_a_fit_is_what_the_mechanism_alone_releases(monkeypatch):
     given = []
-    release = kng.release
+    drawn = releasing.drawn
     monkeypatch.setattr(
-        kng,
-        "release",
-        lambda mechanism, X, y, **rest: given.append((mechanism, X, y)) or release(mechanism, X, y, **rest),
-        raising=False,
+        releasing,
+        "drawn",
+        lambda draw, certificate, names, X, y, progress: (
+            given.append((draw.mechanism, X, y)) or drawn(draw, certificate, names, X, y, progress)
+        ),
     )
     linear().fit(X, Y)
     ((mechanism, x, y),) = given
@@ -80,7 +81,7 @@ def test_a_fit_is_what_the_mechanism_alone_releases(monkeypatch):
 def test_frames_arrays_and_lists_agree(monkeypatch):
     found = []
     monkeypatch.setattr(
-        kng, "release", lambda mechanism, X, y, **rest: found.append((X, y)) or _released(), raising=False
+        releasing, "drawn", lambda draw, kept, names, X, y, _: found.append((X, y)) or _released(draw, kept)
     )
     by_position = {"bounds": [(0, 10), (20, 70)]}
     small, y = X.iloc[:40], Y.iloc[:40]
@@ -103,15 +104,9 @@ def test_frames_arrays_and_lists_agree(monkeypatch):
     np.testing.assert_array_equal(np.delete(found[-1][0], [3, 7], 0), np.delete(first[0], [3, 7], 0))
 
 
-_KEPT = {}
-
-
-def _released():
-    if "one" not in _KEPT:
-        bounds = kng.Bounds((-1.0, 1.0), (-2.0, 8.0), columns=2)
-        _KEPT["one"] = kng.certify(kng.KNG(kng.SquaredLoss(), bounds, kng.Box(-9, 9), 1.0, "replace"), [[0, 0]], [0])
-    fields = {"value": [0.0, 0.0, 0.0], "certificate": _KEPT["one"].to_dict()}
-    return kng.Release.from_json(json.dumps(fields))
+def _released(draw, certificate, *_):
+    """What is drawn, if nothing is."""
+    return kng.Release._of(np.zeros(3), certificate)
 
 
 def test_categories_have_public_levels():
@@ -312,7 +307,7 @@ def test_classes_are_public_and_text_may_be_one():
 
 
 def test_names_are_checked_in_predictions(monkeypatch):
-    monkeypatch.setattr(kng, "release", lambda mechanism, X, y, **rest: _released(), raising=False)
+    monkeypatch.setattr(releasing, "drawn", _released)
     fit = linear().fit(X, Y)
     with pytest.raises(ValueError, match="feature names"):
         fit.predict(X.rename(columns={"age": "years"}))

@@ -10,6 +10,7 @@ from sklearn.preprocessing import PolynomialFeatures
 import kngjax as kng
 from kngjax.accounting.adjacency import Adjacency
 from kngjax.core.errors import FAILED_OF_FIT
+from kngjax.releases import release as releasing
 from kngjax.sklearn import PrivateQuantileRegressor, PrivateSearch, PublicPipeline, UncountedFits
 from kngjax.sklearn.holdouts import is_covered, parts
 from kngjax.sklearn.named_tables import table_of
@@ -162,13 +163,13 @@ def test_each_record_meets_one_part_alone(monkeypatch):
     """Exchanging a record that is held out moves no fit; exchanging one of training moves no other's loss."""
     fixed = np.arange(0, 1500), np.arange(1500, 2000)
     monkeypatch.setattr("kngjax.sklearn.private_search.parts", lambda *_: fixed)
-    release, given = kng.release, []
+    drawn, given = releasing.drawn, []
 
-    def watched(mechanism, X, y=None, **rest):
+    def watched(way, certificate, names, X, y, progress):
         given.append((X, y))
-        return release(mechanism, X, y, **rest)
+        return drawn(way, certificate, names, X, y, progress)
 
-    monkeypatch.setattr(kng, "release", watched, raising=False)
+    monkeypatch.setattr(releasing, "drawn", watched)
     for place in (None, 1700, 200):
         changed, y = X.copy(), Y.copy()
         if place is not None:

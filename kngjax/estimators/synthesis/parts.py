@@ -4,7 +4,7 @@ import abc
 import dataclasses
 import functools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
@@ -12,13 +12,12 @@ import numpy as np
 
 import kngjax as kng
 from kngjax.accounting.exact import inward
-from kngjax.data.admission import Facts
 from kngjax.data.terms import Design
 from kngjax.estimators.synthesis.columns import AbstractColumn
 from kngjax.estimators.synthesis.numbers import AbstractCurvedColumn
 from kngjax.mechanisms.geometric import MOST_CELLS
-from kngjax.releases import totals
-from kngjax.releases.debits import owed
+from kngjax.releases.plan import Plan
+from kngjax.releases.release import resolved
 
 Values = Mapping[str, np.ndarray]
 
@@ -44,42 +43,19 @@ class AbstractPart(abc.ABC):
         """Describes in words what is released."""
 
     @abc.abstractmethod
-    def certificate(self, num_records: int | None) -> kng.Certificate:
-        """Certifies the release before a value is looked at. **Arguments:** `num_records`: n where it is public."""
-
-    @abc.abstractmethod
     def records(self, values: Values, rows: int) -> tuple[Any, Any]:
-        """X and y of the mechanism, each row a record by itself. Private.
+        """X and y of what is drawn, each row a record by itself. Private.
 
         **Arguments:** `values`: of the columns by name, as these read them. `rows`: n.
         """
 
     @abc.abstractmethod
-    def release(self, values: Values, rows: int) -> kng.Release:
-        """The release. Private until all parts are kept."""
-
-    def price(self, certificate: kng.Certificate) -> tuple[kng.Guarantee, bool]:
-        """Computes what the release costs for neighbours of the whole table, and whether that is proved."""
-        return owed(certificate)
-
-
-class AbstractCounts(AbstractPart):
-    """Releases numbers of records plus whole noise."""
-
-    @property
-    @abc.abstractmethod
-    def mechanism(self) -> kng.GeometricMechanism:
-        """Makes the mechanism that counts the records of all cells."""
-
-    def certificate(self, num_records: int | None) -> kng.Certificate:
-        return totals.certify(self.mechanism, None, num_records)
-
-    def release(self, values: Values, rows: int) -> kng.Release:
-        return kng.release(self.mechanism, y=self.records(values, rows)[1], progress=False)
+    def resolved(self, num_records: int | None) -> Plan:
+        """Resolves the draw, before a value is looked at. **Arguments:** `num_records`: n where it is public."""
 
 
 @dataclasses.dataclass(frozen=True)
-class RowsPart(AbstractCounts):
+class RowsPart(AbstractPart):
     """Releases the number of records plus whole noise, under add_remove: one record more or less changes it by 1."""
 
     label: str
@@ -97,12 +73,15 @@ class RowsPart(AbstractCounts):
         given = bounds, inward(self.epsilon), self.adjacency
         return kng.GeometricMechanism(*given, counted=[1], allow_large_epsilon=True)
 
+    def resolved(self, num_records: int | None) -> Plan:
+        return resolved(self.mechanism, num_records)
+
     def records(self, values: Values, rows: int) -> tuple[None, np.ndarray]:
         return None, np.ones(rows)
 
 
 @dataclasses.dataclass(frozen=True)
-class TablePart(AbstractCounts):
+class TablePart(AbstractPart):
     """Counts the records of each combination of levels of columns, plus whole noise (`kngjax.GeometricMechanism`).
 
     A record is in one cell, so that one more or less changes one count by 1, and an exchanged one changes two: the law
@@ -145,6 +124,9 @@ class TablePart(AbstractCounts):
         """Makes the mechanism that counts the records of all cells."""
         bounds = kng.Bounds(y=(0.0, math.prod(self.shape) - 1.0))
         return kng.GeometricMechanism(bounds, inward(self.epsilon), self.adjacency, allow_large_epsilon=True)
+
+    def resolved(self, num_records: int | None) -> Plan:
+        return resolved(self.mechanism, num_records)
 
     def records(self, values: Values, rows: int) -> tuple[None, np.ndarray]:
         places = [column.places(values[column.name]) for column in self.columns]
@@ -193,24 +175,11 @@ class CurvesPart(AbstractPart):
         which = "" if self.are_all else ", of the records beside its heaps"
         return f"{len(self.process.levels)} quantile curves of {self.column.response.name}{given}{which}"
 
-    def drawing(self, num_records: int | None) -> Any:
-        """Makes the drawing with every setting; raises ValueError where public facts foresee little but noise."""
-        dimension = 1 if self.design is None else len(self.design.names)
-        count = num_records if self.process.adjacency is kng.Adjacency.REPLACE else None
+    def resolved(self, num_records: int | None) -> Plan:
         try:
-            return self.process.drawing(Facts(dimension, count))
+            return resolved(self.process, num_records)
         except ValueError as error:
             raise ValueError(f"column {self.column.name!r}: {error}") from None
-
-    def certificate(self, num_records: int | None) -> kng.Certificate:
-        drawing = self.drawing(num_records)
-        count = num_records if self.process.adjacency is kng.Adjacency.REPLACE else None
-        [only] = drawing.certify(Facts(drawing.made.dimension, count))
-        return only
-
-    def price(self, certificate: kng.Certificate) -> tuple[kng.Guarantee, bool]:
-        cost, proved = owed(certificate)
-        return (cost if cost.adjacency is self.adjacency else cost.to_replace()), proved
 
     def records(self, values: Values, rows: int) -> tuple[np.ndarray | None, np.ndarray]:
         own = values[self.column.name]
@@ -225,17 +194,3 @@ class CurvesPart(AbstractPart):
             return None
         named = [column for column in self.earlier if column.name in self.design.columns]
         return self.design.matrix_of({column.name: column.in_formulas(values[column.name]) for column in named})
-
-    def release(self, values: Values, rows: int) -> kng.Release:
-        count = rows if self.process.adjacency is kng.Adjacency.REPLACE else None
-        [released] = self.drawing(count).draw(*self.records(values, rows), False)
-        return released
-
-
-def prices(parts: Sequence[AbstractPart], certificates: Sequence[kng.Certificate]) -> tuple[kng.Guarantee, bool]:
-    """Computes what a ledger debits for all parts together, and whether they provably cost no more.
-
-    Each part is a mechanism of the same records, drawn by itself: costs add up.
-    """
-    costs = [part.price(certificate) for part, certificate in zip(parts, certificates, strict=True)]
-    return totals.composed([cost for cost, _ in costs]), all(proved for _, proved in costs)

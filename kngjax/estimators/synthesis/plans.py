@@ -17,16 +17,19 @@ from kngjax.core.html import html_table
 from kngjax.data import formulas
 from kngjax.data.admission import EMPTY
 from kngjax.data.columns import opened
+from kngjax.draws.lattice.lattice import LARGEST_DIMENSION
 from kngjax.estimators.analyses import table_of
 from kngjax.estimators.quantile_processes import process_of
 from kngjax.estimators.responses import check_column
 from kngjax.estimators.synthesis.columns import AbstractColumn, Category, Ordinal, refuse_auto
 from kngjax.estimators.synthesis.comparisons import compare
 from kngjax.estimators.synthesis.numbers import AbstractCurvedColumn, Count, Numeric
-from kngjax.estimators.synthesis.parts import AbstractPart, CurvesPart, RowsPart, TablePart, Values, prices
+from kngjax.estimators.synthesis.parts import AbstractPart, CurvesPart, RowsPart, TablePart, Values
 from kngjax.mechanisms.parameters import check_count, check_epsilon
 from kngjax.owner.utility_report import UtilityReport
-from kngjax.samplers.advice import MOST_BOXED
+from kngjax.releases import totals
+from kngjax.releases.debits import owed
+from kngjax.releases.plan import Plan
 
 _KINDS = {kind.__name__: kind for kind in (Category, Ordinal, Count, Numeric)}
 _HEAPS = Fraction(1, 4)
@@ -117,18 +120,42 @@ class SynthesisPlan:
         table = TablePart(f"{column.name}, heaps", epsilon * _HEAPS, adjacency, (*parents, column))
         return [table, dataclasses.replace(curves, label=f"{column.name}, beside heaps")]
 
+    def resolved(self, num_records: int | None = None) -> Plan:
+        """Resolves all releases, before anything is spent. **Arguments:** as of `parts`. Its records are of `read`.
+
+        Each part is a mechanism of the same records, drawn by itself: costs add up.
+        """
+        if num_records not in self._resolved:
+            parts = self.parts(num_records)
+            plans = [part.resolved(num_records) for part in parts]
+            certificates = tuple(one for plan in plans for one in plan.certificates)
+            drawing = functools.partial(_drawn, parts, plans)
+            self._resolved[num_records] = Plan(certificates, *self.owed(certificates), drawing)
+        return self._resolved[num_records]
+
+    @functools.cached_property
+    def _resolved(self) -> dict[int | None, Plan]:
+        return {}
+
     def certificates(self, num_records: int | None = None) -> dict[str, kng.Certificate]:
         """Certifies each release before anything is spent, by its label. **Arguments:** as of `parts`."""
-        return {part.label: part.certificate(num_records) for part in self.parts(num_records)}
+        labels = [part.label for part in self.parts(num_records)]
+        return dict(zip(labels, self.resolved(num_records).certificates, strict=True))
+
+    def price(self, certificate: kng.Certificate) -> tuple[kng.Guarantee, bool]:
+        """Computes what a release costs for neighbours of the whole table, and whether that is proved."""
+        cost, proved = owed(certificate)
+        return (cost if cost.adjacency is self.adjacency else cost.to_replace()), proved
 
     def owed(self, certificates: Sequence[kng.Certificate]) -> tuple[kng.Guarantee, bool]:
         """Computes what a ledger debits for releases of these certificates, and whether they provably cost no more."""
-        return prices(self.parts(), certificates)
+        costs = [self.price(one) for one in certificates]
+        return totals.composed([cost for cost, _ in costs]), all(proved for _, proved in costs)
 
-    @functools.cached_property
+    @property
     def cost(self) -> kng.Guarantee:
         """Composes the guarantees of all releases; synthetic tables that are drawn from them add nothing."""
-        return self.owed(list(self.certificates().values()))[0]
+        return self.resolved().cost
 
     def check(self, frame: Any) -> Any:
         """The table of a frame, if its columns and types serve; not a value is looked at.
@@ -176,11 +203,15 @@ class SynthesisPlan:
 
     def rows(self) -> list[tuple[str, str]]:
         """Lists what is released for each column and what that costs, and the sum."""
+        return self.rows_of(self.parts(), self.certificates())
+
+    def rows_of(self, parts: Sequence[AbstractPart], of: Mapping[str, kng.Certificate]) -> list[tuple[str, str]]:
+        """Lists what parts release and cost, and the sum. **Arguments:** `of`: the certificate of each, by label."""
         found = []
-        for part in self.parts():
-            cost, _ = part.price(certificate := part.certificate(None))
+        for part in parts:
+            cost, certificate = self.price(of[part.label])[0], of[part.label]
             found.append((part.label, f"{part.what}: epsilon = {cost.epsilon:.6g}, {certificate.assurance}"))
-        return [*found, ("all together", self.cost.explain())]
+        return [*found, ("all together", self.owed(list(of.values()))[0].explain())]
 
     def __repr__(self) -> str:
         return "\n".join(f"{label}: {words}" for label, words in self.rows())
@@ -220,6 +251,14 @@ class SynthesisPlan:
 
     def __hash__(self) -> int:
         return hash(json.dumps(self.to_dict(), sort_keys=True))
+
+
+def _drawn(
+    parts: Sequence[AbstractPart], plans: Sequence[Plan], values: Values, progress: bool | None
+) -> list[kng.Release]:
+    rows = len(next(iter(values.values())))
+    made = zip(parts, plans, strict=True)
+    return [one for part, plan in made for one in plan.draw(part.records(values, rows), False)]
 
 
 def synthesis(
@@ -354,9 +393,9 @@ def _design(column: AbstractCurvedColumn, earlier: tuple[AbstractColumn, ...], l
         too_late = [repr(name) for name in later if re.search(rf"\b{re.escape(name)}\b", column.given)]
         why = f"put {', '.join(too_late)} before {column.name!r}" if too_late else error
         raise ValueError(f"given of {column.name!r} may name earlier columns, here {before}: {why}") from None
-    if len(design.names) > MOST_BOXED:
+    if len(design.names) > LARGEST_DIMENSION:
         raise ValueError(
             f"given of {column.name!r}, {column.given!r}, has {len(design.names)} coefficients with the intercept, and "
-            f"curves by halving take up to {MOST_BOXED}: leave terms out"
+            f"curves by halving take up to {LARGEST_DIMENSION}: leave terms out"
         )
     return design

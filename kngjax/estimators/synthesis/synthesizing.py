@@ -7,7 +7,6 @@ import kngjax as kng
 from kngjax.core.errors import FAILED_OF_SYNTHESIS, holding_no_records, run_telling_refusals
 from kngjax.estimators.synthesis.plans import SynthesisPlan
 from kngjax.estimators.synthesis.synthetic_tables import SyntheticTable
-from kngjax.releases.one_debit import release_by_one_debit
 
 
 @holding_no_records(failed=FAILED_OF_SYNTHESIS)
@@ -42,14 +41,5 @@ def synthesize(
     if refusal is not None:
         raise refusal
     count = len(table) if is_public else None
-    parts = plan.parts(count)
-    certificates = [part.certificate(count) for part in parts]
-
-    def draw() -> list[kng.Release]:
-        values = plan.read(table)
-        return [part.release(values, len(table)) for part in parts]
-
-    def owed(drawn: list[kng.Release] | None) -> tuple[kng.Guarantee, bool]:
-        return plan.owed(certificates if drawn is None else [one.certificate for one in drawn])
-
-    return SyntheticTable(plan, release_by_one_debit(draw, owed, ledger, {"synthesis": plan.to_dict()}), count)
+    released = plan.resolved(count).release(functools.partial(plan.read, table), ledger, {"synthesis": plan.to_dict()})
+    return SyntheticTable(plan, released, count)

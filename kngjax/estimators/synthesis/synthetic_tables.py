@@ -106,12 +106,7 @@ class SyntheticTable:
 
     def rows(self) -> list[tuple[str, str]]:
         """Lists what was released for each column and what it cost, and the sum."""
-        found = []
-        for part in self._parts:
-            certificate = self.certificates[part.label]
-            cost, _ = part.price(certificate)
-            found.append((part.label, f"{part.what}: epsilon = {cost.epsilon:.6g}, {certificate.assurance}"))
-        return [*found, ("all together", self.cost.explain())]
+        return self.plan.rows_of(self._parts, self.certificates)
 
     def summary(self) -> str:
         """A line for each release, and the sum."""

@@ -13,7 +13,9 @@ from kngjax.accounting.exact import exactly, inward
 from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.core.arrays import float64
 from kngjax.core.balls import DEFAULT_DIGITS, precision
+from kngjax.core.representation import describe
 from kngjax.data.bounds import Bounds
+from kngjax.draws.base import PROVED
 from kngjax.draws.lattice.envelope import LatticeEnvelope
 from kngjax.draws.lattice.lattice import Lattice, Problem, rate_of
 from kngjax.draws.lattice.lattice_plan import LatticePlan
@@ -23,7 +25,6 @@ from kngjax.draws.uniforms import Bits
 from kngjax.geometry.domains import AbstractDomain
 from kngjax.losses.quantile import QuantileLoss
 from kngjax.mechanisms.kng import KNG
-from kngjax.releases.certificate import WITH_ROUNDING, describe
 from kngjax.releases.curves.levels import Node, tree_of
 from kngjax.sensitivity import gradients
 from kngjax.sensitivity.gradients import Sensitivity
@@ -171,7 +172,7 @@ class Halving:
                 "mechanism": "KNG with QuantileLoss",
                 "adjacency": str(self.mechanisms[node.index].adjacency),
                 "epsilon": float(self.mechanisms[node.index].epsilon),
-                "assurance": WITH_ROUNDING,
+                "assurance": PROVED,
             }
             for node in self._in_order
         ]

@@ -1,7 +1,6 @@
 """The quantile process: regression curves of several levels for one ε, which never cross."""
 
 import dataclasses
-import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,22 +8,18 @@ import numpy as np
 
 from kngjax.accounting.guarantees import Adjacency
 from kngjax.core.arrays import parameter
-from kngjax.core.errors import run_telling_refusals
-from kngjax.core.representation import ShownAsTyped
+from kngjax.core.errors import holding_no_records
+from kngjax.core.representation import ShownAsTyped, describe
 from kngjax.data.admission import Facts
 from kngjax.data.bounds import Bounds
 from kngjax.draws.lattice.lattice import LARGEST_DIMENSION
 from kngjax.geometry.domains import AbstractDomain
-from kngjax.ledger.ledgers import Ledger, Reservation
 from kngjax.mechanisms.parameters import check_count, check_epsilon, order_domain, require_part
-from kngjax.releases.certificate import Certificate, describe
-from kngjax.releases.curves.drawing import DrawingOfCurves
+from kngjax.releases.certificate import Certificate
+from kngjax.releases.curves.drawing import plan_of
 from kngjax.releases.curves.halving import Halving
-from kngjax.releases.curves.quantile_curves import QuantileCurves
 from kngjax.releases.debits import in_json
-from kngjax.releases.one_debit import release_of_records
-from kngjax.releases.plans import AbstractReleasePlan
-from kngjax.releases.release import Release
+from kngjax.releases.plan import AbstractReleasePlan, Plan
 
 # Under add_remove, where nothing else is said.
 MOST_RECORDS = 2**20
@@ -145,38 +140,27 @@ class QuantileProcess(ShownAsTyped, AbstractReleasePlan):
         given = self.levels, self.bounds, self.domain, self.epsilon, self.adjacency, facts.dimension
         return Halving.of(*given, facts.num_records or self.max_records or MOST_RECORDS)
 
+    @holding_no_records
     def certify(self, X: Any = None, y: Any = None) -> Certificate:
         """The certificate of all curves together, before a value is looked at."""
-        facts, refusal = run_telling_refusals(functools.partial(self._admitting.intake.check_schema, X, y))
-        del X, y
-        if refusal is not None:
-            raise refusal
-        return self.drawing(facts).certify(facts)[0]
+        [certificate] = self.planned(X, y).certificates
+        return certificate
 
-    @functools.cached_property
-    def _admitting(self) -> Any:
-        """Returns the mechanism that says which records are admitted."""
-        return self.making().mechanism
+    def halving(self, num_records: int | None = None) -> Halving:
+        """Returns how all curves are drawn, whatever facts refuse. **Arguments:** `num_records`: n, where public."""
+        return self._halving(Facts(self.dimension or 1 + self.bounds.intercept, num_records))
 
-    def making(self, num_records: int | None = None) -> DrawingOfCurves:
-        """Returns the drawing with every setting, whatever facts refuse.
+    def admit(self, X: Any, y: Any) -> Facts:
+        return self.halving().first.intake.check_schema(X, y)
 
-        **Arguments:** `num_records`: n, where it is public.
-        """
-        return self._drawing(Facts(self.dimension or 1 + self.bounds.intercept, num_records))
-
-    def drawing(self, facts: Facts) -> DrawingOfCurves:
-        """Returns the drawing for records of these public facts; raises ValueError for what they refuse."""
+    def resolve(self, facts: Facts) -> Plan:
         if not facts.are_in_memory:
             raise ValueError("a quantile process needs all records in memory: give X and y as they are")
-        drawing = self._drawing(facts)
+        halving = self._halving(facts)
         count = self.max_records if facts.num_records is None else facts.num_records
-        if count is not None and not self.force and (why := self._unclear(drawing, count)) is not None:
+        if count is not None and not self.force and (why := self._unclear(halving, count)) is not None:
             raise ValueError(why)
-        return drawing
-
-    def _drawing(self, facts: Facts) -> DrawingOfCurves:
-        return DrawingOfCurves(tuple(self.levels), self.settings(), self._halving(facts))
+        return plan_of(halving, self.settings(), facts)
 
     def refusal(self, num_records: int) -> str | None:
         """Why levels would be little but noise, in words: min(τ, 1 - τ)·n is below four times their own noise.
@@ -184,12 +168,12 @@ class QuantileProcess(ShownAsTyped, AbstractReleasePlan):
         None where none would. **Arguments:** `num_records`: n, or a guess of it. Bounds must say how many columns there
         are.
         """
-        return self._unclear(self.making(), num_records)
+        return self._unclear(self.halving(), num_records)
 
-    def _unclear(self, drawing: DrawingOfCurves, count: int) -> str | None:
+    def _unclear(self, halving: Halving, count: int) -> str | None:
         clear = [
             level
-            for level, noise in zip(self.levels, drawing.made.noises, strict=True)
+            for level, noise in zip(self.levels, halving.noises, strict=True)
             if min(level, 1.0 - level) * count >= _CLEAR * noise
         ]
         if len(clear) == len(self.levels):
@@ -200,13 +184,7 @@ class QuantileProcess(ShownAsTyped, AbstractReleasePlan):
             f"noise, in records, beyond it, and {usable}. Take fewer levels, or a larger epsilon"
         )
 
-    def of_parts(self, parts: Sequence[Release]) -> QuantileCurves:
-        """Makes curves of the release that a ledger keeps of this plan."""
-        [only] = parts
-        return QuantileCurves(only)
-
     def settings(self) -> dict[str, Any]:
-        """JSON-ready."""
         return in_json(
             {
                 "type": "QuantileProcess",
@@ -219,15 +197,6 @@ class QuantileProcess(ShownAsTyped, AbstractReleasePlan):
                 "max_records": self.max_records,
             }
         )
-
-    def release(
-        self, X: Any = None, y: Any = None, *, ledger: Ledger | Reservation | None = None, progress: bool | None = False
-    ) -> QuantileCurves:
-        """Releases all curves, as `kngjax.release` of this plan does."""
-        _, parts = release_of_records(
-            self._admitting.intake.check_schema, self.drawing, X, y, ledger, self.settings(), progress
-        )
-        return self.of_parts(parts)
 
 
 def _levels(levels: Any) -> tuple[float, ...]:

@@ -28,7 +28,7 @@ def test_the_prices_of_all_parts_add_up_to_epsilon(adjacency):
     parts, certificates = made.parts(), made.certificates()
     labels = ["region", "education", "age", "wage, heaps", "wage, beside heaps"]
     assert [part.label for part in parts] == (["rows"] if adjacency == "add_remove" else []) + labels
-    costs = [part.price(certificates[part.label])[0] for part in parts]
+    costs = [made.price(certificates[part.label])[0] for part in parts]
     assert all(cost.adjacency is made.adjacency for cost in costs)
     assert math.fsum(cost.epsilon for cost in costs) == pytest.approx(3.0)
     assert 3.0 - 1e-12 < made.cost.epsilon <= 3.0
@@ -43,9 +43,10 @@ def test_the_prices_of_all_parts_add_up_to_epsilon(adjacency):
 def test_numbers_beside_heaps_have_half_of_it_for_a_record_more_or_less_under_replace():
     """How many these are is private: their curves are of add_remove."""
     alone = kng.Numeric("wage", 1, 100, transform="log", heaps=[0], levels=THREE)
-    table, curves, _ = plan(alone, REGION, epsilon=2.0).parts()
+    made = plan(alone, REGION, epsilon=2.0)
+    table, curves, _ = made.parts()
     assert (curves.process.adjacency, curves.process.epsilon) == (kng.Adjacency.ADD_REMOVE, 0.375)
-    assert curves.price(curves.certificate(100))[0].epsilon == pytest.approx(0.75)
+    assert made.price(made.certificates()[curves.label])[0].epsilon == pytest.approx(0.75)
     assert float(table.mechanism.epsilon) == 0.25
 
 

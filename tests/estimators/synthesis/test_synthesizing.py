@@ -250,7 +250,7 @@ def test_a_failure_in_one_part_releases_nothing_and_stays_spent(tmp_path, monkey
     def failing(*_):
         raise KeyError(f"{SECRET}")
 
-    monkeypatch.setattr(TablePart, "release", failing)
+    monkeypatch.setattr(TablePart, "records", failing)
     with pytest.raises(kng.ReleaseFailed) as failed:
         kng.synthesize(made, PEOPLE, ledger=paid)
     assert str(failed.value) == FAILED_OF_SYNTHESIS

@@ -7,11 +7,11 @@ SLIPS = (
     Slip(
         "noise of scale 1/n is added where n is private", "KNormMechanism.__check_init__", without_raise("ADD_REMOVE")
     ),
-    Slip("groups of public sizes are released", "certify_groups", without_raise("ADD_REMOVE")),
-    Slip("a reservation of another guarantee is taken", "require_cover", without_raise("_covers")),
+    Slip("groups of public sizes are released", "plan_of_groups", without_raise("ADD_REMOVE")),
+    Slip("a reservation of another guarantee is taken", "require_cover", without_raise("covers")),
     Slip("one reservation pays for many releases", "reserve_cost", without_call("take")),
     Slip("what was not proved is debited as proved", "Ledger._debits", without_raise("unproved")),
-    Slip("side doors are not looked for", "release:release", without_call("refuse")),
+    Slip("side doors are not looked for", "Plan.release", without_call("refuse")),
     Slip(
         "a failed release tells of the records",
         "run_hiding_errors",

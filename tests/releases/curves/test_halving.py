@@ -175,7 +175,7 @@ def test_the_noise_of_stand_ins_is_that_of_draws():
     y = scipy.stats.norm.ppf((np.arange(number) + 0.5) / number)
     process = kng.QuantileProcess(levels, kng.Bounds(y=(-4.0, 4.0)), kng.Box(-4.0, 4.0), epsilon, "replace")
     found = np.array([kng.release(process, y=y).value[:, 0] for _ in range(300)])
-    halving = process.making(number).made
+    halving = process.halving(number)
     noises = halving.whole_noises()
     densities = np.exp(-0.5 * np.quantile(y, levels) ** 2) / np.sqrt(2.0 * np.pi)
     expected = np.array([noises[index] for index in range(5)]) / (number * densities)

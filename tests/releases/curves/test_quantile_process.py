@@ -51,7 +51,7 @@ def test_a_release_is_one_debit_with_one_certificate_of_all_parts(adjacency, tmp
     assert certificate == process(adjacency=adjacency).certify(frame, y)
     assert certificate.cost.epsilon == pytest.approx(1.0, abs=1e-12)
     assert certificate.cost.epsilon <= 1.0
-    assert certificate.assurance == "exact_with_rounding"
+    assert certificate.assurance == "proved"
     assert certificate.num_records == (500 if adjacency == "replace" else None)
     assert len(ledger.releases()) == 1
     with pytest.raises(kng.BudgetExceeded):
@@ -59,7 +59,7 @@ def test_a_release_is_one_debit_with_one_certificate_of_all_parts(adjacency, tmp
     shares = [(part["level"], part["relative_level"], part["epsilon"]) for part in certificate.sampler["parts"]]
     later = 0.25 if adjacency == "replace" else 0.5
     assert shares == [(0.25, 0.5, later), (0.5, 0.5, 0.5), (0.75, 0.5, later)]
-    assert {part["assurance"] for part in certificate.sampler["parts"]} == {"exact_with_rounding"}
+    assert {part["assurance"] for part in certificate.sampler["parts"]} == {"proved"}
     text = made.explain()
     assert all(f"Level {level}: depth" in text for level in LEVELS)
     assert "above the curve of 0.5, at their level 0.5; KNG with QuantileLoss for add_remove" in text
