@@ -14,6 +14,7 @@ from kngjax.core.balls import precision, upper_end
 from kngjax.data.admission import Facts
 from kngjax.draws.base import AbstractDraw
 from kngjax.draws.cells import Grid
+from kngjax.draws.shells.fourth_moments import is_affordable, least_curvatures
 from kngjax.draws.shells.sets_in_balls import ScaledNormInBalls, ShapeInBalls
 from kngjax.draws.shells.shell_certificate import certify
 from kngjax.draws.shells.shell_envelope import ShellEnvelope, build
@@ -43,6 +44,9 @@ _LARGE_SCORE = 2
 _MODERATE = 100
 
 
+# The log of how many times the core's mass an envelope may have before fourth moments are computed for a better one:
+# so many proposals are refused at once as quickly.
+_ENOUGH_LOG_EXCESS = 8.0
 _OTHERS = (
     "Shells draws KNG with PseudoHuberLoss, LogisticLoss, PoissonLoss or SmoothedQuantileLoss, with one sensitivity, "
     "of records in memory, on Box, L1Ball or L2Ball"
@@ -129,8 +133,8 @@ class ShellDraw(AbstractDraw):
             found = estimate(records)
             within = region.nearby(found)
             places = [found] if np.array_equal(within, found) else [found, within]
-            certificates = [certify(records, gauge, region, one) for one in places]
-            return min((build(one, gauge, region) for one in certificates), key=lambda made: made.log_mass)
+            envelopes = [_about(records, gauge, region, one) for one in places]
+            return min(envelopes, key=lambda made: made.log_mass)
 
     def draw(self, data: ShellRecords, bits: Bits) -> Float[np.ndarray, " dimension"]:
         with np.errstate(all="ignore"):
@@ -147,6 +151,16 @@ def _known(mechanism: KNG, facts: Facts) -> SmoothFacts | None:
     if known is None or score is None or not known.are_moderate(_MODERATE, [score.steepness]):
         return None
     return known
+
+
+def _about(records: ShellRecords, gauge: ScaledNormInBalls, region: ShapeInBalls, theta: np.ndarray) -> ShellEnvelope:
+    certificate = certify(records, gauge, region, theta)
+    envelope = build(certificate, gauge, region)
+    if certificate is None or envelope.log_excess <= _ENOUGH_LOG_EXCESS or not is_affordable(records):
+        return envelope
+    averages = least_curvatures(records, region, certificate)
+    other = build(certify(records, gauge, region, theta, averages), gauge, region)
+    return min(envelope, other, key=lambda made: made.log_mass)
 
 
 def _serves(known: SmoothFacts, mechanism: KNG, asked: Shells, facts: Facts) -> bool:

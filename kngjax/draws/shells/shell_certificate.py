@@ -15,8 +15,9 @@ where each K_i ≥ |ρ'''_i| for |u_i| ≤ U_i below, since b'(z - z₀) = b'H�
 e'|δ|_M ≤ ½e'(1 + |δ|²_M).
 
 *Radius.* For |δ|_M ≤ ρ and θ ∈ Θ, |u_i| ≤ U_i = min(ρ|Rx_i|, sup over Θ), and H̄ ≥ H_low = Σκ_i x_i x_i', each κ_i
-rounded down. Balls prove α with RH_lowR' ≥ α, λ with λH_low ≥ Q + B, and λ₀ with λ₀ ≥ R(Q + B)R'. Then N(z) < αρ
-implies |δ|_M ≤ N/α < ρ, and |δ|_M ≥ ρ implies N(z) ≥ αρ; and where N(z) < αρ,
+rounded down. Balls prove α with RH_lowR' ≥ α, or `kngjax.draws.shells.fourth_moments` a larger one with δ'(z - z₀) ≥
+α|δ|²_M; λ with λH_low ≥ Q + B, and λ₀ with λ₀ ≥ R(Q + B)R'. Then N(z) < αρ implies |δ|_M ≤ N/α < ρ, and |δ|_M ≥ ρ
+implies N(z) ≥ αρ; and where N(z) < αρ,
 
     log det R^{-2} - log det H(θ(z)) ≤ F(½CN² + ½e'(1 + N²/α²) - b'(z - z₀)) - d·log(1 - η),   C = min(λ/α, λ₀/α²).
 """
@@ -65,7 +66,7 @@ class ShellCertificate(OwnerOnly):
     **Arguments:** `theta`: θ₀. `gradient`: z₀. `factor`: R. `tilt`: b. `spread`: at least sup {|Rz| : ‖z‖ ≤ 1}.
     `offset`: at least |Rz₀|. `slope`: at least sup {|b'z| : ‖z‖ ≤ 1}. `shift`: at least |b'z₀|. `loss`: e'. `metric`:
     at least -d·log(1 - η). `radii`: for which something is known. `longest`: at least every |Rx_i|. `concavity`: cd of
-    F, infinite where F is the identity.
+    F, infinite where F is the identity. `tried`: all radii. `reach`: the αρ beyond which none matters.
     """
 
     theta: np.ndarray
@@ -81,6 +82,8 @@ class ShellCertificate(OwnerOnly):
     radii: tuple[Radius, ...]
     longest: float
     concavity: float
+    tried: np.ndarray
+    reach: float
 
     def height(self, level: Float[np.ndarray, " levels"]) -> Float[np.ndarray, " levels"]:
         """Bounds log det R^{-2} - log det H(θ(z)) from above for ‖z‖ up to each level, θ(z) ∈ Θ; ∞ if unknown."""
@@ -109,15 +112,26 @@ class ShellCertificate(OwnerOnly):
 
 
 def certify(
-    records: ShellRecords, gauge: ScaledNormInBalls, region: ShapeInBalls, theta: np.ndarray
+    records: ShellRecords,
+    gauge: ScaledNormInBalls,
+    region: ShapeInBalls,
+    theta: np.ndarray,
+    averages: Float[np.ndarray, " radii"] | None = None,
 ) -> ShellCertificate | None:
-    """Proves bounds on the Hessian about θ₀; None where none can be proved."""
+    """Proves bounds on the Hessian about θ₀; None where none can be proved.
+
+    **Arguments:** `averages`: α of all radii but the last, from `fourth_moments`, -∞ where none is known.
+    """
     with np.errstate(all="ignore"):
-        return _certify(records, gauge, region, theta)
+        return _certify(records, gauge, region, theta, averages)
 
 
 def _certify(
-    records: ShellRecords, gauge: ScaledNormInBalls, region: ShapeInBalls, theta: np.ndarray
+    records: ShellRecords,
+    gauge: ScaledNormInBalls,
+    region: ShapeInBalls,
+    theta: np.ndarray,
+    averages: np.ndarray | None,
 ) -> ShellCertificate | None:
     dimension, score = records.dimension, records.score
     predictor, off = records.predictors(theta)
@@ -130,7 +144,7 @@ def _certify(
     R = matrix(factor)
     whitened, spread_of_balls = matrices.middle(congruent(R, hessian) - matrix(np.eye(dimension)))
     error = upward(length(whitened.entries()) + spread_of_balls)
-    rows = _rows(records, factor)
+    rows = whitened_rows(records, factor)
     if not max(error, rows.relative, found.weight_error) < _MOST_ERROR:
         return None
     tangents = score.tangents(predictor, off, records.y)
@@ -148,22 +162,26 @@ def _certify(
     spread, offset = _spread(gauge, factor), upward(length(z0))
     if not np.isfinite([loss, spread, offset]).all():
         return None
-    tried = _radii(gauge, region, spread, offset, factor)
-    caps = _caps(records, region, theta)
+    reach = spread * farthest_level(gauge, region, factor) + offset
+    # From the length of typical steps to beyond the farthest; and without limit, where Θ is one.
+    tried = np.append(np.geomspace(0.3 * spread * gauge.dimension, 4.0 * reach, _NUM_RADII), np.inf)
+    known = np.append(np.full(_NUM_RADII, -np.inf) if averages is None else averages, -np.inf)
+    caps = farthest_steps(records, region, theta)
     shares = _shares(found, tangents, rows, error)
     pulls = _pulls(rows, p)
     lows, forms = _over_radii(records, predictor, off, shares, pulls, rows, caps, tried)
     quadratics = [congruent(R, form) for form in forms]
     bounds = [matrices.largest_eigenvalue(quadratic) for quadratic in quadratics]
     radii = []
-    for number, (radius, low) in enumerate(zip(tried, lows, strict=True)):
+    for number, (radius, low, average) in enumerate(zip(tried, lows, known, strict=True)):
         # Either one form serves all radii, or each radius has its own.
         quadratic, bound = quadratics[number % len(forms)], bounds[number % len(forms)]
         base = congruent(R, low)
-        least = matrices.least_eigenvalue(base)
+        worst = matrices.least_eigenvalue(base)
+        least = max(worst, float(average))
         if not (least > 1e-9 and bound >= 0.0):
             continue
-        relative = matrices.largest_relative(quadratic, base)
+        relative = matrices.largest_relative(quadratic, base) if worst > 0.0 else np.inf
         bend = min(relative / least, bound / least**2) * UPWARD
         if np.isfinite(bend):
             radii.append(Radius(float(radius), least, bend))
@@ -182,6 +200,8 @@ def _certify(
         tuple(radii),
         rows.longest,
         score.concavity * dimension,
+        tried,
+        reach,
     )
 
 
@@ -208,7 +228,7 @@ class _Rows(NamedTuple):
         return "<Rows; OWNER ONLY>"
 
 
-def _rows(records: ShellRecords, factor: np.ndarray) -> _Rows:
+def whitened_rows(records: ShellRecords, factor: np.ndarray) -> _Rows:
     values = records.x @ factor.T
     errors = (
         sum_error(records.dimension) * np.sqrt(np.square(np.abs(records.x) @ np.abs(factor).T).sum(axis=2)) * UPWARD
@@ -286,19 +306,11 @@ def _over_radii(
     return found[:number], found[number:]
 
 
-def _caps(records: ShellRecords, region: ShapeInBalls, theta: np.ndarray) -> np.ndarray:
+def farthest_steps(records: ShellRecords, region: ShapeInBalls, theta: np.ndarray) -> np.ndarray:
     """sup |x_i'(t - θ₀)| over t ∈ Θ: segments from θ₀ stay in Θ, if it lies there."""
     if region.contains([arb(float(one)) for one in theta]) is not True:
         return np.full(records.y.shape, np.inf)
     return region.farthest(records.x, theta)
-
-
-def _radii(
-    gauge: ScaledNormInBalls, region: ShapeInBalls, spread: float, offset: float, factor: np.ndarray
-) -> np.ndarray:
-    """ρ that are tried, from the length of typical steps to beyond the farthest; and without limit, where Θ is one."""
-    reach = spread * farthest_level(gauge, region, factor) + offset
-    return np.append(np.geomspace(0.3 * spread * gauge.dimension, 4.0 * reach, _NUM_RADII), np.inf)
 
 
 def farthest_level(gauge: ScaledNormInBalls, region: ShapeInBalls, factor: np.ndarray) -> float:
