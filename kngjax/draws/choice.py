@@ -48,8 +48,7 @@ def proved_draw(mechanism: Any, facts: Facts) -> AbstractDraw | None:
     **Arguments:** `facts`: of the records, all of them public. Raises ValueError where public facts allow no release.
     """
     for draw in DRAWS:
-        if not isinstance(mechanism, draw.serves) or (mechanism.bounds.weight is not None and not draw.takes_weights):
-            continue
-        if (found := draw.of(mechanism, facts)) is not None:
+        found = draw.of(mechanism, facts) if isinstance(mechanism, draw.serves) else None
+        if found is not None and (found.takes_weights or mechanism.bounds.weight is None):
             return found
     return None

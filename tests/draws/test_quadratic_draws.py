@@ -15,7 +15,7 @@ import kngjax as kng
 from kngjax.core.arrays import float64
 from kngjax.draws.choice import proved_draw
 from kngjax.draws.quadratic import bodies
-from kngjax.draws.quadratic_draws import noise_of
+from kngjax.draws.quadratic_draws import QuadraticDraw, noise_of
 from tests.oracles.goodness_of_fit import assert_cell_frequencies, assert_same_law
 
 DOMAINS = {"box": kng.Box([-0.7, -0.2], [0.3, 0.9]), "l1": kng.L1Ball(0.9), "l2": kng.L2Ball(0.9)}
