@@ -29,9 +29,9 @@ from kngjax.draws.lattice.units import DomainLattice
 from kngjax.draws.uniforms import Bits
 from kngjax.mechanisms.base import AbstractMechanism
 from kngjax.mechanisms.density import AbstractDensityMechanism
-from kngjax.mechanisms.preparation import TOO_MANY_RECORDS
+from kngjax.mechanisms.preparation import TOO_MANY_RECORDS, require_own_responses
 
-_ELSE = "Without a sampler release takes what serves, and else says what would"
+ELSE = "Without a sampler release takes what serves, and else says what would"
 
 LARGEST_DIMENSION = 4
 MOST_DIGITS = 50  # of the 53 of a float64
@@ -66,8 +66,8 @@ class Lattice(ShownAsTyped, AbstractModule):
     loss is drawn in balls, in any dimension (`kngjax.draws.quadratic_draws`), unless this is asked for by name.
 
     It serves QuantileLoss, SquaredLoss and SquaredDistanceLoss on Box, L1Ball and L2Ball with uniform measure: KNG with
-    its own norm, WeightedLInf, LInf, L1 and L2, and the exponential mechanism, up to 4 coefficients; and PrivateQuantile,
-    of one level or with budget="split".
+    its own norm, WeightedLInf, LInf, L1 and L2, and the exponential mechanism, up to 4 coefficients; and
+    PrivateQuantile, of one level or with budget="split".
 
     **Arguments:** all public:
 
@@ -107,7 +107,7 @@ class Lattice(ShownAsTyped, AbstractModule):
         return dataclasses.replace(self, data_digits=data, theta_digits=theta, max_records=most)
 
     def prepare(self, mechanism: AbstractMechanism, X: Any, y: Any = None) -> Records | ExactSums:
-        """Prepares the records, or of a stream or shards with a quadratic loss their sums on the lattice. Private.
+        """Prepares the records, of shards too, or of parts with a quadratic loss their sums on the lattice. Private.
 
         The sums are whole numbers, the same to the bit whatever the chunks, the shards and their order. Arguments and
         errors are those of `mechanism.prepare`.
@@ -115,7 +115,10 @@ class Lattice(ShownAsTyped, AbstractModule):
         if not isinstance(X, Stream | Shards):
             return mechanism.intake.records(X, y)
         if not mechanism.loss.is_quadratic:
-            raise UnfitType(RECORDS_NEEDED)
+            if isinstance(X, Stream):
+                raise UnfitType(RECORDS_NEEDED)
+            require_own_responses(X, y)
+            return mechanism.intake.records(X.X, X.y)
         (part,) = _parts(mechanism)
 
         # The plan of a quadratic loss is the same for every number of records.
@@ -212,18 +215,18 @@ def _require_served(mechanism: AbstractDensityMechanism, dimension: int) -> None
     """Raises ValueError, in words that name what would serve, where this density cannot be drawn on a lattice."""
     loss, domain, norm = mechanism.loss, mechanism.domain, mechanism.exponent.given_norm
     if loss.whole_score is None:
-        raise ValueError(f"Lattice needs whole scores, which {type(loss).__name__} has not. {_ELSE}")
+        raise ValueError(f"Lattice needs whole scores, which {type(loss).__name__} has not. {ELSE}")
     if domain.exact_shape(dimension) is None:
-        raise ValueError(f"Lattice serves Box, L1Ball and L2Ball, not {type(domain).__name__}. {_ELSE}")
+        raise ValueError(f"Lattice serves Box, L1Ball and L2Ball, not {type(domain).__name__}. {ELSE}")
     if dimension > LARGEST_DIMENSION:
-        raise ValueError(f"Lattice serves up to {LARGEST_DIMENSION} coefficients, not {dimension}. {_ELSE}")
+        raise ValueError(f"Lattice serves up to {LARGEST_DIMENSION} coefficients, not {dimension}. {ELSE}")
     if mechanism.bounds.weight is not None and not (loss.is_homogeneous and mechanism.exponent.scored_by == "gradient"):
         raise ValueError(
             f"of records with weights Lattice draws KNG with QuantileLoss, not {type(mechanism).__name__} with "
-            f"{type(loss).__name__}. {_ELSE}"
+            f"{type(loss).__name__}. {ELSE}"
         )
     if mechanism.exponent.scored_by is None or mechanism.exponent.is_pointwise:
-        raise ValueError(f"Lattice serves KNG with one sensitivity for every theta. {_ELSE}")
+        raise ValueError(f"Lattice serves KNG with one sensitivity for every theta. {ELSE}")
     exact = None if norm is None else norm.in_fractions(dimension)
     if norm is not None and exact is None:
         raise ValueError(f"Lattice serves norm=None, WeightedLInf, LInf, L1 and L2, not {type(norm).__name__}")
