@@ -38,8 +38,8 @@ class LatticeLaw(OwnerOnly):
 def lattice_law(mechanism: AbstractDensityMechanism, records: Records, sampler: Lattice) -> LatticeLaw:
     """The law that `Lattice` draws from, point by point; by the code that draws.
 
-    **Arguments:** `records`: from `mechanism.intake.records`. `sampler`: with so few theta_digits that Θ has at most 2^20
-    points; else ValueError.
+    **Arguments:** `records`: from `mechanism.intake.records`. `sampler`: with so few theta_digits that Θ has at most
+    2^20 points; else ValueError.
     """
     score, domain, rate = sampler.problem(mechanism, records)
     sides = [range(int(low), int(high) + 1) for low, high in zip(domain.low, domain.high, strict=True)]

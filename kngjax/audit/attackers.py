@@ -55,7 +55,8 @@ class RecordSource:
         if response is not None and bounds.y_lower is not None:
             # What lies beyond may have no meaning for the loss, as negative counts.
             response = np.clip(response, *self.response)
-        records = prepare(bounds, columns, response, has_response=self.has_response, responses=self.mechanism.intake.responses)
+        responses = self.mechanism.intake.responses
+        records = prepare(bounds, columns, response, has_response=self.has_response, responses=responses)
         return np.column_stack([records.x, records.y]).reshape(rows.shape)
 
     def draw(self, *shape: int) -> np.ndarray:
