@@ -1,14 +1,14 @@
 """Results hold released values in own units, with names, what is proved of them, and a table for reading."""
 
 import dataclasses
-import functools
 import json
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import kngjax as kng
+from kngjax.core.html import html_table
+from kngjax.core.kept_as_json import AbstractKeptAsJson
 from kngjax.estimators import views
-from kngjax.estimators.summaries import Summary
 from kngjax.estimators.views.base import AbstractView
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ _INTERVALS = (
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class Results:
+class Results(AbstractKeptAsJson):
     """Released values with names. Nothing here is private, and what is computed is post-processing, which is free.
 
     All results have `title`, what was estimated; `labels`, one a release, and `releases`, each with its certificate;
@@ -57,11 +57,7 @@ class Results:
     @classmethod
     def of(cls, kind: str, **facts: Any) -> "Callable[[Any, list[Any]], Results]":
         """Returns what makes results of an analysis and its releases. **Arguments:** `facts`: as of the kind's view."""
-        return functools.partial(cls._of, kind, facts)
-
-    @classmethod
-    def _of(cls, kind: str, facts: dict[str, Any], analysis: Any, releases: list[Any]) -> "Results":
-        return cls(_VIEWS[kind].of(analysis, releases, **facts))
+        return lambda analysis, releases: cls(_VIEWS[kind].of(analysis, releases, **facts))
 
     def __getattr__(self, name: str) -> Any:
         if name in _public(self.view):
@@ -145,7 +141,7 @@ class Results:
                 "pathlib.Path(name).read_text()"
             ) from error
 
-    def summary(self, level: float = 0.95) -> Summary:
+    def summary(self, level: float = 0.95) -> "Summary":
         """A table for reading: what was asked, what is proved, the bounds, the numbers.
 
         **Arguments:** `level`: of the intervals, where a regression has some.
@@ -157,9 +153,6 @@ class Results:
 
     def _repr_html_(self) -> str:
         return self.summary()._repr_html_()
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Results.from_json, (self.to_json(),)
 
     def __getitem__(self, level: Any) -> "Results":
         for key, one in self.items():
@@ -175,6 +168,76 @@ class Results:
 
     def __bool__(self) -> bool:
         return True
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Summary:
+    """The table of `summary()`: print it, or show it in a notebook."""
+
+    view: AbstractView
+    level: float = 0.95
+
+    def rows(self) -> list[tuple[str, str]]:
+        """Names and statements above the numbers."""
+        view, releases, guarantee = self.view, self.view.releases, self.view.guarantee
+        bounds = [f"{name} in [{low:g}, {high:g}]" for name, (low, high) in view.clipped.items()]
+        weight, width = _largest("weight", releases), _largest("dither", releases)
+        rows = [
+            ("formula", getattr(view, "formula", "")),
+            ("mechanism", ", ".join(sorted({str(one.certificate.mechanism["type"]) for one in releases}))),
+            ("guarantee", "nothing is proved of a release" if guarantee is None else guarantee.explain()),
+            ("budget", view.budget_in_words),
+            ("groups", view.groups_in_words),
+            ("assurance", ", ".join(sorted({one.certificate.assurance for one in releases}))),
+            ("clipped to", ", ".join(bounds)),
+            ("weights", "" if weight is None else f"each record counts times its own, which is at most {weight:g}"),
+            (
+                "dither",
+                "" if width is None else f"quantiles are of responses with uniform noise of width {width:g} on each",
+            ),
+            ("made consistent with", ", ".join(getattr(view, "adjustments", ()))),
+            ("interval", view.interval_in_words(self.level)),
+            ("noise", view.noise_in_words),
+            ("warning", ("" if view.expected is None else view.expected.warning) or ""),
+        ]
+        return [row for row in rows if row[1]]
+
+    def __str__(self) -> str:
+        head = self.rows()
+        width = max(len(name) for name, _ in head)
+        lines = [f"Private {self.view.title}", *(f"{name:>{width}}: {value}" for name, value in head), ""]
+        return "\n".join([*lines, self._numbers().to_string(float_format=_shortly)])
+
+    __repr__ = __str__
+
+    def _numbers(self) -> "pd.DataFrame":
+        import pandas as pd
+
+        numbers, ends = pd.DataFrame(self.view.params), self.view.ends(self.level)
+        noise = None if self.view.noise is None else pd.DataFrame(self.view.noise)
+        columns = {}
+        for place, label in enumerate(numbers):
+            of = f" of {label}" if len(numbers.columns) > 1 else ""
+            columns[label] = numbers.iloc[:, place]
+            if noise is not None:
+                columns[f"noise{of}"] = noise.iloc[:, place]
+            for end, values in ends.get(str(label), {}).items():
+                columns[f"{end}{of}"] = values
+        return pd.DataFrame(columns)
+
+    def _repr_html_(self) -> str:
+        numbers = self._numbers().to_html(float_format=_shortly)
+        return html_table(f"Private {self.view.title}", self.rows()) + numbers
+
+
+def _largest(name: str, releases: tuple[Any, ...]) -> float | None:
+    """Finds the largest number that the bounds of releases have by this name; None where they have none."""
+    given = [(one.certificate.mechanism.get("bounds") or {}).get(name) for one in releases]
+    return max((float(one) for one in given if one is not None), default=None)
+
+
+def _shortly(value: float) -> str:
+    return f"{value:.5g}"
 
 
 def _public(view: AbstractView | type[AbstractView]) -> list[str]:

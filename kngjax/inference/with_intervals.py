@@ -11,6 +11,7 @@ from jaxtyping import Float
 from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.core.errors import holding_no_records
 from kngjax.core.html import html_table
+from kngjax.core.kept_as_json import AbstractKeptAsJson
 from kngjax.data.admission import Facts
 from kngjax.inference.covariances import Sandwich
 from kngjax.inference.foreseen_ends import require_ends, why_not_foreseen
@@ -151,7 +152,7 @@ class WithIntervals(AbstractReleasePlan):
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class ReleaseWithIntervals:
+class ReleaseWithIntervals(AbstractKeptAsJson):
     """An estimate, what its intervals are made of, and what is proved of both together. All of it may be published.
 
     **Arguments:** `parts`: the releases: of the estimate and of the sums of its covariance, or of each group.
@@ -241,12 +242,3 @@ class ReleaseWithIntervals:
         fields = json.loads(text)
         parts = tuple(Release.from_json(json.dumps(part)) for part in fields["parts"])
         return cls(parts, fields["making"], Guarantee.from_dict(fields["guarantee"]))
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, ReleaseWithIntervals) and self.to_json() == other.to_json()
-
-    def __hash__(self) -> int:
-        return hash(self.to_json())
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return ReleaseWithIntervals.from_json, (self.to_json(),)

@@ -18,6 +18,7 @@ from kngjax.core import arithmetic
 from kngjax.core.compiling import programs_run_once
 from kngjax.core.errors import holding_no_records, run_telling_refusals
 from kngjax.core.html import html_table
+from kngjax.core.kept_as_json import AbstractKeptAsJson
 from kngjax.data.admission import Facts
 from kngjax.data.weights import with_weights
 from kngjax.draws.base import AbstractDraw
@@ -33,7 +34,7 @@ from kngjax.samplers.base import AbstractSampler
 
 
 @dataclasses.dataclass(frozen=True, init=False, eq=False)
-class Release:
+class Release(AbstractKeptAsJson):
     """Holds one privately released value with its certificate, and nothing else.
 
     Only `kngjax.release` makes one, and `Release.from_json` reads one: research draws with a certificate beside them
@@ -75,9 +76,6 @@ class Release:
         object.__setattr__(released, "names", certificate.names or names)
         return released
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Release.from_json, (self.to_json(),)
-
     def __repr__(self) -> str:
         mechanism, sampler = self.certificate.mechanism["type"], self.certificate.sampler["type"]
         declared = self.certificate.names
@@ -114,12 +112,6 @@ class Release:
         fields = json.loads(text)
         certificate = Certificate.from_dict(fields["certificate"])
         return cls._of(np.asarray(fields["value"]), certificate, published=fields.get("published", {}))
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Release) and self.to_json() == other.to_json()
-
-    def __hash__(self) -> int:
-        return hash(self.to_json())
 
 
 def _read_only(value: np.ndarray) -> np.ndarray:

@@ -160,7 +160,7 @@ def test_curves_have_bands(by_sums, by_groups):
     np.testing.assert_allclose(at_zero, ends.iloc[0], rtol=1e-9)
     assert len(by_groups.plot(x="education").collections) == 2
     # Predictions of probabilities have another name than the release.
-    assert len(dataclasses.replace(by_sums, link="odds").plot().collections) == 1
+    assert len(kng.Results(dataclasses.replace(by_sums.view, link="odds")).plot().collections) == 1
 
 
 def test_without_intervals_there_are_none_and_why_is_told():

@@ -10,6 +10,7 @@ from jaxtyping import PRNGKeyArray
 
 import kngjax as kng
 from kngjax.core.html import html_table
+from kngjax.core.kept_as_json import AbstractKeptAsJson
 from kngjax.core.randomness import require_typed_key
 from kngjax.estimators.synthesis.columns import AbstractColumn
 from kngjax.estimators.synthesis.comparisons import compare
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 MOST_ROWS = 10**8
 
 
-class SyntheticTable:
+class SyntheticTable(AbstractKeptAsJson):
     """Holds the counts and curves that `kngjax.synthesize` released, with their certificates. Draws of them are free.
 
     **Arguments:** `plan`: public. `releases`: of its parts, in order. `num_records`: n where it is public; None where
@@ -160,15 +161,6 @@ class SyntheticTable:
             raise ValueError("this JSON is of no synthetic table: text must be what SyntheticTable.to_json() returned")
         releases = [kng.Release.from_json(json.dumps(one)) for one in fields["releases"]]
         return cls(SynthesisPlan.from_dict(fields["plan"]), releases, fields["num_records"])
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, SyntheticTable) and self.to_json() == other.to_json()
-
-    def __hash__(self) -> int:
-        return hash(self.to_json())
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return SyntheticTable.from_json, (self.to_json(),)
 
 
 def _draw_margin(axis: Any, column: AbstractColumn, values: np.ndarray) -> None:

@@ -11,12 +11,13 @@ from jaxtyping import Float, PRNGKeyArray
 from kngjax.accounting.guarantees import Guarantee
 from kngjax.core.arrays import float64
 from kngjax.core.html import html_table
+from kngjax.core.kept_as_json import AbstractKeptAsJson
 from kngjax.core.randomness import require_typed_key
 from kngjax.releases.certificate import Certificate
 from kngjax.releases.release import Release
 
 
-class QuantileCurves:
+class QuantileCurves(AbstractKeptAsJson):
     """Released curves of quantile regression at several levels; what is made of them is post-processing and costs none.
 
     **Arguments:** `release`: of a `kngjax.QuantileProcess`: one number a level and coefficient, with one certificate.
@@ -137,15 +138,6 @@ class QuantileCurves:
     def from_json(cls, text: str) -> "QuantileCurves":
         """The inverse of `to_json`, and what a ledger keeps of it."""
         return cls(Release.from_json(text))
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, QuantileCurves) and self.release == other.release
-
-    def __hash__(self) -> int:
-        return hash(self.release)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return QuantileCurves.from_json, (self.to_json(),)
 
 
 def _between(ends: list[float | None]) -> str:
