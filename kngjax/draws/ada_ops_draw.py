@@ -71,6 +71,11 @@ class NoisyAdaOPS(AbstractDraw):
     grid: Grid
     takes_weights: ClassVar[bool] = True
     serves: ClassVar[tuple[type, ...]] = (AdaOPS,)
+    rounding: ClassVar[str] = (
+        "Each of the three stages is computed in balls that contain it, and rounded once, "
+        "to the nearest multiple of a public power of two, as real arithmetic would round it; the next one takes "
+        "the rounded number as it is. The ridge and the scale are made of the first two, and published."
+    )
 
     @classmethod
     def of(cls, mechanism: AdaOPS, facts: Facts) -> "NoisyAdaOPS | None":
@@ -91,14 +96,6 @@ class NoisyAdaOPS(AbstractDraw):
         if eigenvalue_grid is None:
             return None
         return cls(mechanism, radii, plan, Fraction(LEAST_RIDGE) * radii.features, step, eigenvalue_grid, grid)
-
-    @property
-    def method(self) -> str:
-        return (
-            f"{self.mechanism.method} Each of the three stages is computed in balls that contain it, and rounded once, "
-            "to the nearest multiple of a public power of two, as real arithmetic would round it; the next one takes "
-            "the rounded number as it is. The ridge and the scale are made of the first two, and published."
-        )
 
     @property
     def published(self) -> dict[str, tuple[int, ...]]:

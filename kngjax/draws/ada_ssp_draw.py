@@ -52,6 +52,11 @@ class NoisyMoments(AbstractDraw):
     matrix: NoisyTriangle
     takes_weights: ClassVar[bool] = True
     serves: ClassVar[tuple[type, ...]] = (AdaSSP,)
+    rounding: ClassVar[str] = (
+        "Noisy moments are computed in balls that contain them, and each is rounded once, "
+        "to the nearest multiple of a public power of two, as real arithmetic would round it; what is made of them "
+        "is a function of these multiples, which are published with it."
+    )
 
     @classmethod
     def of(cls, mechanism: AdaSSP, facts: Facts) -> "NoisyMoments | None":
@@ -81,14 +86,6 @@ class NoisyMoments(AbstractDraw):
         """The exponents of the grids of λ_min, X'y, the diagonal of X'X and, if there is anything, what is off it."""
         exponents = [part.grid.exponents[0] for part in (self.least, self.moment)]
         return {"type": "Direct", "grid_exponents": exponents + self.matrix.exponents}
-
-    @property
-    def method(self) -> str:
-        return (
-            f"{self.mechanism.method} Noisy moments are computed in balls that contain them, and each is rounded once, "
-            "to the nearest multiple of a public power of two, as real arithmetic would round it; what is made of them "
-            "is a function of these multiples, which are published with it."
-        )
 
     @property
     def published(self) -> dict[str, tuple[int, ...]]:

@@ -26,7 +26,8 @@ class AbstractDraw(abc.ABC):
     numbers needs no proof. No such draw fails: searches go on until they have found what they look for. `mechanism`:
     whose law is drawn. `grid`: what a value is rounded to, where that is one grid; a draw with several says so in its
     `settings`. `serves`: the classes of mechanisms that it is asked about. `takes_weights`: whether it knows of
-    weights that records keep. `assurance`: how much is proved.
+    weights that records keep. `assurance`: how much is proved. `rounding`: what a certificate
+    says after the mechanism's own `method`.
     """
 
     mechanism: Any
@@ -34,6 +35,7 @@ class AbstractDraw(abc.ABC):
     serves: ClassVar[tuple[type, ...]]
     takes_weights: ClassVar[bool] = False
     assurance: ClassVar[str] = PROVED
+    rounding: ClassVar[str] = ""
 
     @classmethod
     @abc.abstractmethod
@@ -59,9 +61,9 @@ class AbstractDraw(abc.ABC):
         return {"type": "Direct", "grid_exponents": list(self.grid.exponents)}
 
     @property
-    @abc.abstractmethod
     def method(self) -> str:
         """Says how θ is drawn, in a sentence or two for the certificate."""
+        return f"{self.mechanism.method} {self.rounding}"
 
     @property
     def assumptions(self) -> tuple[str, ...]:

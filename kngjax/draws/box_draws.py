@@ -14,13 +14,12 @@ from kngjax.draws.base import AbstractDraw
 from kngjax.draws.boxes.box_coordinates import coordinates_for
 from kngjax.draws.boxes.box_rejection import cover_of, draw
 from kngjax.draws.boxes.cover import Cover
-from kngjax.draws.boxes.gauges import ScaledNorm
 from kngjax.draws.boxes.record_sums import RecordSums
 from kngjax.draws.cells import Grid
 from kngjax.draws.quadratic.bodies import AbstractBody
 from kngjax.draws.smooth_facts import SmoothFacts
 from kngjax.draws.uniforms import Bits
-from kngjax.geometry.abstract_norms import Noise
+from kngjax.geometry.scaled_norms import ScaledNorm
 from kngjax.losses.base import AbstractPredictorLoss, AbstractVerifiedScore
 from kngjax.losses.record_scores import RecordScores
 from kngjax.mechanisms.density import AbstractDensityMechanism
@@ -50,7 +49,7 @@ class BoxDraw(AbstractDraw):
     """
 
     mechanism: AbstractDensityMechanism
-    noise: Noise
+    noise: ScaledNorm
     scores: AbstractVerifiedScore
     body: AbstractBody
     grid: Grid
@@ -88,20 +87,19 @@ class BoxDraw(AbstractDraw):
         return BoxedRecords(np.asarray(records.rows.x, np.float64), np.asarray(records.rows.y, np.float64), weights)
 
     def draw(self, data: "BoxedRecords", bits: Bits) -> Float[np.ndarray, " dimension"]:
-        gauge = ScaledNorm(self.noise)
         if data.found is None:
-            sums = self._sums(data, gauge)
-            data.found = sums, cover_of(sums, gauge, self.body)
+            sums = self._sums(data)
+            data.found = sums, cover_of(sums, self.noise, self.body)
         sums, cover = data.found
-        return self.grid.values(draw(cover, sums, gauge, self.body, self.grid, bits))
+        return self.grid.values(draw(cover, sums, self.noise, self.body, self.grid, bits))
 
-    def _sums(self, data: "BoxedRecords", gauge: ScaledNorm) -> RecordSums:
+    def _sums(self, data: "BoxedRecords") -> RecordSums:
         loss = self.mechanism.loss
         assert isinstance(loss, AbstractPredictorLoss)
         # Without tangents, where nothing is proved.
         plain = loss.verified_score()
         plainly, scores = (RecordScores(one, data.y, data.weights) for one in (plain or self.scores, self.scores))
-        coordinates = coordinates_for(data.x, plainly, gauge, self.body)
+        coordinates = coordinates_for(data.x, plainly, self.noise, self.body)
         with np.errstate(all="ignore"):
             return RecordSums(data.x, scores, coordinates)
 

@@ -54,6 +54,12 @@ class IteratesOnGrid(AbstractDraw):
     matrix: AbstractNoisyMatrix
     least: float
     serves: ClassVar[tuple[type, ...]] = (PrivateIRLS,)
+    rounding: ClassVar[str] = (
+        "The moments are exact sums of weighted rows, each a public function of one "
+        "record; with their noise they are computed in balls that contain them, and rounded once, to the nearest "
+        "multiple of a public power of two, as real arithmetic would round them; what is made of them is a "
+        "function of these multiples."
+    )
 
     @classmethod
     def of(cls, mechanism: Any, facts: Facts) -> "IteratesOnGrid | None":
@@ -94,15 +100,6 @@ class IteratesOnGrid(AbstractDraw):
     def settings(self) -> dict[str, Any]:
         """The exponents of the grids of Σ s y x and of Σ s x x', where its diagonal may have one of its own."""
         return {"type": "Direct", "grid_exponents": [self.moment.grid.exponents[0], *self.matrix.exponents]}
-
-    @property
-    def method(self) -> str:
-        return (
-            f"{self.mechanism.method} The moments are exact sums of weighted rows, each a public function of one "
-            "record; with their noise they are computed in balls that contain them, and rounded once, to the nearest "
-            "multiple of a public power of two, as real arithmetic would round them; what is made of them is a "
-            "function of these multiples."
-        )
 
     def prepare(self, X: Any, y: Any) -> Records:
         """The records, one by one: every iteration weights them anew."""

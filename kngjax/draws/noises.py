@@ -10,7 +10,7 @@ import abc
 from flint import arb
 
 from kngjax.draws.uniforms import Bits, Uniform
-from kngjax.geometry.abstract_norms import Noise
+from kngjax.geometry.scaled_norms import ScaledNorm
 
 
 class AbstractStandardNoise(abc.ABC):
@@ -75,7 +75,7 @@ class LengthNoise(AbstractStandardNoise):
 _STANDARD = {"maximum": MaximumNoise, "sum": SumNoise, "length": LengthNoise, "normal": StandardNormalNoise}
 
 
-def draw_noise(noise: Noise, bits: Bits) -> AbstractStandardNoise:
+def draw_noise(noise: ScaledNorm, bits: Bits) -> AbstractStandardNoise:
     """Draws standard noise of this kind."""
     return _STANDARD[noise.kind](len(noise.weights), bits)
 

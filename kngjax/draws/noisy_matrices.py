@@ -77,6 +77,10 @@ class NoisyGrams(AbstractDraw):
     mechanism: GaussianMoments
     noise: NoisyTriangle
     serves: ClassVar[tuple[type, ...]] = (GaussianMoments,)
+    rounding: ClassVar[str] = (
+        "They are computed in balls that contain them, and each is rounded once, to the "
+        "nearest multiple of a public power of two, as real arithmetic would round it."
+    )
 
     @classmethod
     def of(cls, mechanism: GaussianMoments, facts: Facts) -> "NoisyGrams | None":
@@ -88,13 +92,6 @@ class NoisyGrams(AbstractDraw):
     def settings(self) -> dict[str, Any]:
         """The exponents of the grids of diagonals and, if there is anything, of what is above them."""
         return {"type": "Direct", "grid_exponents": self.noise.exponents}
-
-    @property
-    def method(self) -> str:
-        return (
-            f"{self.mechanism.method} They are computed in balls that contain them, and each is rounded once, to the "
-            "nearest multiple of a public power of two, as real arithmetic would round it."
-        )
 
     def draw(self, data: ExactSums, bits: Bits) -> Float[np.ndarray, " dimension"]:
         return self.noise.draw_triangle(data.moment, bits)

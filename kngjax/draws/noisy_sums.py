@@ -16,16 +16,16 @@ from kngjax.data.exact_sums import ExactSums
 from kngjax.draws.base import AbstractDraw
 from kngjax.draws.cells import Grid, draw_cell
 from kngjax.draws.uniforms import Bits
-from kngjax.geometry.abstract_norms import Noise
+from kngjax.geometry.scaled_norms import ScaledNorm
 from kngjax.mechanisms.design_moments import DesignMoments
 from kngjax.mechanisms.k_norm import KNormMechanism
 
 Kind = Literal["gaussian", "laplace"]
 
 
-def normal_noise(variance: Fraction, number: int) -> Noise:
+def normal_noise(variance: Fraction, number: int) -> ScaledNorm:
     """Returns the law of independent normal numbers of one variance."""
-    return Noise("normal", (Fraction(1),) * number, variance)
+    return ScaledNorm("normal", (Fraction(1),) * number, variance)
 
 
 def certified_shift_squared(guarantee: Guarantee) -> Fraction | None:
@@ -42,14 +42,14 @@ def certified_shift_squared(guarantee: Guarantee) -> Fraction | None:
 class NoisyNumbers(NamedTuple):
     """Independent noise of one size on several numbers, rounded once. Public. **Arguments:** `grid`: what to."""
 
-    noise: Noise
+    noise: ScaledNorm
     grid: Grid
 
     @classmethod
     def of(cls, kind: Kind, scale_squared: Fraction, number: int) -> "NoisyNumbers | None":
         """Normal noise of variance λ² or Laplace noise of scale λ; None where float64 might have no such numbers."""
         noise = normal_noise(scale_squared, number)
-        noise = noise if kind == "gaussian" else noise._replace(kind="sum")
+        noise = noise if kind == "gaussian" else dataclasses.replace(noise, kind="sum")
         grid = Grid.for_noise(noise)
         return None if grid is None else cls(noise, grid)
 
@@ -69,27 +69,21 @@ class AbstractNoisySum(AbstractDraw):
     """
 
     mechanism: Any
-    noise: Noise
+    noise: ScaledNorm
     grid: Grid
     takes_weights: ClassVar[bool] = True
-    # What the certificate says of roundings.
-    rounding: ClassVar[str]
 
     @classmethod
-    def with_noise(cls, mechanism: Any, noise: Noise | None, *more: Any) -> Any:
+    def with_noise(cls, mechanism: Any, noise: ScaledNorm | None, *more: Any) -> Any:
         """Chooses the grid; None without noise, or where float64 has no such numbers."""
         grid = None if noise is None else Grid.for_noise(noise)
         return None if grid is None else cls(mechanism, noise, grid, *more)
-
-    @property
-    def method(self) -> str:
-        return f"{self.mechanism.method} {self.rounding}"
 
     @abc.abstractmethod
     def location(self, data: Any) -> list[Fraction]:
         """Computes T without rounding. Private."""
 
-    def noise_for(self, data: Any) -> Noise:
+    def noise_for(self, data: Any) -> ScaledNorm:
         """The noise on the statistic of these records: one and the same, unless it depends on a public count."""
         return self.noise
 
@@ -114,8 +108,8 @@ class NoisyMean(AbstractNoisySum):
     def location(self, data: ExactSums) -> list[Fraction]:
         return [Fraction(total) / self._divisor(data) for total in data.moment]
 
-    def noise_for(self, data: ExactSums) -> Noise:
-        return self.noise._replace(scale_squared=self.noise.scale_squared / self._divisor(data) ** 2)
+    def noise_for(self, data: ExactSums) -> ScaledNorm:
+        return self.noise.scaled(Fraction(1, self._divisor(data) ** 2))
 
     def _divisor(self, data: ExactSums) -> int:
         return 1 if self.mechanism.statistic == "sum" else data.count

@@ -31,8 +31,9 @@ from kngjax.draws.minima.smooth_objectives import Objective
 from kngjax.draws.minima.verified_minima import CertifiedMinimizer
 from kngjax.draws.noises import draw_noise
 from kngjax.draws.uniforms import Bits, decided
-from kngjax.geometry.abstract_norms import AbstractNorm, Noise
+from kngjax.geometry.abstract_norms import AbstractNorm
 from kngjax.geometry.domains import AbstractDomain
+from kngjax.geometry.scaled_norms import ScaledNorm
 from kngjax.losses.base import AbstractPredictorLoss
 from kngjax.losses.verified_scores import AbstractVerifiedScore, fraction_of, number
 from kngjax.mechanisms.objective_perturbation import ObjectivePerturbation
@@ -52,7 +53,7 @@ class ObjectiveLaw(NamedTuple):
     a part in 10³⁰. `curvature`: λ. `scores`: those of the loss that is minimised.
     """
 
-    noise: Noise
+    noise: ScaledNorm
     ridge: Fraction
     curvature: Fraction
     scores: AbstractVerifiedScore
@@ -88,7 +89,7 @@ class ObjectiveLaw(NamedTuple):
     def grid(self, digits: int | None) -> Grid | None:
         """Returns a grid finer, by 2^-digits, than the shift of θ by b where one record has the largest Hessian."""
         scale = 1 / (self.ridge + self.curvature) ** 2
-        return Grid.for_noise(self.noise._replace(scale_squared=self.noise.scale_squared * scale), digits)
+        return Grid.for_noise(self.noise.scaled(scale), digits)
 
 
 @dataclasses.dataclass(frozen=True)

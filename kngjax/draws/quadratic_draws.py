@@ -19,7 +19,7 @@ from kngjax.draws.quadratic.envelopes import QuadraticEnvelope
 from kngjax.draws.quadratic.law import QuadraticLaw
 from kngjax.draws.quadratic.quadratic_rejection import draw_quadratic
 from kngjax.draws.uniforms import Bits
-from kngjax.geometry.abstract_norms import Noise
+from kngjax.geometry.scaled_norms import ScaledNorm
 from kngjax.mechanisms.density import AbstractDensityMechanism
 from kngjax.mechanisms.kng import KNG
 from kngjax.sensitivity.change_sets import LARGEST_NUMBER, number_of_points
@@ -39,7 +39,7 @@ class QuadraticDraw(AbstractDraw):
     """
 
     mechanism: AbstractDensityMechanism
-    noise: Noise
+    noise: ScaledNorm
     body: AbstractBody
     grid: Grid
 
@@ -80,7 +80,7 @@ class QuadraticDraw(AbstractDraw):
         return Choice(law).envelopes()
 
 
-def noise_of(mechanism: AbstractDensityMechanism, dimension: int) -> Noise | None:
+def noise_of(mechanism: AbstractDensityMechanism, dimension: int) -> ScaledNorm | None:
     """2Δ/ε in the norm of KNG with a quadratic loss, without rounding; None where that has no such form.
 
     For the default norm, Δ = 1, with the most that each coordinate of a gradient changes by as weights. For others Δ is

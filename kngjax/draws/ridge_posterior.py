@@ -45,6 +45,10 @@ class NoisyPosterior(AbstractDraw):
     grid: Grid
     takes_weights: ClassVar[bool] = True
     serves: ClassVar[tuple[type, ...]] = (PosteriorSample, OutputPerturbation)
+    rounding: ClassVar[str] = (
+        "Sums over records are exact; what follows is computed in balls that contain it, "
+        "and rounded once, to the nearest multiple of a public power of two, as real arithmetic would round it."
+    )
 
     @classmethod
     def of(cls, mechanism: PosteriorSample | OutputPerturbation, facts: Facts) -> "NoisyPosterior | None":
@@ -70,13 +74,6 @@ class NoisyPosterior(AbstractDraw):
         grid = Grid.for_squares([variance / (ridge + count * x) ** power] * dimension)
         is_moderate = max(variance / ridge**power, count * y / ridge) < Fraction(2) ** _LARGEST
         return None if grid is None or not is_moderate else cls(mechanism, RidgeNoise(ridge, variance, power), grid)
-
-    @property
-    def method(self) -> str:
-        return (
-            f"{self.mechanism.method} Sums over records are exact; what follows is computed in balls that contain it, "
-            "and rounded once, to the nearest multiple of a public power of two, as real arithmetic would round it."
-        )
 
     def draw(self, data: ExactSums, bits: Bits) -> Float[np.ndarray, " dimension"]:
         return self.grid.values(draw_ridge(data, self.noise, self.grid, bits))

@@ -6,9 +6,8 @@ from typing import NamedTuple
 
 from kngjax.accounting.exact import exactly
 from kngjax.data.admission import Facts
-from kngjax.draws.boxes.gauges import ScaledNorm
 from kngjax.draws.quadratic.bodies import AbstractBody, body_of
-from kngjax.geometry.abstract_norms import Noise
+from kngjax.geometry.scaled_norms import ScaledNorm
 from kngjax.geometry.shapes import Shape
 from kngjax.losses.base import AbstractPredictorLoss
 from kngjax.mechanisms.density import AbstractDensityMechanism
@@ -24,7 +23,7 @@ class SmoothFacts(NamedTuple):
 
     loss: AbstractPredictorLoss
     known: RecordFacts
-    noise: Noise
+    noise: ScaledNorm
     body: AbstractBody
     shape: Shape
 
@@ -64,6 +63,6 @@ class SmoothFacts(NamedTuple):
         So that float64 neither overflows nor loses digits.
         """
         sides = [max(abs(low), abs(high)) for low, high in self.shape.sides]
-        numbers = [*ScaledNorm(self.noise).scales.tolist(), *self.sizes, *sides, *self.shape.half_widths]
+        numbers = [*self.noise.scales.tolist(), *self.sizes, *sides, *self.shape.half_widths]
         smallest, largest = Fraction(2) ** -power, Fraction(2) ** power
         return all(smallest < number < largest for number in [*numbers, self.known.curvature, *others] if number)

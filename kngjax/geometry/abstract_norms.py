@@ -3,56 +3,20 @@
 import abc
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import ClassVar, Literal, NamedTuple
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from kngjax.accounting.exact import root_upward
 from kngjax.core.arrays import Matrix, Scalar, Vector
 from kngjax.core.modules import AbstractModule
 from kngjax.core.representation import ShownAsTyped
+from kngjax.geometry.scaled_norms import ScaledNorm
 from kngjax.geometry.tilts import AbstractTiltedLaw
 
 Interval = tuple[Float[Array, ""], Float[Array, ""]]
-
-
-class NormInFractions(NamedTuple):
-    """The largest |v_j|/w_j, their sum, or their length, for fractions. **Arguments:** `kind`: which. `weights`: w."""
-
-    weights: tuple[Fraction, ...]
-    kind: Literal["maximum", "sum", "length"]
-
-    def __call__(self, sizes: Sequence[Fraction]) -> Fraction:
-        """‖v‖ of |v_j|, one a coordinate, without rounding; a length is rounded up, by less than 2^-63 of it."""
-        shares = [size / weight for size, weight in zip(sizes, self.weights, strict=True)]
-        if self.kind == "maximum":
-            return max(shares)
-        if self.kind == "sum":
-            return sum(shares, Fraction(0))
-        return root_upward(sum((share**2 for share in shares), Fraction(0)))
-
-
-class Noise(NamedTuple):
-    """z ∈ R^d with density ∝ exp(-‖z/w‖/λ), where (z/w)_j = z_j/w_j, or independent N(0, λ²w_j²), without rounding.
-
-    **Arguments:** `kind`: of ‖·‖: the largest |·|, their sum, or the length; or "normal". `weights`: w.
-    `scale_squared`: λ², since lengths have roots.
-    """
-
-    kind: Literal["maximum", "sum", "length", "normal"]
-    weights: tuple[Fraction, ...]
-    scale_squared: Fraction
-
-    @property
-    def is_everywhere(self) -> bool:
-        """Whether there is noise in each coordinate."""
-        return self.scale_squared > 0 and all(weight > 0 for weight in self.weights)
-
-    def of(self, coordinates: Sequence[int]) -> "Noise":
-        """Restricts the noise to some coordinates, with the same kind and scale."""
-        return self._replace(weights=tuple(self.weights[one] for one in coordinates))
+Noise = ScaledNorm
 
 
 class AbstractNorm(ShownAsTyped, AbstractModule):
@@ -106,16 +70,16 @@ class AbstractNorm(ShownAsTyped, AbstractModule):
     def log_volume(self, dimension: int) -> Float[Array, ""]:
         """Log of the Lebesgue measure of the unit ball."""
 
-    def in_fractions(self, dimension: int) -> NormInFractions | None:
+    def in_fractions(self, dimension: int) -> ScaledNorm | None:
         """Gives this norm for whole numbers and fractions, as lattices need it; None for other norms."""
         return None
 
-    def noise_in_fractions(self, changes: Sequence[Fraction], rate: Fraction) -> Noise | None:
+    def noise_in_fractions(self, changes: Sequence[Fraction], rate: Fraction) -> ScaledNorm | None:
         """Noise with density ∝ exp(-(rate/Δ)·‖z‖), Δ = ‖w‖ for changes |v_j| ≤ w_j, without rounding; or None."""
         norm = self.in_fractions(len(changes))
         if norm is None:
             return None
-        return Noise(norm.kind, norm.weights, (norm(changes) / rate) ** 2)
+        return norm.scaled(norm.squared(changes) / rate**2)
 
     @property
     def dimension(self) -> int | None:

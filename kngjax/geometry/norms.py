@@ -6,7 +6,6 @@ set of possible gradient changes as its ball, which is why `WeightedLInf` is the
 
 import itertools
 import math
-from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, ClassVar
 
@@ -18,8 +17,9 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from kngjax.core.arrays import Matrix, Scalar, Vector, is_traced, parameter
 from kngjax.geometry import level_law, tilts
-from kngjax.geometry.abstract_norms import AbstractAbsoluteNorm, AbstractNorm, Interval, Noise, NormInFractions
+from kngjax.geometry.abstract_norms import AbstractAbsoluteNorm, AbstractNorm, Interval
 from kngjax.geometry.hulls import checked_points, least_ellipsoid
+from kngjax.geometry.scaled_norms import ScaledNorm
 
 
 class L1(AbstractAbsoluteNorm):
@@ -43,8 +43,8 @@ class L1(AbstractAbsoluteNorm):
         """max_j P_jj, at a vertex ±e_j."""
         return jnp.max(jnp.diagonal(jnp.asarray(matrix)))
 
-    def in_fractions(self, dimension: int) -> NormInFractions:
-        return NormInFractions((Fraction(1),) * dimension, "sum")
+    def in_fractions(self, dimension: int) -> ScaledNorm:
+        return ScaledNorm("sum", (Fraction(1),) * dimension)
 
     def draw_from_ball(
         self, key: PRNGKeyArray, shape: tuple[int, ...], dimension: int
@@ -114,12 +114,8 @@ class L2(AbstractAbsoluteNorm):
         """The largest eigenvalue."""
         return jnp.linalg.eigvalsh(jnp.asarray(matrix))[-1]
 
-    def in_fractions(self, dimension: int) -> NormInFractions:
-        return NormInFractions((Fraction(1),) * dimension, "length")
-
-    def noise_in_fractions(self, changes: Sequence[Fraction], rate: Fraction) -> Noise:
-        squares = sum((change**2 for change in changes), Fraction(0))
-        return Noise("length", (Fraction(1),) * len(changes), squares / rate**2)
+    def in_fractions(self, dimension: int) -> ScaledNorm:
+        return ScaledNorm("length", (Fraction(1),) * dimension)
 
     def draw_from_ball(
         self, key: PRNGKeyArray, shape: tuple[int, ...], dimension: int
@@ -163,8 +159,8 @@ class LInf(AbstractAbsoluteNorm):
     def largest_quadratic(self, matrix: Matrix) -> Float[Array, ""]:
         return largest_quadratic_over_box(matrix, jnp.ones(jnp.asarray(matrix).shape[0]))
 
-    def in_fractions(self, dimension: int) -> NormInFractions:
-        return NormInFractions((Fraction(1),) * dimension, "maximum")
+    def in_fractions(self, dimension: int) -> ScaledNorm:
+        return ScaledNorm("maximum", (Fraction(1),) * dimension)
 
     def draw_from_ball(
         self, key: PRNGKeyArray, shape: tuple[int, ...], dimension: int
@@ -246,9 +242,9 @@ class WeightedLInf(AbstractAbsoluteNorm):
     def largest_quadratic(self, matrix: Matrix) -> Float[Array, ""]:
         return largest_quadratic_over_box(matrix, jnp.asarray(self.weights))
 
-    def in_fractions(self, dimension: int) -> NormInFractions:
+    def in_fractions(self, dimension: int) -> ScaledNorm:
         weights = np.asarray(self.weights, np.float64).tolist()
-        return NormInFractions(tuple(map(Fraction, weights)), "maximum")
+        return ScaledNorm("maximum", tuple(map(Fraction, weights)))
 
     def draw_from_ball(
         self, key: PRNGKeyArray, shape: tuple[int, ...], dimension: int

@@ -14,7 +14,7 @@ from kngjax.data.bounds import Bounds
 from kngjax.data.exact_sums import ExactSums
 from kngjax.data.products import changed_columns, product_ranges, products, symmetric, with_shared_columns
 from kngjax.data.records import Data, QuadraticSummary, Records, WeightedRecords
-from kngjax.geometry.abstract_norms import Noise
+from kngjax.geometry.scaled_norms import ScaledNorm
 from kngjax.losses.distance import SquaredDistanceLoss
 from kngjax.mechanisms.direct import AbstractDirectMechanism
 from kngjax.mechanisms.k_norm import KNormMechanism
@@ -125,7 +125,7 @@ class DesignMoments(AbstractDirectMechanism):
         found = self.summing.sensitivity_for(self.dimension)
         return Sensitivity(found.value, f"a record counts as the products of its features: {found.derivation}")
 
-    def noise_in_fractions(self, dimension: int, num_records: int) -> Noise | None:
+    def noise_in_fractions(self, dimension: int, num_records: int) -> ScaledNorm | None:
         """1/ε in the norm, as of the sum."""
         return self.summing.noise_in_fractions(self.dimension, num_records)
 

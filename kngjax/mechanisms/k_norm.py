@@ -13,8 +13,9 @@ from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.core.arrays import Scalar, Vector, float64, is_traced
 from kngjax.data.bounds import Bounds
 from kngjax.data.records import Data, QuadraticSummary
-from kngjax.geometry.abstract_norms import AbstractNorm, Noise
+from kngjax.geometry.abstract_norms import AbstractNorm
 from kngjax.geometry.norms import k_norm_log_mass, k_norm_noise
+from kngjax.geometry.scaled_norms import ScaledNorm
 from kngjax.losses.distance import SquaredDistanceLoss
 from kngjax.mechanisms.direct import AbstractDirectMechanism
 from kngjax.mechanisms.expected_noise import ExpectedNoise, k_norm_covariance
@@ -144,7 +145,7 @@ class KNormMechanism(AbstractDirectMechanism):
             norm = self.score_norm(dimension)
         return Sensitivity(value, sums.explain_sum_sensitivity(norm, changes, value, self.adjacency, self.bounds))
 
-    def noise_in_fractions(self, dimension: int, num_records: int) -> Noise | None:
+    def noise_in_fractions(self, dimension: int, num_records: int) -> ScaledNorm | None:
         """Δ/(nε), of a sum Δ/ε, in the norm, with Δ in fractions; None for a hull and norms that turn axes.
 
         ε is the decimal number that it prints as.
@@ -154,7 +155,7 @@ class KNormMechanism(AbstractDirectMechanism):
         changes = sums.sum_changes_in_fractions(self.bounds, self.adjacency, dimension)
         rate = (1 if self._is_sum else num_records) * exactly(float(self.epsilon))
         if self.norm is None:
-            return Noise("maximum", tuple(changes), 1 / rate**2)
+            return ScaledNorm("maximum", tuple(changes), 1 / rate**2)
         return self.norm.noise_in_fractions(changes, rate)
 
     def _rate(self, summary: QuadraticSummary) -> Float[Array, ""]:

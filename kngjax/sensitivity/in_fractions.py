@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from kngjax.accounting.guarantees import Adjacency
 from kngjax.data.bounds import Bounds
-from kngjax.geometry.abstract_norms import NormInFractions
+from kngjax.geometry.scaled_norms import ScaledNorm
 from kngjax.geometry.shapes import Shape
 from kngjax.losses.base import AbstractLoss
 from kngjax.sensitivity import weighted
@@ -61,9 +61,9 @@ def gradient_changes(loss: AbstractLoss, ranges: Ranges, adjacency: Adjacency) -
     return [max(sizes) for sizes in zip(*change_vectors(loss, ranges, adjacency), strict=True)]
 
 
-def gradient_sensitivity(loss: AbstractLoss, ranges: Ranges, adjacency: Adjacency, norm: NormInFractions) -> Fraction:
+def gradient_sensitivity(loss: AbstractLoss, ranges: Ranges, adjacency: Adjacency, norm: ScaledNorm) -> Fraction:
     """Δ: the most that the gradient changes by in this norm."""
-    return max(norm(sizes) for sizes in change_vectors(loss, ranges, adjacency))
+    return max(norm.in_fractions(sizes) for sizes in change_vectors(loss, ranges, adjacency))
 
 
 def value_sensitivity(loss: AbstractLoss, ranges: Ranges, adjacency: Adjacency) -> Fraction:

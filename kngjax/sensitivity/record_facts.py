@@ -19,8 +19,9 @@ from jaxtyping import Float
 
 from kngjax.accounting.guarantees import Adjacency
 from kngjax.data.bounds import Bounds
-from kngjax.geometry.abstract_norms import AbstractNorm, Noise
+from kngjax.geometry.abstract_norms import AbstractNorm
 from kngjax.geometry.domains import AbstractDomain
+from kngjax.geometry.scaled_norms import ScaledNorm
 from kngjax.losses.base import AbstractPredictorLoss, AbstractVerifiedScore
 from kngjax.sensitivity import weighted
 
@@ -88,13 +89,13 @@ def changes_of_products(
     return [[max(abs(s * x) for x in ends) for ends in sides] for s in scores]
 
 
-def gradient_noise(changes: list[list[Fraction]], norm: AbstractNorm | None, rate: Fraction) -> Noise | None:
+def gradient_noise(changes: list[list[Fraction]], norm: AbstractNorm | None, rate: Fraction) -> ScaledNorm | None:
     """Noise with density ∝ exp(-(rate/Δ)·‖z‖), Δ the longest of these changes; None for norms that have no such noise.
 
     Without a norm it is that of the smallest box about all of them, for which Δ = 1.
     """
     if norm is None:
-        return Noise("maximum", tuple(max(sizes) for sizes in zip(*changes, strict=True)), 1 / rate**2)
+        return ScaledNorm("maximum", tuple(max(sizes) for sizes in zip(*changes, strict=True)), 1 / rate**2)
     noises = [norm.noise_in_fractions(sizes, rate) for sizes in changes]
     return None if None in noises else max(filter(None, noises), key=lambda noise: noise.scale_squared)
 

@@ -27,7 +27,7 @@ from kngjax.draws.shells.shell_certificate import ShellCertificate
 from kngjax.draws.shells.shell_envelope import ShellEnvelope
 from kngjax.draws.shells.shell_records import ShellRecords
 from kngjax.estimators.checks import Check
-from kngjax.geometry.abstract_norms import Noise
+from kngjax.geometry.scaled_norms import ScaledNorm
 from kngjax.losses.smooth_scores import SmoothPseudoHuber
 from kngjax.losses.verified_scores import HuberScore
 from kngjax.owner.per_instance.everyone import ForAll
@@ -60,7 +60,7 @@ OBJECTS = {
     "quadratic law": QuadraticLaw(
         [[Fraction(1234567)]],
         [Fraction(1234567)],
-        Noise("sum", (Fraction(1),), Fraction(1)),
+        ScaledNorm("sum", (Fraction(1),), Fraction(1)),
         body_of(kng.L2Ball(1.0).exact_shape(1)),
     ),
     "records of a smooth loss": ShellRecords.of(TABLE, VALUES, SmoothPseudoHuber(1.0)),

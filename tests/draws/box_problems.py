@@ -7,10 +7,9 @@ from flint import arb
 
 import kngjax as kng
 from kngjax.draws.boxes.box_coordinates import coordinates_for
-from kngjax.draws.boxes.gauges import ScaledNorm
 from kngjax.draws.boxes.record_sums import RecordSums
 from kngjax.draws.quadratic.bodies import body_of
-from kngjax.geometry.abstract_norms import Noise
+from kngjax.geometry.scaled_norms import ScaledNorm
 from kngjax.losses.record_scores import RecordScores
 
 LOSSES = {
@@ -35,7 +34,7 @@ def problem(loss, kind, domain="box", dimension=2, count=50, scale=Fraction(1, 9
     y = (y > 0.5).astype(float) if loss == "logistic" else y
     body = body_of(DOMAINS[domain].exact_shape(dimension))
     scores = LOSSES[loss].verified_score().extended((Fraction(-3 * dimension), Fraction(3 * dimension)))
-    gauge = ScaledNorm(Noise(kind, tuple(Fraction(1 + j, 3) for j in range(dimension)), scale))
+    gauge = ScaledNorm(kind, tuple(Fraction(1 + j, 3) for j in range(dimension)), scale)
     with np.errstate(all="ignore"):
         sums = RecordSums(x, RecordScores(scores, y), coordinates_for(x, RecordScores(scores, y), gauge, body))
     return sums, gauge, body

@@ -10,9 +10,8 @@ from flint import arb, arb_mat, ctx
 import kngjax as kng
 from kngjax.draws.boxes.box_coordinates import coordinates_for
 from kngjax.draws.boxes.boxes import BoundedBoxes, shares_inside, slabs
-from kngjax.draws.boxes.gauges import ScaledNorm
 from kngjax.draws.quadratic.bodies import body_of
-from kngjax.geometry.abstract_norms import Noise
+from kngjax.geometry.scaled_norms import ScaledNorm
 from kngjax.losses.record_scores import RecordScores
 from tests.draws.box_problems import DOMAINS, KINDS, LOSSES, SIZE, problem
 
@@ -63,7 +62,7 @@ def test_halves_and_slabs_fill_what_they_come_from_exactly():
 @pytest.mark.parametrize("kind", KINDS)
 def test_norms_are_rounded_to_the_side_that_proofs_need(kind):
     generator = np.random.default_rng(0)
-    gauge = ScaledNorm(Noise(kind, (Fraction(1, 3), Fraction(2, 7), Fraction(5)), Fraction(2, 3)))
+    gauge = ScaledNorm(kind, (Fraction(1, 3), Fraction(2, 7), Fraction(5)), Fraction(2, 3))
     for _ in range(50):
         z = generator.standard_normal(3) * 10.0 ** generator.uniform(-30, 30)
         matrix = generator.standard_normal((3, 3))
@@ -118,7 +117,7 @@ def test_coordinates_are_usable_whatever_the_records_are(loss, first):
     generator = np.random.default_rng(6)
     x = generator.uniform(-1.0, 1.0, (20, 3))
     tables = (x, 0.0 * x, x[:, :1].repeat(3, axis=1), x * [1.0, 1.0, 0.0], x * [1.0, 1e-150, 1.0], x[:1], x[:0])
-    gauge = ScaledNorm(Noise("maximum", (Fraction(1, 3),) * 3, Fraction(1, 100)))
+    gauge = ScaledNorm("maximum", (Fraction(1, 3),) * 3, Fraction(1, 100))
     domains = kng.Box([-1.0, -1e-6, -1.0], [1.0, 1e-6, 1e3]), kng.L1Ball(SIZE)
     for number, table in enumerate(tables):
         body = body_of(domains[(first + number) % 2].exact_shape(3))

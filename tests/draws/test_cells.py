@@ -18,7 +18,7 @@ from kngjax.draws import cells, uniforms
 from kngjax.draws.cells import Grid, draw_cell
 from kngjax.draws.choice import proved_draw
 from kngjax.draws.noisy_sums import NoisyMean
-from kngjax.geometry.abstract_norms import Noise
+from kngjax.geometry.scaled_norms import ScaledNorm
 from tests.oracles.goodness_of_fit import assert_cell_frequencies
 
 HALF = Fraction(1, 2)
@@ -59,7 +59,7 @@ def test_cells_have_the_probabilities_of_quadrature(kind):
     """Of a plane, with different weights and cells, and a location between the grid's points."""
     norm, mass = PLANES[kind]
     location, weights, scale = (Fraction(1, 3), Fraction(-7, 5)), (Fraction(3, 2), Fraction(1, 2)), Fraction(5, 4)
-    noise, grid, bits = Noise(kind, weights, scale**2), Grid((0, -1)), random.Random(5).getrandbits
+    noise, grid, bits = ScaledNorm(kind, weights, scale**2), Grid((0, -1)), random.Random(5).getrandbits
     found = np.array([draw_cell(location, noise, grid, bits) for _ in range(800)])
     sides = [range(-5, 7), range(-7, 3)]
     nodes, node_weights = np.polynomial.legendre.leggauss(60)
@@ -160,7 +160,7 @@ def told(monkeypatch):
 
 @pytest.mark.parametrize("kind", PLANES)
 def test_cells_do_not_depend_on_how_many_digits_are_asked_for(kind, told, monkeypatch):
-    noise, location = Noise(kind, (Fraction(3), Fraction(1, 7)), Fraction(2)), (Fraction(10**9, 3), Fraction(1, 9))
+    noise, location = ScaledNorm(kind, (Fraction(3), Fraction(1, 7)), Fraction(2)), (Fraction(10**9, 3), Fraction(1, 9))
     grid, found = Grid((-30, -50)), []
     for first in (1, 1000):
         monkeypatch.setattr(uniforms, "_FIRST_DIGITS", first)
@@ -182,7 +182,7 @@ def test_a_place_next_to_the_edge_of_a_cell_is_told_with_thousands_of_digits(bey
         edge = arb(fmpq(number, 1 << 5000)) + beyond * arb(2) ** -2052
         digits, exponent = (2 * arb(2).log() * (2 * edge - 1)).mid().man_exp()
     noise, location = (
-        Noise("maximum", (Fraction(1),), Fraction(1)),
+        ScaledNorm("maximum", (Fraction(1),), Fraction(1)),
         Fraction(7, 2) - int(digits) * power_of_two(int(exponent)),
     )
     assert draw_cell([location], noise, Grid((0,)), random.Random(0).getrandbits) == [cell]
@@ -203,7 +203,7 @@ def test_records_in_any_order_and_division_have_the_same_location():
 @pytest.mark.parametrize("size", [0, 2**100])
 def test_every_cell_may_come_however_far_off_the_location_is(size):
     """The last binary digits of a cell are uniform on a grid much finer than the noise: no output is impossible."""
-    noise, grid, bits = Noise("sum", (Fraction(1),), Fraction(1)), Grid((-40,)), random.Random(8).getrandbits
+    noise, grid, bits = ScaledNorm("sum", (Fraction(1),), Fraction(1)), Grid((-40,)), random.Random(8).getrandbits
     location = [Fraction(size) / 2**40 + Fraction(1, 3)]
     found = np.array([draw_cell(location, noise, grid, bits)[0] % 16 for _ in range(600)])
     assert_cell_frequencies(np.bincount(found, minlength=16), np.full(16, 1 / 16))
@@ -216,12 +216,12 @@ def test_noise_is_that_of_the_bounds_in_fractions():
         return kng.KNormMechanism(bounds, 0.1, "replace", norm).noise_in_fractions(2, 5)
 
     # n·ε is one half, with the decimal number that ε prints as.
-    assert noise(None) == Noise("maximum", (Fraction(512), Fraction(3)), Fraction(4))
-    assert noise(kng.L1()) == Noise("sum", (Fraction(1), Fraction(1)), Fraction(4) * 515**2)
-    assert noise(kng.LInf()) == Noise("maximum", (Fraction(1), Fraction(1)), Fraction(4) * 512**2)
-    assert noise(kng.L2()) == Noise("length", (Fraction(1), Fraction(1)), Fraction(4) * (512**2 + 9))
+    assert noise(None) == ScaledNorm("maximum", (Fraction(512), Fraction(3)), Fraction(4))
+    assert noise(kng.L1()) == ScaledNorm("sum", (Fraction(1), Fraction(1)), Fraction(4) * 515**2)
+    assert noise(kng.LInf()) == ScaledNorm("maximum", (Fraction(1), Fraction(1)), Fraction(4) * 512**2)
+    assert noise(kng.L2()) == ScaledNorm("length", (Fraction(1), Fraction(1)), Fraction(4) * (512**2 + 9))
     weighted = kng.WeightedLInf([64.0, 0.25])
-    assert noise(weighted) == Noise("maximum", (Fraction(64), Fraction(1, 4)), Fraction(4) * 12**2)
+    assert noise(weighted) == ScaledNorm("maximum", (Fraction(64), Fraction(1, 4)), Fraction(4) * 12**2)
 
 
 @pytest.mark.parametrize("norm", [None, kng.L1(), kng.LInf(), kng.L2(), kng.WeightedLInf([0.3])])
@@ -240,14 +240,14 @@ def test_noise_is_the_same_where_jax_has_float32_alone():
         mechanism = kng.KNormMechanism(bounds, 1.0, "replace")
         records = 2.0**40 + np.full((4, 1), 0.25)
         released = [kng.release(mechanism, records).value[0] - 2.0**40 for _ in range(5)]
-    assert mechanism.noise_in_fractions(1, 4) == Noise("maximum", (Fraction(1),), Fraction(1, 16))
+    assert mechanism.noise_in_fractions(1, 4) == ScaledNorm("maximum", (Fraction(1),), Fraction(1, 16))
     assert len(set(released)) == 5
     assert max(map(abs, released)) < 20.0
 
 
 def test_grids_follow_the_noise_however_large_or_small_it_is():
     def exponents(weight, scale):
-        grid = Grid.for_noise(Noise("maximum", (Fraction(weight),), Fraction(scale) ** 2))
+        grid = Grid.for_noise(ScaledNorm("maximum", (Fraction(weight),), Fraction(scale) ** 2))
         return None if grid is None else grid.exponents
 
     assert exponents(1, 1) == (-40,)
@@ -259,7 +259,9 @@ def test_grids_follow_the_noise_however_large_or_small_it_is():
 
 def test_without_noise_nothing_is_drawn():
     with pytest.raises(AssertionError, match="no noise"):
-        draw_cell((Fraction(1),), Noise("sum", (Fraction(0),), Fraction(1)), Grid((0,)), random.Random(0).getrandbits)
+        draw_cell(
+            (Fraction(1),), ScaledNorm("sum", (Fraction(0),), Fraction(1)), Grid((0,)), random.Random(0).getrandbits
+        )
 
 
 def test_a_mean_costs_pure_epsilon_and_no_delta(tmp_path):

@@ -10,7 +10,7 @@ from scipy import stats
 
 from kngjax.draws import cells
 from kngjax.draws.noisy_matrices import NoisyByWishart, NoisyNumbers, NoisyTriangle, _BartlettFactor
-from kngjax.geometry.abstract_norms import Noise
+from kngjax.geometry.scaled_norms import ScaledNorm
 from tests.oracles.goodness_of_fit import assert_cell_frequencies, assert_gamma, assert_same_law
 
 MATRIX = np.array([[Fraction(10, 3), Fraction(-1, 7)], [Fraction(-1, 7), Fraction(1, 9)]], object)
@@ -111,5 +111,5 @@ def test_noise_beyond_float64_has_no_grid():
 
 def test_noise_is_what_was_asked_for():
     noisy = nearly(NoisyNumbers.of("gaussian", Fraction(9, 4), 2))
-    assert noisy.noise == Noise("normal", (Fraction(1),) * 2, Fraction(9, 4))
+    assert noisy.noise == ScaledNorm("normal", (Fraction(1),) * 2, Fraction(9, 4))
     assert nearly(NoisyNumbers.of("laplace", Fraction(9, 4), 2)).noise.kind == "sum"

@@ -16,7 +16,7 @@ from kngjax.data.admission import Facts
 from kngjax.draws import cells, perturbed_minimizers
 from kngjax.draws.choice import proved_draw
 from kngjax.draws.minima.verified_minima import CertifiedMinimizer
-from kngjax.geometry.abstract_norms import Noise
+from kngjax.geometry.scaled_norms import ScaledNorm
 from tests.oracles.goodness_of_fit import assert_two_samples_agree
 from tests.oracles.perturbed_problems import LAWS, constants, law, squared, table
 
@@ -112,7 +112,7 @@ def test_nothing_of_the_noise_is_rounded_and_the_ridge_is_rounded_up():
         )
         law = proved_draw(mechanism, Facts(1, 4)).law
         x, y, theta = Fraction(0.1), Fraction(0.3), Fraction(0.7)
-        assert law.noise == Noise(
+        assert law.noise == ScaledNorm(
             "maximum", (number * x * (x * theta + y),), 1 / (Fraction(9, 10) * Fraction(3, 10)) ** 2
         )
         assert law.curvature == x**2
@@ -122,7 +122,7 @@ def test_nothing_of_the_noise_is_rounded_and_the_ridge_is_rounded_up():
             assert ball_of(law.ridge) * growth <= ball_of(x**2) * (1 + arb(2) ** -120)
     smooth = kng.ObjectivePerturbation(kng.HuberLoss(0.3), bounds, None, 0.9, "replace", output_share=0.1)
     noise = proved_draw(smooth, Facts(1, 4)).law.noise
-    assert noise == Noise("maximum", (2 * y * x,), 1 / (Fraction(81, 100) / 2) ** 2)
+    assert noise == ScaledNorm("maximum", (2 * y * x,), 1 / (Fraction(81, 100) / 2) ** 2)
 
 
 def test_what_float64_leaves_open_is_told_in_balls(monkeypatch):

@@ -18,7 +18,7 @@ from kngjax.draws.quadratic.law import QuadraticLaw
 from kngjax.draws.quadratic.quadratic_rejection import draw_quadratic
 from kngjax.draws.quadratic.tilted_noises import tilted_noise
 from kngjax.draws.uniforms import Uniform, decided
-from kngjax.geometry.abstract_norms import Noise
+from kngjax.geometry.scaled_norms import ScaledNorm
 from tests.oracles.goodness_of_fit import assert_cell_frequencies
 
 DOMAINS = {"box": kng.Box([-0.75, -0.25], [0.5, 1.0]), "l1": kng.L1Ball(0.875), "l2": kng.L2Ball(0.875)}
@@ -42,7 +42,7 @@ def law_of(data, domain, kind):
     gram, moment = GRAMS[data]
     body = body_of(DOMAINS[domain].exact_shape(2))
     gram = [[Fraction(number) for number in row] for row in gram]
-    return QuadraticLaw(gram, [Fraction(number) for number in moment], Noise(kind, WEIGHTS, SCALE**2), body)
+    return QuadraticLaw(gram, [Fraction(number) for number in moment], ScaledNorm(kind, WEIGHTS, SCALE**2), body)
 
 
 def inside(domain, theta):
@@ -180,7 +180,7 @@ def test_theta_solves_what_float64_cannot(kind):
     theta = [Fraction(1, 3), Fraction(-1, 7)]
     moment = [sum(a * t for a, t in zip(row, theta, strict=True)) for row in gram]
     body = body_of(DOMAINS["l1"].exact_shape(2))
-    law = QuadraticLaw(gram, moment, Noise(kind, WEIGHTS, Fraction(1, 2**1000)), body)
+    law = QuadraticLaw(gram, moment, ScaledNorm(kind, WEIGHTS, Fraction(1, 2**1000)), body)
     cell = draw_quadratic(law, grid := Grid((-80, -80)), random.Random(2).getrandbits)
     assert cell == grid.cell(theta)
 

@@ -13,7 +13,7 @@ from kngjax.draws.quadratic.bodies import body_of
 from kngjax.draws.quadratic.tilted_levels import GammaLevels, LevelsBeyond, levels_for
 from kngjax.draws.quadratic.tilted_noises import about_log_mass, tilted_noise
 from kngjax.draws.uniforms import Uniform, decided
-from kngjax.geometry.abstract_norms import Noise
+from kngjax.geometry.scaled_norms import ScaledNorm
 from tests.oracles.goodness_of_fit import assert_gamma, assert_two_samples_agree
 
 NORMS = {
@@ -32,7 +32,7 @@ STEEP = [Fraction(99, 100), Fraction(1, 1000), Fraction(0)]
 
 def drawn(kind, tilt, number, seed, floor=Fraction(0)):
     """So many accepted y."""
-    law = tilted_noise(Noise(kind, (Fraction(1),) * len(tilt), Fraction(1)), tilt, floor)
+    law = tilted_noise(ScaledNorm(kind, (Fraction(1),) * len(tilt), Fraction(1)), tilt, floor)
     assert law is not None
     bits, found = random.Random(seed).getrandbits, []
     while len(found) < number:

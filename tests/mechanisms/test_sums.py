@@ -13,7 +13,7 @@ import kngjax as kng
 from kngjax.data.admission import Facts
 from kngjax.draws.choice import proved_draw
 from kngjax.draws.noisy_sums import NoisyMean
-from kngjax.geometry.abstract_norms import Noise
+from kngjax.geometry.scaled_norms import ScaledNorm
 from tests.oracles.goodness_of_fit import assert_same_law
 
 ADJACENCIES = ("replace", "add_remove")
@@ -69,9 +69,9 @@ def test_noise_is_that_of_the_bounds_in_fractions_whatever_n(adjacency):
     widths = tuple(map(Fraction, CHANGES[adjacency]))
     for count in (1, 9):
         noise = sum_of(adjacency).noise_in_fractions(2, count)
-        assert noise == Noise("maximum", widths, Fraction(100, 49))
+        assert noise == ScaledNorm("maximum", widths, Fraction(100, 49))
     total = sum(widths)
-    assert sum_of(adjacency, kng.L1()).noise_in_fractions(2, 5) == Noise(
+    assert sum_of(adjacency, kng.L1()).noise_in_fractions(2, 5) == ScaledNorm(
         "sum", (Fraction(1), Fraction(1)), Fraction(100, 49) * total**2
     )
 

@@ -13,7 +13,7 @@ from kngjax.data.admission import Facts
 from kngjax.data.weights import with_weights
 from kngjax.draws.choice import proved_draw
 from kngjax.draws.noisy_sums import NoisyMean
-from kngjax.geometry.abstract_norms import Noise
+from kngjax.geometry.scaled_norms import ScaledNorm
 from tests.oracles.goodness_of_fit import assert_same_law
 
 ADJACENCIES = ("replace", "add_remove")
@@ -56,9 +56,9 @@ def test_the_sensitivity_is_the_largest_change_of_the_weighted_sum(adjacency, na
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 def test_noise_is_that_of_the_changes_in_fractions(adjacency):
     widths = tuple(map(Fraction, CHANGES[adjacency]))
-    assert sum_of(adjacency).noise_in_fractions(3, 9) == Noise("maximum", widths, Fraction(100, 49))
+    assert sum_of(adjacency).noise_in_fractions(3, 9) == ScaledNorm("maximum", widths, Fraction(100, 49))
     total = sum(widths)
-    assert sum_of(adjacency, kng.L1()).noise_in_fractions(3, 9) == Noise(
+    assert sum_of(adjacency, kng.L1()).noise_in_fractions(3, 9) == ScaledNorm(
         "sum", (Fraction(1),) * 3, Fraction(100, 49) * total**2
     )
 

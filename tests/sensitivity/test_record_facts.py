@@ -10,8 +10,8 @@ import kngjax as kng
 from kngjax.accounting.exact import root_upward
 from kngjax.accounting.guarantees import Adjacency
 from kngjax.core.arrays import float64
-from kngjax.geometry.abstract_norms import Noise
 from kngjax.geometry.reach import Everywhere
+from kngjax.geometry.scaled_norms import ScaledNorm
 from kngjax.geometry.shapes import Shape
 from kngjax.sensitivity import gradients
 from kngjax.sensitivity.record_facts import (
@@ -54,7 +54,7 @@ def test_changes_are_the_longest_between_corners(loss, adjacency):
     for length in (lambda v: sum(map(abs, v)), lambda v: sum(one**2 for one in v), lambda v: max(map(abs, v))):
         assert max(map(length, changes)) == max(map(length, moves))
     widest = [max(abs(move[j]) for move in moves) for j in range(3)]
-    assert gradient_noise(changes, None, Fraction(2)) == Noise("maximum", tuple(widest), Fraction(1, 4))
+    assert gradient_noise(changes, None, Fraction(2)) == ScaledNorm("maximum", tuple(widest), Fraction(1, 4))
 
 
 @pytest.mark.parametrize("adjacency", list(Adjacency))

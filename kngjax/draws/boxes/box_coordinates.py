@@ -16,8 +16,8 @@ from jaxtyping import Float
 
 from kngjax.core.verified import NEXT_TO_ZERO, sum_error
 from kngjax.draws.boxes.crowd import spread_of
-from kngjax.draws.boxes.gauges import ScaledNorm
 from kngjax.draws.quadratic.bodies import AbstractBody
+from kngjax.geometry.scaled_norms import ScaledNorm
 from kngjax.geometry.shapes import Shape
 from kngjax.losses.base import RecordScores
 

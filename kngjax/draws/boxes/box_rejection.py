@@ -22,11 +22,11 @@ from kngjax.core.balls import ball_of, power_of_two
 from kngjax.core.verified import exp
 from kngjax.draws.boxes.boxes import BoundedBoxes
 from kngjax.draws.boxes.cover import Cover
-from kngjax.draws.boxes.gauges import ScaledNorm
 from kngjax.draws.boxes.record_sums import BoxCoordinates, RecordSums
 from kngjax.draws.cells import Grid
 from kngjax.draws.quadratic.bodies import AbstractBody
 from kngjax.draws.uniforms import Bits, Uniform, decided
+from kngjax.geometry.scaled_norms import ScaledNorm
 
 # Digits of the first uniform numbers, which float64 looks at; and those up to which float64 has the gradient.
 _FIRST = 64

@@ -20,9 +20,9 @@ from flint import arb, arb_mat
 
 from kngjax.core.balls import precision
 from kngjax.draws.boxes.boxes import ENDS, UNSEEN, BoundedBoxes, crossing_axes, shares_inside, slabs
-from kngjax.draws.boxes.gauges import ScaledNorm
 from kngjax.draws.boxes.record_sums import RecordSums, Slopes
 from kngjax.draws.refinement import refine
+from kngjax.geometry.scaled_norms import ScaledNorm
 from kngjax.geometry.shapes import Shape
 
 Ends = tuple[np.ndarray, np.ndarray]

@@ -7,7 +7,7 @@ depends on what they find: they start from fixed random numbers, and no release 
 
 import numpy as np
 
-from kngjax.draws.boxes.gauges import ScaledNorm
+from kngjax.geometry.scaled_norms import ScaledNorm
 from kngjax.geometry.shapes import Shape
 
 # How many points, and steps before some are kept, and steps of which they are.

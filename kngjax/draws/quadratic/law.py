@@ -5,7 +5,7 @@ from fractions import Fraction
 
 from kngjax.core.owner_only import OwnerOnly, owner_only
 from kngjax.draws.quadratic.bodies import AbstractBody
-from kngjax.geometry.abstract_norms import Noise
+from kngjax.geometry.scaled_norms import ScaledNorm
 
 
 @owner_only
@@ -14,5 +14,5 @@ class QuadraticLaw(OwnerOnly):
 
     gram: Sequence[Sequence[Fraction]]
     moment: Sequence[Fraction]
-    noise: Noise
+    noise: ScaledNorm
     body: AbstractBody

@@ -31,7 +31,7 @@ from kngjax.draws.noises import StandardNormalNoise, draw_noise
 from kngjax.draws.quadratic.bodies import steps_down
 from kngjax.draws.quadratic.tilted_levels import levels_for, upper_fraction
 from kngjax.draws.uniforms import Bits, Uniform
-from kngjax.geometry.abstract_norms import Noise
+from kngjax.geometry.scaled_norms import ScaledNorm
 
 # Digits with which what is public about a tilt is checked.
 _DIGITS = 256
@@ -131,7 +131,7 @@ def _within(uniform: arb, level: arb, tilt: arb, sign: int) -> arb:
     return step - level if sign > 0 else level - step
 
 
-def tilted_noise(noise: Noise, tilt: Sequence[Fraction], floor: Fraction = Fraction(0)) -> AbstractTilted | None:
+def tilted_noise(noise: ScaledNorm, tilt: Sequence[Fraction], floor: Fraction = Fraction(0)) -> AbstractTilted | None:
     """Noise over its scale and weights where z has density ∝ exp(-‖z/w‖/λ - p'z): h_j = λw_jp_j.
 
     None unless ‖h‖_* is proved to be below 1, and for p = 0.
@@ -158,7 +158,7 @@ def above(number: arb) -> Fraction | None:
         return upper_fraction(number)
 
 
-def plain_noise(noise: Noise, bits: Bits) -> TiltedDraw:
+def plain_noise(noise: ScaledNorm, bits: Bits) -> TiltedDraw:
     """Draws noise without a tilt, p = 0, which is always accepted."""
     return TiltedDraw(draw_noise(noise, bits).balls, _no_doubt)
 
