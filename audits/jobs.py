@@ -3,7 +3,6 @@
 import dataclasses
 import functools
 import pathlib
-import re
 import tempfile
 from collections.abc import Iterator
 from typing import Any
@@ -12,8 +11,8 @@ import numpy as np
 
 from audits import files
 from audits.frames import frame_pairs
-from kngjax.command import config as configuration
-from kngjax.command import job, planning, registry
+from kngjax.command import job, job_file, named_parts
+from kngjax.command.job_plan import JobPlan
 from kngjax.ledger.ledgers import Ledger
 
 
@@ -44,27 +43,24 @@ def figures_of_jobs(quick: bool = False) -> Iterator[Finding]:
 
 # A job on the files of `audits.files`, whose missing cells have a public policy, or none.
 _JOB = """
-[response]
-column = "wage"
-bounds = [0, 100]
-missing = 50
-[[terms]]
-column = "age"
-bounds = [0, 90]
-degree = 2
-missing = 40
-[[terms]]
-column = "region"
-levels = ["north", "south", "7"]
-missing = "south"
-[loss]
-type = "squared"
-[mechanism]
-type = "exponential"
-domain = { l2_ball = 20.0 }
-[privacy]
-epsilon = 1.0
+[study]
 adjacency = "replace"
+[study.bounds]
+wage = [0, 100]
+age = [0, 90]
+[study.levels]
+region = ["north", "south", "7"]
+[study.missing]
+wage = 50
+age = 40
+region = "south"
+[[analyses]]
+method = "linear_regression"
+formula = "wage ~ poly(age, 2) + region"
+fit = "squared"
+epsilon = 1.0
+domain = { l2_ball = 20.0 }
+force = true
 """
 
 
@@ -73,11 +69,13 @@ def _files(quick: bool) -> Iterator[Finding]:
     with tempfile.TemporaryDirectory() as folder:
         with_policy, without = (pathlib.Path(folder) / f"{name}.toml" for name in ("policy", "none"))
         with_policy.write_text(_JOB, encoding="utf-8")
-        without.write_text(re.sub("missing.*\n", "", _JOB), encoding="utf-8")
+        policies = _JOB[_JOB.index("[study.missing]") : _JOB.index("[[analyses]]")]
+        without.write_text(_JOB.replace(policies, ""), encoding="utf-8")
 
         def rows(data: pathlib.Path) -> np.ndarray:
-            config = configuration.read(with_policy)
-            x, y = planning.records(config, job.load(config, data))
+            file = job_file.read(with_policy)
+            frame = job.load(file, data)
+            x, y, _ = JobPlan(file, job.count_of(file, frame)).steps[0].analysis.records(frame)
             assert x is not None
             return np.column_stack((x, y))
 
@@ -89,7 +87,7 @@ def _files(quick: bool) -> Iterator[Finding]:
             found.passed,
         )
         for words, path in (("replaced by public values", with_policy), ("refused", without)):
-            ends = files.hostile_files(number // 2, functools.partial(_release, path), failed=registry.FAILED)
+            ends = files.hostile_files(number // 2, functools.partial(_release, path), failed=named_parts.FAILED)
             yield Finding(
                 f"files with a hostile cell, {words}",
                 f"{ends.tried} tried: {ends.released} released, {ends.told} refused in words, {ends.failed} failed "
@@ -100,16 +98,16 @@ def _files(quick: bool) -> Iterator[Finding]:
 
 def _release(path: pathlib.Path, data: pathlib.Path, ledger: Ledger | None) -> Any:
     """Releases a job's regressions as the command does."""
-    config = configuration.read(path)
-    return job.run(config, job.load(config, data), progress=False, ledger=ledger)
+    file = job_file.read(path)
+    return job.run(file, job.load(file, data), progress=False, ledger=ledger)
 
 
 def _chosen(path: pathlib.Path, data: pathlib.Path) -> Any:
     """All that is chosen or refused before a debit, in words and certificates."""
     try:
-        config = configuration.read(path)
-        frame = job.load(config, data)
-        steps, count = job.planned_for(config, frame).steps, job.count_of(config, frame)
+        file = job_file.read(path)
+        frame = job.load(file, data)
+        steps, count = job.planned_for(file, frame).steps, job.count_of(file, frame)
         certificates = [[one.to_dict() for one in step.certificates(count)] for step in steps]
         return [step.label for step in steps], [step.words for step in steps], certificates
     except (ValueError, TypeError) as error:
@@ -129,9 +127,9 @@ def _frames(quick: bool) -> Finding:
 
 # What was chosen by the number of records before 27 November 2026: how many groups, and what is said of few records.
 _INTERVALS = {
-    "groups": ("2.0", '[loss]\ntype = "squared"\n[intervals]\ncovariance = "groups"\n'),
-    "sandwich": ("0.05", '[loss]\ntype = "pseudo_huber"\nk = 0.5\n[intervals]\ncovariance = "sandwich"\n'),
-    "the narrowest": ("1.0", '[loss]\ntype = "squared"\n[intervals]\nlevel = 0.9\n'),
+    "groups": ("2.0", "squared", 'covariance = "groups"'),
+    "sandwich": ("0.05", "squared", 'covariance = "sandwich"'),
+    "the narrowest": ("1.0", "squared", "level = 0.9"),
 }
 # Of 375 records there are 3 groups, of 500 there are 4.
 _COUNTS = (1, 374, 375, 499, 500, 2_000)
@@ -142,12 +140,10 @@ def _private_counts() -> Finding:
     told, tells = 0, False
     with tempfile.TemporaryDirectory() as folder:
         path, data = (pathlib.Path(folder) / name for name in ("job.toml", "data.csv"))
-        for epsilon, tables in _INTERVALS.values():
+        for epsilon, fit, intervals in _INTERVALS.values():
             for adjacency in ("add_remove", "replace"):
-                text = _JOB.replace('[loss]\ntype = "squared"\n', tables).replace(
-                    "epsilon = 1.0", f"epsilon = {epsilon}"
-                )
-                text = text.replace('"exponential"', '"kng"').replace('"replace"', f'"{adjacency}"')
+                text = _JOB.replace("epsilon = 1.0", f"epsilon = {epsilon}").replace('"squared"', f'"{fit}"')
+                text = text.replace('"replace"', f'"{adjacency}"') + f"[intervals]\n{intervals}\n"
                 path.write_text(text, encoding="utf-8")
                 chosen = []
                 for count in _COUNTS:

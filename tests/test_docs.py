@@ -8,7 +8,7 @@ import matplotlib.pyplot as plt
 import pytest
 
 import kngjax as kng
-from kngjax.command import registry as jobs
+from kngjax.command import job_file, named_parts
 from kngjax.core import registry
 from kngjax.losses.base import AbstractLoss, AbstractPredictorLoss, AbstractResidualLoss
 from tests.offenders import every_case
@@ -215,8 +215,8 @@ def test_every_sampler_mechanism_and_loss_can_be_chosen():
 
 def test_the_page_of_jobs_names_all_that_a_job_can():
     page = text(DOCS / "jobs.md")
-    known = (jobs.LOSSES, jobs.MECHANISMS, jobs.DOMAINS, jobs.NORMS, jobs.SAMPLERS)
-    assert not [name for names in known for name in names if not re.search(rf"`({{ |\")?{name}\b", page)]
+    known = (*job_file.methods(), *named_parts.DOMAINS)
+    assert not [name for name in known if not re.search(rf"`({{ |\")?{name}\b", page)]
 
 
 def test_the_page_of_losses_names_every_fact():

@@ -7,18 +7,14 @@ from typing import Any, get_type_hints
 
 from docs._generate.signatures import annotation_in_words, default_in_words
 from docs._generate.tables import arguments_in_words, table
-from kngjax.command import registry
-from kngjax.command.config import Figure, Privacy, ResponseSettings, Term
-from kngjax.command.declared import Source
-from kngjax.command.intervals_config import COVARIANCES
-from kngjax.command.study_config import methods
-from kngjax.command.synthesis_config import KINDS as COLUMNS
-from kngjax.command.synthesis_config import DrawSettings
+from kngjax.command import named_parts
+from kngjax.command.intervals_file import COVARIANCES
+from kngjax.command.job_file import FIT, Figure, Source, methods
+from kngjax.command.synthesis_file import KINDS as COLUMNS
+from kngjax.command.synthesis_file import DrawSettings
 from kngjax.command.toml import in_words, shown, without_none
 
-TABLES = {"[data]": Source, "[response]": ResponseSettings, "[[terms]]": Term, "[privacy]": Privacy, "[figure]": Figure}
-# Tables whose `type` names a public class, and these names.
-KINDS = {"[loss]": registry.LOSSES, "[mechanism]": registry.MECHANISMS}
+TABLES = {"[data]": Source, "[figure]": Figure, "[analyses.draws]": DrawSettings}
 _HEAD = ("key", "what it is", "if it is left out")
 _REQUIRED = "an error: it is required"
 # What the methods of a study say once for all of them.
@@ -26,64 +22,53 @@ _SAID = {
     "adjacency": '"replace" (one record exchanged, their number public) or "add_remove" (one more or less)',
     "epsilon": "a positive number",
     "delta": "a positive number",
-    "domain": "as under [mechanism]",
+    "domain": "a domain, like `{ box = [-20.0, 20.0] }`",
     "intervals": "true or false, or the keys of [intervals]",
 }
 _ABOUT = """# The keys of a job
 
-A job is a [study](#a-study), with public facts and any number of analyses, a [synthesis](#a-synthesis), of which
-synthetic tables are drawn, or [one mechanism](#one-mechanism) on one response. Whatever is in such a file is public,
+A job is a study in a file: public facts of a table, and any number of analyses. Whatever is in such a file is public,
 and chosen without looking at the data. A key that is not listed here is refused."""
 
 
 def page_of_keys() -> str:
     """The whole page in MyST Markdown."""
-    parts = [
-        _ABOUT,
-        "## Of any",
-        "### [data]",
-        _said(Source),
-        table(_HEAD, keys_of_table(Source)),
-        "### [intervals]",
-    ]
+    parts = [_ABOUT]
+    for name in ("[data]", "[figure]"):
+        parts += [f"## {name}", _said(TABLES[name]), table(_HEAD, keys_of_table(TABLES[name]))]
     parts += [
+        "## [intervals]",
         "`covariance` is one of these, with the keys of its own; without it that whose previewed width is least.",
         table(("key", *_HEAD[1:]), _keys_of_intervals()),
-        "## A study",
-        "### [study]",
+        "## [study]",
         "The arguments of {py:class}`kngjax.Study`. Tables of columns are written `[study.bounds]`, a column a key.",
-        table(_HEAD, keys_of_call(registry.public("Study"), without=("frame",), required=("adjacency",))),
+        table(_HEAD, keys_of_call(named_parts.public("Study"), without=("frame",), required=("adjacency",))),
+        "## [[analyses]]",
+        "Each has a `method`. Of groups it has `by`, a list of columns, and `num_records`; `sampler` names how it is "
+        "drawn, as [below](#samplers).",
     ]
     for name in methods():
         parts += [
             f'### [[analyses]] method = "{name}"',
-            f"The arguments of {{py:meth}}`kngjax.Study.{name}`, and `by`, a list of columns of groups.",
-            table(_HEAD, keys_of_call(getattr(registry.public("Study"), name), without=("self",))),
+            f"The arguments of {{py:meth}}`kngjax.Study.{name}`.",
+            table(_HEAD, keys_of_call(getattr(named_parts.public("Study"), name), without=("self",))),
         ]
+    synthesis = named_parts.public("synthesis")
     parts += [
-        "## A synthesis",
-        "### [synthesis]",
-        "The arguments of {py:func}`kngjax.synthesis`, and `ledger`, the path of one.",
-        table(
-            _HEAD, keys_of_call(registry.public("synthesis"), without=("columns",), required=("epsilon", "adjacency"))
-        ),
+        '### [[analyses]] method = "synthesis"',
+        "The arguments of {py:func}`kngjax.synthesis`.",
+        table(_HEAD, keys_of_call(synthesis, without=("columns", "adjacency"), required=("epsilon",))),
     ]
     for kind, name in COLUMNS.items():
         parts += [
-            f'### [[synthesis.columns]] kind = "{kind}"',
+            f'### [[analyses.columns]] kind = "{kind}"',
             f"The arguments of {{py:class}}`kngjax.{name}`, in the order in which columns are drawn.",
-            table(_HEAD, keys_of_call(registry.public(name), without=())),
+            table(_HEAD, keys_of_call(named_parts.public(name), without=())),
         ]
-    parts += ["### [synthesis.draws]", _said(DrawSettings), table(_HEAD, keys_of_table(DrawSettings))]
-    parts.append("## One mechanism")
-    for name, kind in TABLES.items():
-        if kind is not Source:
-            parts += [f"### {name}", _said(kind), table(_HEAD, keys_of_table(kind))]
-    for name, kinds in KINDS.items():
-        for short, public in kinds.items():
-            parts += [f'### {name} type = "{short}"', f"{{py:class}}`kngjax.{public}`.", _keys_of_class(public)]
-    for sampler in registry.SAMPLERS:
-        parts += [f'### [sampler] type = "{sampler}"', f"{{py:class}}`kngjax.{sampler}`.", _keys_of_class(sampler)]
+    parts += ["### [analyses.draws]", _said(DrawSettings), table(_HEAD, keys_of_table(DrawSettings)), "## Samplers"]
+    parts.append(f"`domain` is one of {', '.join(f'`{form}`' for form in named_parts.forms())}.")
+    for sampler in named_parts.SAMPLERS:
+        parts += [f'### sampler type = "{sampler}"', f"{{py:class}}`kngjax.{sampler}`.", _keys_of_class(sampler)]
     return "\n\n".join(parts) + "\n"
 
 
@@ -108,23 +93,15 @@ def keys_of_call(called: Any, without: tuple[str, ...], required: tuple[str, ...
             continue
         several, written = one.kind is one.VAR_POSITIONAL, annotation_in_words(one.annotation, paths=False)
         kind = "a list of columns" if several else said.get(name) or _SAID.get(name) or f"`{written}`"
-        yield [f"`{name}`", kind, _default(one, several or name in required)]
+        yield [f"`{FIT if name == 'method' else name}`", kind, _default(one, several or name in required)]
 
 
 def keys_of_class(name: str) -> Iterator[list[str]]:
     """Of a table that has the arguments of a public class, but for those that other tables say."""
-    kind = registry.public(name)
-    known = registry.parameters(kind)
-    for key in registry.keys(kind):
-        yield [f"`{key}`", _value_in_words(known[key]), _default(known[key])]
-
-
-def _value_in_words(one: inspect.Parameter) -> str:
-    if one.name in ("norm", "domain"):
-        known = registry.NORMS if one.name == "norm" else registry.DOMAINS
-        return "one of " + ", ".join(f"`{form}`" for form in registry.forms(known))
-    kind = registry.kind_of(one)
-    return "a number, or a list of numbers" if kind is None else in_words(kind)
+    kind = named_parts.public(name)
+    for key, one in named_parts.parameters(kind).items():
+        of_value = named_parts.kind_of(one)
+        yield [f"`{key}`", "a number, or a list of numbers" if of_value is None else in_words(of_value), _default(one)]
 
 
 def _default(one: inspect.Parameter, required: bool = False) -> str:

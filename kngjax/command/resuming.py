@@ -46,6 +46,7 @@ def identity(settings: Any) -> str:
 
 def earlier_releases(
     job: str,
+    name: str,
     ledger: Ledger | None,
     path: pathlib.Path | None,
     *,
@@ -55,10 +56,12 @@ def earlier_releases(
 ) -> Earlier:
     """Finds what is taken of earlier runs, and the number of this one. Nothing there is replaced or paid for twice.
 
-    **Arguments:** `job`: its `identity`. `path`: of its releases.json. `resume`: take what there is. `force`: take
-    nothing. `data`: the public name of the file of data, None for a frame. Raises ValueError where there is something,
-    of data of any name, and neither was said, for the output of another job, to resume releases of data of another
-    name, and to resume with a ledger releases that were not debited from it.
+    **Arguments:** `job`: its `identity`. `name`: of its file, without the suffix. `path`: of its releases.json.
+    `resume`: take what there is. `force`: take nothing. `data`: the public name of the file of data, None for a frame.
+
+    Raises ValueError where there is something, of data of any name, and neither was said, for the output of another
+    job, to resume releases of data of another name, and to resume with a ledger releases that were not debited from it,
+    or that a job of this name made with other settings, as one of a format of older versions.
 
     A job is its settings and the name of its data: whether the data are the same is not known here, and a ledger is of
     one data set.
@@ -73,6 +76,11 @@ def earlier_releases(
             return known
         for other in every:
             raise ValueError(_of_other_data("this job", other, data))
+        if ledger is not None and not held.releases and _has_others(ledger, name, data):
+            raise ValueError(
+                f"the ledger holds releases of a job {name!r} with other settings or of an older format, which are not "
+                "resumed: without --resume all of this job is released and paid for anew"
+            )
         if ledger is not None and held.releases:
             raise ValueError(
                 f"the releases of {path} were not debited from this ledger, which would then say less than was "
@@ -117,6 +125,13 @@ def _in_ledger(ledger: Ledger, job: str) -> dict[str | None, Earlier]:
     return found
 
 
+def _has_others(ledger: Ledger, name: str, data: str | None) -> bool:
+    """Whether a job of this name and of these data released anything that this ledger paid for."""
+    book = ledger.read()
+    about = [book.what[number].get("what") for number in book.releases]
+    return any(isinstance(one, dict) and (one.get("job"), one.get("data")) == (name, data) for one in about)
+
+
 def _of_other_data(what: str, earlier: str | None, data: str | None) -> str:
     released, given = ("a frame without a name" if name is None else name for name in (earlier, data))
     return (
@@ -138,18 +153,24 @@ def _in_file(path: pathlib.Path, job: str, data: str | None) -> Earlier:
     except (ValueError, AttributeError):
         own = False
     if not own:
-        raise ValueError(f"{path} is of another job: move it away, or give another directory; --force replaces it")
+        old = ", of a format that older versions read, which is not resumed" * _is_old(path)
+        raise ValueError(f"{path} is of another job{old}: move it away, or give another directory; --force replaces it")
     if (earlier := fields.get("data")) != data:
         raise ValueError(_of_other_data(str(path), earlier, data))
     return Earlier(1, {label: json.dumps(released, sort_keys=True) for label, released in _releases(fields)})
 
 
+def _is_old(path: pathlib.Path) -> bool:
+    """Whether these are releases of a job that was no study."""
+    try:
+        fields = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError:
+        return False
+    return isinstance(fields, dict) and "identity" in fields and not {"releases", "synthesis"}.isdisjoint(fields)
+
+
 def _releases(fields: dict[str, Any]) -> list[tuple[str, Any]]:
-    """Labels and releases of a job's output; of a study the results have them."""
-    if "synthesis" in fields:
-        return [] if fields["synthesis"] is None else [("synthesis", fields["synthesis"]["releases"])]
-    if "releases" in fields:
-        return [(entry["label"], entry["release"]) for entry in fields["releases"]]
+    """Labels and releases of a job's output; the results have them."""
     found = []
     for one in fields["analyses"]:
         labels, result = one["labels"], one["result"]

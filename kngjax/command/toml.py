@@ -8,6 +8,8 @@ import dataclasses
 import functools
 import math
 import operator
+import pathlib
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
@@ -29,6 +31,7 @@ _WORDS = {
     Pair: "[lower, upper]",
     Level: "text or a number",
     dict[str, Level]: "a table, like { education = 12 }",
+    dict[str, Text]: "a table, like { wage = 'dollars' }",
 }
 
 
@@ -114,8 +117,23 @@ def without_none(kind: Any) -> Any:
     return functools.reduce(operator.or_, parts) if type(None) in get_args(kind) else kind
 
 
-def refuse_unknown(table: dict[str, Any], known: list[str], where: str, what: str) -> None:
+def refuse_unknown(table: dict[str, Any], known: Sequence[str], where: str, what: str) -> None:
     """Raises ValueError that lists the known names if there is another one, which may be a misspelling."""
     for name in table:
         if name not in known:
             raise ValueError(f"{where} has an unknown {what} {name!r}; known are {', '.join(known)}")
+
+
+def plain(value: Any) -> Any:
+    """A value of the file with floats for decimal numbers, as Python would write it."""
+    if isinstance(value, Mapping):
+        return {name: plain(part) for name, part in value.items()}
+    if isinstance(value, list):
+        return [plain(part) for part in value]
+    return float(value) if isinstance(value, Decimal) else value
+
+
+def beside(file: pathlib.Path, named: str) -> pathlib.Path:
+    """A path that a file names: relative to its folder, or else to the working directory."""
+    found = file.parent / named
+    return found if found.exists() else pathlib.Path(named)

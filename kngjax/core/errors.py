@@ -27,6 +27,7 @@ import numpy as np
 Given = ParamSpec("Given")
 Returned = TypeVar("Returned")
 Kind = TypeVar("Kind")
+Refusal = TypeVar("Refusal", bound=Exception)
 
 _FAILED = (
     "the release did not complete, and nothing is released; what it was debited from a ledger stays spent. Why is not "
@@ -66,6 +67,7 @@ UNREADABLE = (
 # not an Exception.
 INTERRUPTIONS = (KeyboardInterrupt, SystemExit, GeneratorExit)
 _FROM_OUTSIDE = "_kngjax_from_outside"
+_FIELD = "_kngjax_field"
 
 
 class ReleaseFailed(RuntimeError):
@@ -97,6 +99,20 @@ class UnfitShape(ValueError):
 
 class UnfitType(TypeError):
     """Refused for a type or a dtype, before a value was looked at: a release may say it in words."""
+
+
+def about(error: Refusal, *field: str) -> Refusal:
+    """Notes on an error which argument it is about, so that whoever was told that argument elsewhere can name it.
+
+    **Arguments:** `field`: the argument's name, and of a mapping its key: `about(error, "bounds", "wage")`.
+    """
+    vars(error)[_FIELD] = field
+    return error
+
+
+def field_of(error: BaseException) -> tuple[str, ...]:
+    """Returns what `about` noted; empty where nothing was noted."""
+    return vars(error).get(_FIELD, ())
 
 
 def bare(error: BaseException, failed: str | None = None) -> BaseException:
@@ -246,9 +262,9 @@ def run_telling_refusals(step: Callable[[], Any]) -> tuple[Any, Exception | None
     try:
         return step(), None
     except UnfitType as error:
-        refusal = TypeError(str(error))
+        refusal = about(TypeError(str(error)), *field_of(error))
     except UnfitShape as error:
-        refusal = ValueError(str(error))
+        refusal = about(ValueError(str(error)), *field_of(error))
     except BaseException as error:
         if is_from_outside(error):
             interruption = bare(error)

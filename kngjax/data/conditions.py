@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from kngjax.core.errors import about
 from kngjax.data import cells, dates, expressions
 from kngjax.data.terms import Categorical, Indicator
 
@@ -136,8 +137,12 @@ def _condition(
                 f"in {text!r}: {column!r} has dates, and is compared with one as \"{column} > '2020-01-31'\" writes it"
             )
     if isinstance(value, str):
-        raise ValueError(
-            f"in {text!r}: {column!r} is compared with text and has no public levels: levels={{{column!r}: (...)}}"
+        raise about(
+            ValueError(
+                f"in {text!r}: {column!r} is compared with text and has no public levels: levels={{{column!r}: (...)}}"
+            ),
+            "levels",
+            column,
         )
     if comparison is None or comparison == "!=":
         raise _refusal(text)

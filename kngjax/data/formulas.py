@@ -28,6 +28,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from kngjax.core.errors import about
 from kngjax.data import cells, codings, expressions
 from kngjax.data.terms import Categorical, Design, Indicator, Polynomial, Product, Spline
 from kngjax.data.terms.base import AbstractColumnTerm
@@ -228,10 +229,14 @@ class _ColumnFacts:
 
     def _ends(self, column: str) -> tuple[float | int, float | int]:
         if column not in self.bounds:
-            raise ValueError(
-                f"in {self.text!r}: column {column!r} needs public bounds in own units, bounds={{{column!r}: (lower, "
-                f"upper)}}, or public levels, levels={{{column!r}: (...)}}; none may be read off the data."
-                + similar_to(column, (*self.bounds, *self.levels))
+            raise about(
+                ValueError(
+                    f"in {self.text!r}: column {column!r} needs public bounds in own units, bounds={{{column!r}: "
+                    f"(lower, upper)}}, or public levels, levels={{{column!r}: (...)}}; none may be read off the data."
+                    + similar_to(column, (*self.bounds, *self.levels))
+                ),
+                "bounds",
+                column,
             )
         lower, upper = self.bounds[column]
         return lower, upper
@@ -256,9 +261,13 @@ class _ColumnFacts:
 
     def _category(self, column: str, reference: tuple[Any, ...] = ()) -> Categorical:
         if column not in self.levels:
-            raise ValueError(
-                f"in {self.text!r}: the category {column!r} needs public levels, the reference first, "
-                f"levels={{{column!r}: (...)}}: those that the data have tell who is in them."
+            raise about(
+                ValueError(
+                    f"in {self.text!r}: the category {column!r} needs public levels, the reference first, "
+                    f"levels={{{column!r}: (...)}}: those that the data have tell who is in them."
+                ),
+                "levels",
+                column,
             )
         levels = tuple(self.levels[column])
         place = cells.place_of(reference[0], levels) if reference else 0

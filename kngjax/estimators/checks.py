@@ -72,7 +72,7 @@ def check(
     frame: Any,
     columns: Sequence[DeclaredColumn],
     steps: Sequence[Any] = (),
-    words: Callable[[str], str] = str,
+    words: Callable[[Exception], str] = str,
 ) -> Check:
     """Looks whether releases can prepare these records, and in words why not. FOR THE DATA OWNER ONLY.
 
@@ -80,7 +80,7 @@ def check(
     recur.
 
     **Arguments:** `frame`: private. `columns`: what was said of them. `steps`: the releases, as
-    `kngjax.estimators.analyses.Step`. `words`: puts a message of the library in the terms of whoever asks.
+    `kngjax.estimators.analyses.Step`. `words`: says an error of the library in the terms of whoever asks.
 
     **Raises:** `TypeError` for what is no frame.
     """
@@ -111,7 +111,7 @@ def heading(table: Any) -> list[str]:
     return [f"{len(table)} records", about]
 
 
-def _of_dates_or_not(column: DeclaredColumn, table: Any, words: Callable[[str], str]) -> tuple[list[str], bool]:
+def _of_dates_or_not(column: DeclaredColumn, table: Any, words: Callable[[Exception], str]) -> tuple[list[str], bool]:
     """Checks a column as `of_column` does, with its dates read as days."""
     if not column.is_date:
         return of_column(column, table)
@@ -222,11 +222,11 @@ def _picked(column: Any, flags: np.ndarray) -> list[Any]:
     return [values[place] for place in np.flatnonzero(flags)]
 
 
-def _try(step: Callable[[], Any], words: Callable[[str], str]) -> tuple[Any, str | None]:
+def _try(step: Callable[[], Any], words: Callable[[Exception], str]) -> tuple[Any, str | None]:
     """Runs a step and returns its result, or its refusal in words; words of other packages are not repeated."""
     try:
         return step(), None
     except (TypeError, ValueError) as error:
-        return None, words(str(error))
+        return None, words(error)
     except Exception as error:
         return None, f"they cannot be prepared ({type(error).__name__})"

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 import kngjax as kng
+from kngjax.core.errors import about
 from kngjax.data import dates, formulas
 from kngjax.data.missing import Codes, codes_by_column
 from kngjax.data.terms.base import is_number
@@ -113,9 +114,13 @@ class PublicFacts:
     def _undeclared(self, column: str) -> ValueError:
         every = [*self.bounds, *self.levels]
         there = f"; there are some of {', '.join(map(repr, every))}." if every else ""
-        return ValueError(
-            f"column {column!r} needs public bounds in own units, bounds={{{column!r}: (lower, upper)}}{there}"
-            f"{formulas.similar_to(column, every)}"
+        return about(
+            ValueError(
+                f"column {column!r} needs public bounds in own units, bounds={{{column!r}: (lower, upper)}}{there}"
+                f"{formulas.similar_to(column, every)}"
+            ),
+            "bounds",
+            column,
         )
 
     def exposed(

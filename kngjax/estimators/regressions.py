@@ -10,6 +10,7 @@ from jaxtyping import Float
 
 import kngjax as kng
 from kngjax.accounting.exact import inward
+from kngjax.core.errors import about
 from kngjax.data.admission import EMPTY, Facts
 from kngjax.data.formulas import Formula
 from kngjax.data.terms import Design, Product
@@ -119,7 +120,7 @@ def linear_regression(
     if (delta is None) is (method == "adassp"):
         raise ValueError('method="adassp" needs a delta, like 1e-6' if delta is None else f"{method} takes no delta")
     if response.ends is None:
-        raise ValueError(_needs_bounds(response))
+        raise _needs_bounds(response)
     dimension = len(formula.design.names)
     if method == "adassp":
         made = kng.AdaSSP(bounds_of(formula.design, response), epsilon, delta, adjacency)
@@ -153,9 +154,13 @@ def logistic_regression(
     **Arguments:** as `quantile_regression`; `count` may be None.
     """
     if response.levels is None:
-        raise ValueError(
-            f"logistic regression needs the two levels of {response.column!r}, levels={{{response.column!r}: ('no', "
-            "'yes')}: coefficients are those of the second one"
+        raise about(
+            ValueError(
+                f"logistic regression needs the two levels of {response.column!r}, levels={{{response.column!r}: "
+                "('no', 'yes')}: coefficients are those of the second one"
+            ),
+            "levels",
+            response.column,
         )
     made = _made(kng.LogisticLoss(), formula, response, epsilon, adjacency, count, domain)
     parts = (Part("log odds", made),)
@@ -168,7 +173,7 @@ def poisson_regression(
     """Plans a Poisson regression of counts, or of rates, whose exposures are the weights of the records."""
     refuse_levels(response, "Poisson regression")
     if response.ends is None:
-        raise ValueError(_needs_bounds(response))
+        raise _needs_bounds(response)
     # No mean exceeds the bound by more than 1 count for the largest exposure. Θ is not needed: it would cut the smaller
     # means too.
     most = 1.0 if response.exposure is None else response.exposure.bounds[1]
@@ -240,7 +245,7 @@ def domain_of(response: Response, design: Design) -> kng.Box:
     Without an intercept, where all predictions begin at 0, a coefficient lies within as many times the farther bound.
     """
     if response.ends is None:
-        raise ValueError(_needs_bounds(response))
+        raise _needs_bounds(response)
     low, high = response.ends
     # A column moves predictions by half of its width, 1, and without an intercept by the whole of its size, 1.
     across = 0.5 * (high - low) if design.intercept else max(abs(low), abs(high))
@@ -281,16 +286,20 @@ def refuse_levels(response: Response, what: str) -> None:
         raise ValueError(f"{what} needs a response of numbers, and {response.column!r} has levels")
 
 
-def _needs_bounds(response: Response) -> str:
+def _needs_bounds(response: Response) -> ValueError:
     column = response.column
-    return f"the response {column!r} needs public bounds in own units, bounds={{{column!r}: (lower, upper)}}"
+    return about(
+        ValueError(f"the response {column!r} needs public bounds in own units, bounds={{{column!r}: (lower, upper)}}"),
+        "bounds",
+        column,
+    )
 
 
 def _scale(scale: float | None, response: Response) -> float:
     if scale is not None:
         return float(require_positive("scale", scale, "how far responses scatter about the regression, a public guess"))
     if response.ends is None:
-        raise ValueError(_needs_bounds(response))
+        raise _needs_bounds(response)
     return SCATTER * (response.ends[1] - response.ends[0])
 
 

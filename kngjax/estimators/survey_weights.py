@@ -8,7 +8,7 @@ import narwhals as nw
 import numpy as np
 
 import kngjax as kng
-from kngjax.core.errors import UnfitShape, UnfitType
+from kngjax.core.errors import UnfitShape, UnfitType, about
 from kngjax.data import cells
 from kngjax.data.columns import Columns
 from kngjax.estimators.analyses import Analysis, Part
@@ -41,7 +41,9 @@ class SurveyWeights:
             raise TypeError(f"{what} must be the name of a column of the table, not a {type(column).__name__}")
         if column not in bounds:
             example = "(0, 10)" if what == "weights" else "(0.1, 10)"
-            raise ValueError(f"{what}={column!r} needs public bounds, bounds={{{column!r}: {example}}}")
+            raise about(
+                ValueError(f"{what}={column!r} needs public bounds, bounds={{{column!r}: {example}}}"), "bounds", column
+            )
         low, high = (float(end) for end in bounds[column])
         if low < 0.0:
             raise ValueError(f"{what} must be at least 0: the bounds of {column!r} begin at {low:g}")

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 import kngjax as kng
+from kngjax.core.errors import about
 from kngjax.data import conditions, dates
 from kngjax.estimators.analyses import Analysis, Part
 from kngjax.estimators.classifications import Axis, Classification, Meets
@@ -71,9 +72,13 @@ def axis(
             raise ValueError(f"{column!r} is a category, whose public levels make the table: leave its edges out")
         return Axis(column, levels=tuple(levels[column]), missing=policy)
     if column not in bounds:
-        raise ValueError(
-            f"column {column!r} needs public levels, levels={{{column!r}: (...)}}, or public bounds in own units, "
-            f"bounds={{{column!r}: (lower, upper)}}; none may be read off the data"
+        raise about(
+            ValueError(
+                f"column {column!r} needs public levels, levels={{{column!r}: (...)}}, or public bounds in own units, "
+                f"bounds={{{column!r}: (lower, upper)}}; none may be read off the data"
+            ),
+            "levels",
+            column,
         )
     low, high = bounds[column]
     number = _INTERVALS if edges is None else edges

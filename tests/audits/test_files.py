@@ -6,8 +6,8 @@ import pytest
 
 import kngjax as kng
 from audits import files as pairs_of_files
-from kngjax.command import config as configuration
-from kngjax.command import job, planning
+from kngjax.command import job, job_file
+from kngjax.command.job_plan import JobPlan
 from kngjax.data import cells, files
 from kngjax.data.terms import Categorical
 from tests.command.small_jobs import write_job
@@ -94,9 +94,12 @@ def test_a_hostile_file_that_is_quoted_is_seen():
 
 
 MISSING = (
-    ('column = "education"\nunits = "years"\nbounds = [0, 18]', 'column = "education"\nlevels = [0, 1]\nmissing = 0'),
-    ('column = "wage"', 'column = "wage"\nmissing = 100'),
-    ('column = "experience"', 'column = "experience"\nmissing = 10'),
+    ("education = [0, 18]\n", ""),
+    (
+        "[[analyses]]",
+        "[study.levels]\neducation = [0, 1]\n[study.missing]\neducation = 0\nwage = 100\nexperience = 10\n"
+        "\n[[analyses]]",
+    ),
     ("education = 12", "education = 1"),
 )
 
@@ -104,12 +107,12 @@ MISSING = (
 @pytest.mark.slow
 def test_a_job_lets_no_cell_reach_another_record(tmp_path):
     """The attack that found it: one cell of a CSV file made the whole column text, and everybody's level the first."""
-    config = configuration.read(write_job(tmp_path, *MISSING))
+    config = job_file.read(write_job(tmp_path, *MISSING))
     lines = ["wage,experience,education", *(f"{40 + row},{row % 50},{row % 2}" for row in range(200))]
     rows = []
     for odd in ("1", "unknown", "True", '""', "1e999"):
         (tmp_path / "workers.csv").write_text("\n".join([*lines, f"300,7,{odd}"]))
-        x, y = planning.records(config, job.load(config))
+        x, y, _ = JobPlan(config, 201).steps[0].analysis.records(job.load(config))
         rows.append(np.column_stack([x, y])[:-1])
     assert rows[0][:, 0].sum() == 100
     assert len({found.tobytes() for found in rows}) == 1

@@ -1,4 +1,4 @@
-"""Files of small jobs in the forms that a job may have: regressions, studies, with intervals too, and syntheses."""
+"""Files of small jobs: one regression with a figure, several analyses, with intervals, and a synthesis."""
 
 import pathlib
 
@@ -79,35 +79,41 @@ SYNTHESIS = """
 [data]
 path = "workers.csv"
 
-[synthesis]
-epsilon = 3
+[study]
 adjacency = "replace"
 
-[[synthesis.columns]]
+[study.bounds]
+wage = [20, 20000]
+
+[study.levels]
+region = ["north", "south"]
+
+[[analyses]]
+method = "synthesis"
+epsilon = 3
+
+[[analyses.columns]]
 kind = "category"
 name = "region"
-levels = ["north", "south"]
 other = "south"
 share = 0.1
 
-[[synthesis.columns]]
+[[analyses.columns]]
 kind = "ordinal"
 name = "education"
 low = 0
 high = 18
 parents = ["region"]
 
-[[synthesis.columns]]
+[[analyses.columns]]
 kind = "numeric"
 name = "wage"
-low = 20
-high = 20000
 transform = "log"
 given = "education"
 levels = [0.25, 0.75]
 share = 0.5
 
-[synthesis.draws]
+[analyses.draws]
 tables = 2
 num_rows = 50
 seed = 7

@@ -12,53 +12,44 @@ JOB = """
 [data]
 path = "workers.csv"
 
-[response]
-column = "wage"
-units = "dollars a week"
-transform = "log"
-bounds = [20, 20000]
-
-[[terms]]
-column = "education"
-units = "years"
-bounds = [0, 18]
-
-[[terms]]
-column = "experience"
-units = "years"
-bounds = [0, 60]
-degree = 2
-
-[loss]
-type = "quantile"
-tau = [0.25, 0.5]
-
-[mechanism]
-type = "kng"
-domain = { box = [-20.0, 20.0] }
-
-[sampler]
-type = "LineGibbs"
-num_sweeps = 2
-
-[privacy]
-epsilon = 0.3
+[study]
 adjacency = "replace"
+
+[study.bounds]
+wage = [20, 20000]
+education = [0, 18]
+experience = [0, 60]
+visits = [0, 20]
+
+[[analyses]]
+method = "quantile_regression"
+formula = "log(wage) ~ education + poly(experience, 2)"
+tau = [0.25, 0.5]
+epsilon = 0.3
+domain = { box = [-20.0, 20.0] }
+sampler = { type = "LineGibbs", num_sweeps = 2 }
+force = true
 
 [figure]
 x = "experience"
 at = { education = 12 }
+units = { wage = "dollars a week", education = "years", experience = "years" }
 """
-
-
+CHAIN = 'sampler = { type = "LineGibbs", num_sweeps = 2 }\n'
+FIGURE = JOB[JOB.index("[figure]") :]
 # Five quantiles on a line, by the default sampler, which is proved.
 PROVED = (
-    ('[[terms]]\ncolumn = "experience"\nunits = "years"\nbounds = [0, 60]\ndegree = 2\n', ""),
-    ('[sampler]\ntype = "LineGibbs"\nnum_sweeps = 2\n', ""),
-    ('[figure]\nx = "experience"\nat = { education = 12 }\n', ""),
+    (" + poly(experience, 2)", ""),
+    (CHAIN, ""),
+    (FIGURE, ""),
     ("tau = [0.25, 0.5]", "tau = [0.1, 0.25, 0.5, 0.75, 0.9]"),
     ("epsilon = 0.3", "epsilon = 0.625"),
 )
+
+
+def label(tau: float, formula: str = "log(wage) ~ education") -> str:
+    """The label of a release of the small job."""
+    return f"1. quantile regression {formula}, tau = {tau}"
 
 
 def workers(n: int = 300) -> pl.DataFrame:

@@ -5,7 +5,7 @@ import json
 import polars as pl
 import pytest
 
-from kngjax.command import cli, config, job, registry
+from kngjax.command import cli, job, job_file, named_parts
 from kngjax.ledger.budgets import Budget
 from kngjax.ledger.ledgers import Ledger
 from tests.command.forms import write
@@ -75,7 +75,7 @@ def test_pieces_of_records_are_never_counted(run):
     """By the constant text, once the debit is spent: that there are some is for the owner alone."""
     status, said, spent = run("release", BROKEN)
     assert (status, spent) == (cli.FAILED, True)
-    assert registry.FAILED in said
+    assert named_parts.FAILED in said
     status, said, _ = run("check", BROKEN)
     assert status == cli.USER_ERROR
     assert "600 of 600 lines have an odd number of quotes, record 1 first" in said
@@ -144,7 +144,7 @@ def test_how_a_file_is_read_decides_which_job_it_is(run, tmp_path):
     found = []
     for data in ("", 'separator = ";"', "quoted_line_breaks = true"):
         run("check", ROWS, data)
-        found.append(job.identity(config.read(tmp_path / "job.toml")))
+        found.append(job.identity(job_file.read(tmp_path / "job.toml")))
     assert len(set(found)) == 3
     (tmp_path / "job.toml").write_text(
         JOB.format(data="", adjacency="replace", method="count", asked="").replace(
@@ -152,36 +152,21 @@ def test_how_a_file_is_read_decides_which_job_it_is(run, tmp_path):
         )
     )
     with pytest.raises(ValueError, match=r"\[data\] separator: says how a CSV file is written: leave it out"):
-        config.read(tmp_path / "job.toml")
+        job_file.read(tmp_path / "job.toml")
 
 
-@pytest.mark.parametrize("form", ["regressions", "study"])
-def test_codes_count_as_missing_cells(tmp_path, form):
+def test_codes_count_as_missing_cells(tmp_path):
     """As in a file without anything in these cells, bit for bit; and they decide which job it is."""
-    old = 'column = "wage"\nunits = "dollars a week"' if form == "regressions" else "[study.missing]\nwage = 20\n"
-    said = (
-        f'{old}\nmissing = 20\nmissing_codes = [7777, "refused"]'
-        if form == "regressions"
-        else (f'{old}\n[study.missing_codes]\nwage = [7777, "refused"]\n')
-    )
-    path = write(form, tmp_path, (old, said))
-    coded = config.read(path)
+    old = "[study.missing]\nwage = 20\n"
+    path = write("study", tmp_path, (old, f'{old}\n[study.missing_codes]\nwage = [7777, "refused"]\n'))
+    coded = job_file.read(path)
     frame = workers(50).with_columns(pl.col("wage").cast(pl.String))
     wages = frame["wage"].to_list()
     held = [("7777.0", "refused", wage)[place % 3] for place, wage in enumerate(wages)]
     empty = [None if place % 3 < 2 else wage for place, wage in enumerate(wages)]
-    made = [
-        job.planned_for(coded, frame.with_columns(wage=pl.Series(cells))).steps[0].analysis for cells in (held, empty)
-    ]
-    both = [
-        one.records(frame.with_columns(wage=pl.Series(cells))) for one, cells in zip(made, (held, empty), strict=True)
-    ]
+    frames = [frame.with_columns(wage=pl.Series(cells)) for cells in (held, empty)]
+    made = [job.planned_for(coded, one).steps[0].analysis for one in frames]
+    both = [one.records(cells) for one, cells in zip(made, frames, strict=True)]
     assert both[0][1].tobytes() == both[1][1].tobytes()
     assert made[0].told == ("cells that hold a code count as missing: 7777 or 'refused' in wage",)
-    assert len({job.identity(coded), job.identity(config.read(write(form, tmp_path)))}) == 2
-
-
-def test_codes_without_a_policy_are_refused(tmp_path):
-    old = 'column = "wage"\nunits = "dollars a week"'
-    with pytest.raises(ValueError, match=r"small.toml: missing_codes of column 'wage' need what a missing cell counts"):
-        config.read(write("regressions", tmp_path, (old, f"{old}\nmissing_codes = [7777]")))
+    assert len({job.identity(coded), job.identity(job_file.read(write("study", tmp_path)))}) == 2

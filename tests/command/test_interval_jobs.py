@@ -1,28 +1,25 @@
-"""Jobs that ask for intervals: of a study and of one mechanism, printed, written, resumed, drawn; and refusals."""
+"""Jobs that ask for intervals: printed, written, resumed, drawn; and refusals."""
 
 import json
-import re
 
 import numpy as np
 import pytest
 
 import kngjax as kng
-from kngjax.command import cli, job, planning, report
-from kngjax.command import config as configuration
+from kngjax.command import cli, job, job_figure, job_file
+from kngjax.command.job_plan import JobPlan
 from kngjax.estimators import public_facts
 from kngjax.releases import release
 from tests.command.forms import STUDY_WITH_INTERVALS, write
-from tests.command.small_jobs import SECRET_WAGE, workers, write_job
+from tests.command.small_jobs import CHAIN, SECRET_WAGE, workers, write_job
 
-# Of the small job: one quantile on a line, by groups.
+# Of the small job: two quantiles on a line, by groups.
 PLAIN = (
-    (
-        '[sampler]\ntype = "LineGibbs"\nnum_sweeps = 2\n',
-        '[intervals]\ncovariance = "groups"\nnumber = 4\nlevel = 0.9\n',
-    ),
-    ('[[terms]]\ncolumn = "experience"\nunits = "years"\nbounds = [0, 60]\ndegree = 2\n', ""),
+    (CHAIN, ""),
+    (" + poly(experience, 2)", ""),
     ('x = "experience"\nat = { education = 12 }\n', 'x = "education"\n'),
     ("epsilon = 0.3", "epsilon = 8"),
+    ("[figure]", '[intervals]\ncovariance = "groups"\nnumber = 4\nlevel = 0.9\n\n[figure]'),
 )
 
 
@@ -38,7 +35,7 @@ def write_study(folder, *changes, **others):
 
 
 def read(folder, *changes):
-    return configuration.read(write_study(folder, *changes))
+    return job_file.read(write_study(folder, *changes))
 
 
 def written(output):
@@ -50,7 +47,7 @@ def test_the_regressions_of_a_study_have_them_and_resume_with_them(tmp_path, cap
     ledger = kng.Ledger.create(tmp_path / "book", kng.Budget.pure(30), adjacency="replace", dataset="workers")
     config, output = write_study(tmp_path), tmp_path / "output"
     words = ["release", str(config), "--output", str(output), "--ledger", str(ledger.path)]
-    drawn, count = release._draw_numbers, iter(range(20))
+    drawn, count = release.drawn, iter(range(20))
 
     def fails_once(*arguments):
         # The estimate and its sums are the first two draws, and of three groups this is the second.
@@ -58,7 +55,7 @@ def test_the_regressions_of_a_study_have_them_and_resume_with_them(tmp_path, cap
             raise RuntimeError("the search was given up")
         return drawn(*arguments)
 
-    monkeypatch.setattr(release, "_draw_numbers", fails_once)
+    monkeypatch.setattr(release, "drawn", fails_once)
     assert cli.main(words) == 1
     assert cli.main([*words, "--resume"]) == 0
     said, whole = capfd.readouterr().out, written(output)
@@ -110,7 +107,7 @@ def test_a_plan_says_what_they_cost(tmp_path, capfd):
 
 
 def asked(config):
-    made = job.planned(config, 1500)
+    made = JobPlan(config, 1500)
     return [None if one.part.plan is None else one.part.plan.covariance for one in made.steps]
 
 
@@ -138,17 +135,7 @@ def write_public_rows(folder, number=400):
 PUBLIC = ('covariance = "sandwich"\nshare = 0.4', 'covariance = "public_design"\nrows = "public.csv"\nshare = 0.1')
 
 
-def test_public_rows_of_one_mechanism_become_those_of_the_basis(tmp_path):
-    write_public_rows(tmp_path)
-    text = (tmp_path / "public.csv").read_text(encoding="utf-8").splitlines()[1:]
-    by_hand = [[float(line.split(",")[0]) / 9.0 - 1.0] for line in text]
-    sums = ('covariance = "groups"\nnumber = 4', 'covariance = "public_design"\nrows = "public.csv"')
-    single = configuration.read(write_job(tmp_path, *PLAIN, sums, data=workers(1500)))
-    np.testing.assert_allclose(asked(single)[0].rows, by_hand, rtol=1e-12)
-
-
-@pytest.mark.slow
-def test_public_rows_of_a_study_become_those_of_the_basis(tmp_path):
+def test_public_rows_become_those_of_the_basis(tmp_path):
     write_public_rows(tmp_path)
     with_levels = ('formula = "log(wage) ~ education"\nepsilon', 'formula = "log(wage) ~ education + region"\nepsilon')
     config = read(tmp_path, PUBLIC, with_levels)
@@ -189,15 +176,13 @@ def test_rows_that_are_not_public_or_not_there_are_refused(tmp_path, change, wor
     write_public_rows(tmp_path)
     (tmp_path / "other.csv").write_text("experience\n3\n4\n", encoding="utf-8")
     with pytest.raises(ValueError, match=words):
-        job.planned(read(tmp_path, (PUBLIC[0], PUBLIC[1].replace('rows = "public.csv"', change))), 1500)
+        JobPlan(read(tmp_path, (PUBLIC[0], PUBLIC[1].replace('rows = "public.csv"', change))), 1500)
 
 
 def test_public_rows_are_not_the_file_of_data_that_the_command_names_either(tmp_path):
     write_public_rows(tmp_path)
     own = ('{ covariance = "groups", number = 3 }', '{ covariance = "public_design", rows = "public.csv" }')
-    sums = ('covariance = "groups"\nnumber = 4', 'covariance = "public_design"\nrows = "public.csv"')
-    single = configuration.read(write_job(tmp_path, *PLAIN, sums, data=workers(1500)))
-    for config in (single, read(tmp_path, PUBLIC), read(tmp_path, own)):
+    for config in (read(tmp_path, PUBLIC), read(tmp_path, own)):
         with pytest.raises(ValueError, match=r"rows: .*public.csv is the file of data, and its records are private"):
             job.load(config, tmp_path / "public.csv")
         assert len(job.load(config, tmp_path / "workers.csv")) == 1500
@@ -211,115 +196,39 @@ def test_intervals_of_no_regression_are_refused(tmp_path):
         read(tmp_path, (regressions, ""))
 
 
-@pytest.mark.takes(5, "compiles the previews of three covariances")
-def test_a_job_of_one_mechanism_has_them(tmp_path):
-    config = configuration.read(write_job(tmp_path, *PLAIN, data=workers(1500)))
-    results = job.run(config, job.load(config), progress=False, directory=tmp_path)
-    made = job.planned(config, 1500)
-    said = made.text(results)
-    found = planning.interval(config, results[0])
-    assert "tau = 0.25: 0.9 intervals, each by itself, by the mean of 4 disjoint groups' estimates" in said
-    assert re.search(rf"education +{found.lower[1]:.4g} +{found.upper[1]:.4g}", said)
-    assert "4 times, of groups of records" in said
-    assert "all releases of the same records together: pure epsilon = 8, the exact sum of 4 + 4".lower() in said.lower()
-    of_file = json.loads((tmp_path / "releases.json").read_text(encoding="utf-8"))
+def test_they_are_printed_written_drawn_and_resumed(tmp_path):
+    config = job_file.read(write_job(tmp_path, *PLAIN, data=workers(1500)))
+    plan, [result] = job.run(config, job.load(config), progress=False, directory=tmp_path)
+    assert "interval: each 0.9, by the mean of 4 disjoint groups' estimates" in plan.text([result])
+    of_file = written(tmp_path)
     assert of_file["privacy"]["epsilon"] == 8.0
-    np.testing.assert_allclose(of_file["releases"][0]["intervals"]["lower"], found.lower)
-    again = kng.ReleaseWithIntervals.from_json(json.dumps(of_file["releases"][0]["release"]))
-    assert again == results[0].release
-    resumed = job.run(config, job.load(config), progress=False, directory=tmp_path, resume=True)
-    assert [one.release for one in resumed] == [one.release for one in results]
-    figure = report.figure(config, results)
+    ends = result.conf_int(0.9)
+    row = next(one for one in of_file["analyses"][0]["numbers"] if one["release"] == "tau = 0.5")
+    assert row["lower"] == pytest.approx(ends[("tau = 0.5", "lower")].iloc[0])
+    _, [resumed] = job.run(config, job.load(config), progress=False, directory=tmp_path, resume=True)
+    assert resumed.to_json() == result.to_json()
+    figure = job_figure.draw(config, result)
     assert len(figure.axes[0].collections) == 2
     assert "total ε = 8" in figure._supxlabel.get_text()
-    ends = report.band(config, results[0], np.array([9.0]))
-    assert ends.shape == (2, 1)
-    assert ends[0] < report.curves(config, results, np.array([9.0]))[0] < ends[1]
-
-
-@pytest.mark.slow
-def test_sums_of_one_mechanism_cost_what_it_says(tmp_path):
-    sums = ('covariance = "groups"\nnumber = 4', 'covariance = "sandwich"')
-    config = configuration.read(write_job(tmp_path, PLAIN[0], *PLAIN[1:], sums, data=workers(1500)))
-    results = job.run(config, job.load(config), progress=False)
-    said = job.planned(config, 1500).text(results)
-    assert "pure epsilon = 8, the exact sum of 4 + 4" in said
-    assert "the sum of those of the estimates and of what their intervals are made of" in said
-    assert [len(one.release.parts) for one in results] == [2, 2]
-    cost = job.to_dict(config, job.planned(config, 1500), results)["privacy"]["epsilon"]
-    assert cost == pytest.approx(8.0, abs=1e-9)
-
-
-MEAN = """
-[data]
-path = "workers.csv"
-
-[response]
-column = "education"
-bounds = [0, 18]
-
-[mechanism]
-type = "k_norm"
-
-[privacy]
-epsilon = 4
-adjacency = "replace"
-
-[intervals]
-covariance = "sandwich"
-"""
-
-
-def test_a_mean_has_one_as_printed_and_as_written(tmp_path):
-    workers(1500).write_csv(tmp_path / "workers.csv")
-    (tmp_path / "mean.toml").write_text(MEAN, encoding="utf-8")
-    config = configuration.read(tmp_path / "mean.toml")
-    results = job.run(config, job.load(config), progress=False, directory=tmp_path)
-    found = results[0].release.intervals(0.95)
-    said = job.planned(config, 1500).text(results)
-    assert re.search(rf"mean of education +{found.lower[0]:.4g} +{found.upper[0]:.4g}", said)
-    of_file = json.loads((tmp_path / "releases.json").read_text(encoding="utf-8"))
-    np.testing.assert_allclose(of_file["releases"][0]["intervals"]["upper"], found.upper)
 
 
 def test_a_sampler_beside_them_is_refused(tmp_path):
-    sampler = ("[privacy]", '[sampler]\ntype = "Exact"\n\n[privacy]')
-    with pytest.raises(ValueError, match=r"\[sampler\] and \[intervals\] do not go together"):
-        configuration.read(write_job(tmp_path, *PLAIN, sampler))
+    with_sampler = job_file.read(write_job(tmp_path, *PLAIN[1:]))
+    with pytest.raises(TypeError, match="a plan of several releases takes neither weights nor a sampler"):
+        job.planned_for(with_sampler, workers(1500))
 
 
-# Of a small share, which says nothing.
-SMALL = ('covariance = "groups"\nnumber = 4', 'covariance = "sandwich"\nshare = 0.001\nbandwidth = 0.2')
-
-
-def test_a_job_of_one_mechanism_pays_for_no_intervals_that_public_facts_foresee_to_have_no_ends(tmp_path, capfd):
-    """It is refused as a study is, with ways that have ends, in words of the file; force goes on."""
+@pytest.mark.slow
+def test_none_are_paid_for_that_public_facts_foresee_to_have_no_ends(tmp_path, capfd):
+    """They are refused with ways that have ends, in words of the file; force goes on."""
     ledger = kng.Ledger.create(tmp_path / "book", kng.Budget.pure(30), adjacency="replace", dataset="workers")
-    config = write_job(tmp_path, *PLAIN, SMALL, data=workers(1500))
+    small = ('covariance = "groups"\nnumber = 4', 'covariance = "sandwich"\nshare = 0.001\nbandwidth = 0.2')
+    config = write_job(tmp_path, *PLAIN, small, ("force = true\n", ""), data=workers(1500))
     words = ["release", str(config), "--output", str(tmp_path / "output"), "--ledger", str(ledger.path)]
     assert cli.main(words) == 2
     said = capfd.readouterr().err
-    assert "[intervals] no intervals are expected of KNG" in said
-    assert re.search(r'There would be covariance = "\w+", share = 0\.3.* up to [\d.]+ times as wide', said)
-    assert "Nothing was spent; [intervals] force = true" in said
+    assert "no intervals are expected of" in said
+    assert 'There would be intervals = { covariance = "' in said
+    assert "intervals = false releases the estimate alone. Nothing was spent; force = true releases" in said
     assert not ledger.read().what
-    forced = write_job(tmp_path, *PLAIN, (SMALL[0], SMALL[1] + "\nforce = true"))
-    assert job.identity(configuration.read(forced)) == job.identity(configuration.read(config))
-    assert cli.main(["plan", str(forced), "--records", "1500"]) == 0
-
-
-def test_without_a_guess_of_n_a_job_says_that_nothing_is_foreseen(tmp_path, capfd):
-    private = ('adjacency = "replace"', 'adjacency = "add_remove"')
-    assert cli.main(["plan", str(write_job(tmp_path, *PLAIN, SMALL, private))]) == 0
-    assert "Not foreseen: whether intervals will have ends" in capfd.readouterr().out
-    with pytest.raises(ValueError, match=r"force: is said of each analysis, force = true in \[\[analyses\]\]"):
-        read(tmp_path, ("share = 0.4", "share = 0.4\nforce = true"))
-
-
-def test_a_guess_of_n_is_no_part_of_a_job_whose_n_is_public(tmp_path):
-    guess = ("number = 4", "number = 4\nnum_records = 1500")
-    with pytest.raises(ValueError, match=r"\[intervals\] num_records: under replace n is public"):
-        configuration.read(write_job(tmp_path, *PLAIN, guess))
-    private = ('adjacency = "replace"', 'adjacency = "add_remove"')
-    config = configuration.read(write_job(tmp_path, *PLAIN, guess, private))
-    assert job.identity(config) != job.identity(configuration.read(write_job(tmp_path, *PLAIN, private)))
+    assert cli.main(["plan", str(write_job(tmp_path, *PLAIN, small)), "--records", "1500"]) == 0

@@ -1,7 +1,6 @@
-"""Jobs: the TOML file and its errors, data by path, the exact split of epsilon, releases and their JSON."""
+"""Jobs: the parts of ε, data by path, what does not fit, missing cells, and what a failure says."""
 
 import datetime
-import json
 import sys
 from fractions import Fraction
 
@@ -10,129 +9,75 @@ import polars as pl
 import pytest
 
 import kngjax as kng
-from kngjax.command import config as configuration
-from kngjax.command import job, planning, registry
+from kngjax.command import job, job_file, named_parts
+from kngjax.command.job_plan import JobPlan
 from kngjax.core.errors import UnfitShape
+from kngjax.estimators import public_facts
 from kngjax.estimators.analyses import Analysis
-from kngjax.releases.release import Release
 from tests.command.small_jobs import SECRET_WAGE, workers, write_job
+
+FORMULA = "education + poly(experience, 2)"
+LEVELS = ("[[analyses]]", '[study.levels]\nregion = ["north", "south"]\n\n[[analyses]]')
+REGION = (LEVELS, (FORMULA, f"{FORMULA} + region"), ("education = 12", 'education = 12, region = "south"'))
+
+
+@pytest.fixture(autouse=True)
+def no_previews(monkeypatch):
+    """Plans come without previews of their noise, each of which compiles."""
+    monkeypatch.setattr(public_facts, "expecting", lambda analysis, *_: analysis)
 
 
 def make(folder, *changes, data=None):
-    return configuration.read(write_job(folder, *changes, data=data))
+    return job_file.read(write_job(folder, *changes, data=data))
 
 
-LOSS = 'type = "quantile"\ntau = [0.25, 0.5]'
-SAMPLER = '[sampler]\ntype = "LineGibbs"\nnum_sweeps = 2'
+def planned(config):
+    return JobPlan(config, None if config.adjacency == "add_remove" else 300)
 
 
-def test_epsilon_is_split_exactly(tmp_path):
-    even = make(tmp_path)
-    assert even.parts == (Fraction(3, 20), Fraction(3, 20))
-    uneven = make(tmp_path, ("epsilon = 0.3", "epsilon = 0.3\nshares = [0.1, 0.2]"))
-    assert uneven.parts == (Fraction(1, 10), Fraction(1, 5))
-    # Rounded down: neither of .1 and .2 is a binary number, and the nearest ones are larger.
-    spent = [float(regression.mechanism.epsilon) for regression in planning.regressions(uneven)]
-    np.testing.assert_allclose(spent, [0.1, 0.2], rtol=1e-15)
-    assert all(Fraction(part) <= whole for part, whole in zip(spent, uneven.parts, strict=True))
-    assert "pure epsilon = 0.3, the exact sum of 1/10 + 1/5; and 0.00625-zCDP" in planning.composition(
-        planning.regressions(uneven)
-    )
+def records(config, frame):
+    """The basis columns and the responses of the first analysis."""
+    x, y, _ = planned(config).steps[0].analysis.records(frame)
+    return x, y
+
+
+def missing(*policies):
+    """A change that says what missing cells of columns count as."""
+    return ("[[analyses]]", "[study.missing]\n" + "\n".join(policies) + "\n\n[[analyses]]")
+
+
+def test_parts_of_epsilon_do_not_exceed_it(tmp_path):
+    mechanisms = [step.part.mechanism for step in planned(make(tmp_path)).steps]
+    spent = [float(one.epsilon) for one in mechanisms]
+    np.testing.assert_allclose(spent, [0.15, 0.15], rtol=1e-15)
+    assert sum(map(Fraction, spent)) <= Fraction(3, 10)
 
 
 def test_terms_and_bounds_become_the_public_parts(tmp_path):
-    config = make(
-        tmp_path,
-        ("[loss]", '[[terms]]\ncolumn = "region"\nlevels = ["north", "south"]\n\n[loss]'),
-        ("education = 12", 'education = 12, region = "south"'),
-    )
-    assert planning.design(config).names == ("intercept", "education", "experience", "experience^2", "region[south]")
-    mechanism = planning.regressions(config)[0].mechanism
-    assert mechanism.dimension == 5
-    np.testing.assert_allclose(mechanism.bounds.y_upper, np.log(20000.0))
-    x, y = planning.records(config, workers())
+    config = make(tmp_path, *REGION)
+    [step, _] = planned(config).steps
+    assert step.analysis.names == ("intercept", "education", "experience", "experience^2", "region[south]")
+    assert step.part.mechanism.dimension == 5
+    x, y = records(config, workers())
     assert x.shape == (300, 4)
     # The wage beyond its bounds counts as the bound, and the log is taken after that.
     assert y[-1] == np.log(20000.0)
     assert y[-2] == np.log(SECRET_WAGE)
 
 
-KINDS = {
-    "squared": (LOSS, 'type = "squared"', "[-20.0, 20.0]", "[-9.0, 9.0]"),
-    "huber": (LOSS, 'type = "huber"\nk = 1.5'),
-    "pseudo_huber": (LOSS, 'type = "pseudo_huber"\nk = 1.5'),
-    "smoothed_quantile": (LOSS, 'type = "smoothed_quantile"\ntau = 0.5\nbandwidth = 0.1'),
-    "exponential": ('"kng"', '"exponential"'),
-    "l1_ball": ("{ box = [-20.0, 20.0] }", "{ l1_ball = 30.0 }"),
-    "l2_ball": ("{ box = [-20.0, 20.0] }", "{ l2_ball = 30.0 }"),
-    "box of lists": ("{ box = [-20.0, 20.0] }", "{ box = [[-9, -9, -9, -9], [9.0, 9, 9, 9]] }"),
-}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", KINDS)
-def test_every_loss_mechanism_and_domain_can_be_asked_for(tmp_path, kind):
-    words = KINDS[kind]
-    config = make(tmp_path, *zip(words[::2], words[1::2], strict=True))
-    regressions = planning.regressions(config)
-    assert [regression.label for regression in regressions] == list(config.loss.labels)
-    assert sum(regression.epsilon for regression in regressions) == Fraction(3, 10)
-    assert isinstance(regressions[0].mechanism, registry.public(registry.MECHANISMS[config.mechanism.type]))
-    assert isinstance(
-        regressions[0].mechanism.domain,
-        registry.public(registry.DOMAINS[next(iter(config.mechanism.settings["domain"]))]),
-    )
-
-
-def test_classes_and_counts_need_no_log(tmp_path):
-    response = 'column = "wage"\nunits = "dollars a week"\ntransform = "log"\nbounds = [20, 20000]'
-    logistic = make(tmp_path, (response, 'column = "member"'), (LOSS, 'type = "logistic"'))
-    assert isinstance(planning.regressions(logistic)[0].mechanism.loss, kng.LogisticLoss)
-    assert set(planning.records(logistic, workers())[1]) == {0.0, 1.0}
-    poisson = make(tmp_path, (response, 'column = "visits"\nbounds = [0, 20]'), (LOSS, 'type = "poisson"'))
-    assert planning.regressions(poisson)[0].mechanism.bounds.y_upper == 20.0
-
-
-@pytest.mark.slow
-def test_a_release_of_every_regression_and_its_json(tmp_path):
-    config = make(tmp_path)
-    results = job.run(config, job.load(config), progress=False)
-    assert [result.regression.label for result in results] == ["tau = 0.25", "tau = 0.5"]
-    path = job.write(config, job.planned(config), results, tmp_path)
-    text = path.read_text(encoding="utf-8")
-    written = json.loads(text)
-    assert written["privacy"]["epsilon_exactly"] == "3/10"
-    assert "post-processing" in written["note"]
-    for result, entry in zip(results, written["releases"], strict=True):
-        assert Release.from_json(json.dumps(entry["release"])) == result.release
-        assert entry["loss"]["type"] == "QuantileLoss"
-        assert entry["release"]["certificate"]["sampler"]["num_sweeps"] == 2
-        np.testing.assert_array_equal(entry["coefficients"], planning.design(config).in_own_units(result.release.value))
-    assert str(SECRET_WAGE) not in text
-    # A second run draws anew: its randomness is the operating system's.
-    again = job.run(config, job.load(config), progress=False)
-    assert not np.array_equal(again[0].release.value, results[0].release.value)
-
-
-def test_the_exact_sampler_is_taken_for_the_squared_loss(tmp_path):
-    config = make(tmp_path, (SAMPLER, ""), (LOSS, 'type = "squared"'))
-    (result,) = job.run(config, job.load(config), progress=False)
-    assert result.release.certificate.exact
-    assert result.regression.label == "squared"
+def test_the_sampler_of_the_file_is_that_of_the_certificate(tmp_path):
+    [step, _] = planned(make(tmp_path)).steps
+    assert isinstance(step.analysis.sampler, kng.LineGibbs)
+    assert step.certificates(300)[0].sampler["num_sweeps"] == 2
 
 
 def test_files_of_every_kind_have_the_same_records(tmp_path):
     frame = workers().with_columns(region=pl.lit("north"))
-    config = make(
-        tmp_path,
-        ("[loss]", '[[terms]]\ncolumn = "region"\nlevels = ["north", "south"]\n\n[loss]'),
-        ("education = 12", 'education = 12, region = "north"'),
-        data=frame,
-    )
+    config = make(tmp_path, *REGION, data=frame)
     frame.write_parquet(tmp_path / "workers.parquet")
-    expected = planning.records(config, frame)
+    expected = records(config, frame)
     for file in (None, tmp_path / "workers.parquet"):
-        for part, known in zip(planning.records(config, job.load(config, file)), expected, strict=True):
+        for part, known in zip(records(config, job.load(config, file)), expected, strict=True):
             np.testing.assert_allclose(part, known, rtol=1e-14)
 
 
@@ -221,7 +166,7 @@ def test_data_that_do_not_fit_are_refused_and_no_value_is_told(tmp_path, unfit):
     typed = kind is TypeError  # a CSV file has no types: there it is text that is no number
     for data in (frame,) if typed else (frame, job.load(config)):
         with pytest.raises(kind, match=message) as error:
-            planning.records(config, data)
+            records(config, data)
         assert str(SECRET_WAGE) not in str(error.value)
         # What depends on values is the owner's alone.
         told = "missing" not in message
@@ -252,86 +197,42 @@ def test_nothing_is_told_in_words_once_a_regression_was_debited(tmp_path, monkey
     monkeypatch.setattr(Analysis, "records", looks_at_values)
     with pytest.raises(kng.ReleaseFailed) as error:
         job.run(make(tmp_path), workers(), progress=False)
-    assert str(error.value) == registry.FAILED
+    assert str(error.value) == named_parts.FAILED
 
 
 def test_missing_cells_are_replaced_as_declared(tmp_path):
-    config = make(
-        tmp_path,
-        ('column = "education"', 'column = "education"\nmissing = 3'),
-        ('column = "wage"', 'column = "wage"\nmissing = 500'),
-    )
+    config = make(tmp_path, missing("education = 3", "wage = 500"))
     text = pl.when(FEW).then(pl.lit("NA")).otherwise(EDUCATION.cast(str)).alias("education")
     wage = pl.when(FEW).then(None).otherwise(WAGE).alias("wage")
     chosen = [pl.exclude("education", "wage"), pl.when(FEW).then(3).otherwise(EDUCATION).alias("education"),
               pl.when(FEW).then(500.0).otherwise(WAGE).alias("wage")]  # fmt: skip
-    expected = planning.records(config, workers().select(chosen))
+    expected = records(config, workers().select(chosen))
     data = workers().select([pl.exclude("education", "wage"), text, wage])
     data.write_csv(tmp_path / "workers.csv")
     for frame in (data, job.load(config)):
-        for found, right in zip(planning.records(config, frame), expected, strict=True):
+        for found, right in zip(records(config, frame), expected, strict=True):
             np.testing.assert_array_equal(found, right)
 
 
-@pytest.mark.slow
 def test_the_certificate_says_what_the_file_says_of_missing_cells(tmp_path):
-    region = '[[terms]]\ncolumn = "region"\nlevels = ["north", "south", "east"]\nmissing = "east"\n\n[loss]'
-    config = make(
-        tmp_path,
-        ('column = "education"', 'column = "education"\nmissing = 18'),
-        ("[loss]", region),
-        ('column = "wage"', 'column = "wage"\nmissing = 20'),
-        ("education = 12", 'education = 12, region = "south"'),
-    )
-    frame = workers().with_columns(education=None, wage=None, region=None)
-    certificate = job.planned_for(config, frame).steps[0].certificates(len(frame))[0]
+    config = make(tmp_path, missing("education = 18", "wage = 20"))
+    certificate = planned(config).steps[0].certificates(300)[0]
     assert (
         "in education P1 they count as 1.0, in experience P1 they make a release fail, in experience P2 they make a "
-        "release fail, in region[south] they count as 0.0, in region[east] they count as 1.0, in the response they "
-        f"count as {np.log(20.0)}"
+        f"release fail, in the response they count as {np.log(20.0)}"
     ) in certificate.explain()
-    assert "missing values in X without a policy" in certificate.explain()
-    assert "responses that are missing" not in certificate.explain()
-    # The same numbers as the records have.
-    x, y = planning.records(config, frame)
-    assert (x[0, [0, 3, 4]].tolist(), y[0]) == ([1.0, 0.0, 1.0], np.log(20.0))
-    every = ('column = "education"', 'column = "education"\nmissing = 18'), ("degree = 2", "degree = 2\nmissing = 0")
-    told = job.planned(make(tmp_path, *every)).steps[0].certificates(300)[0].explain()
-    assert "missing values in X without a policy" not in told
-    assert "in the response they make a release fail" in told
-
-
-def test_a_substitute_that_the_loss_has_no_meaning_for_is_refused_before_data_are_read(tmp_path):
-    response = ('column = "wage"\nunits = "dollars a week"\ntransform = "log"\nbounds = [20, 20000]',
-                'column = "member"\nmissing = 5')  # fmt: skip
-    config = make(tmp_path, response, (LOSS, 'type = "logistic"'))
-    with pytest.raises(ValueError, match=r"small\.toml: \[response\] missing = 5\.0 is no response of"):
-        planning.regressions(config)
-
-
-def test_labels_tell_regressions_apart(tmp_path):
-    config = make(tmp_path, ("tau = [0.25, 0.5]", "tau = [0.5, 0.50000001, 1e-5]"))
-    assert config.labels == ("tau = 0.5", "tau = 0.50000001", "tau = 1e-05")
 
 
 def test_records_are_dropped_under_add_remove_alone(tmp_path):
-    drop = ('column = "wage"', 'column = "wage"\nmissing = "drop"')
-    with pytest.raises(ValueError, match=r'missing = "drop" needs \[privacy\] adjacency = "add_remove"'):
-        make(tmp_path, drop)
+    drop = missing('wage = "drop"')
+    with pytest.raises(ValueError, match=r"small\.toml: .*drop"):
+        planned(make(tmp_path, drop))
     config = make(tmp_path, drop, ('"replace"', '"add_remove"'))
     frame = workers().select([pl.exclude("wage"), pl.when(FEW).then(None).otherwise(WAGE).alias("wage")])
-    made = planning.records(config, frame)
+    made = records(config, frame)
     np.testing.assert_array_equal(np.isnan(made[1]), frame["wage"].is_null().to_numpy())
-    for regression in planning.regressions(config):
-        assert regression.mechanism.prepare(*made).num_records == frame["wage"].count() < len(frame)
-    drop = ('column = "education"', 'column = "education"\nmissing = "drop"')
-    term = make(tmp_path, drop, ('"replace"', '"add_remove"'))
-    gaps = workers().with_columns(pl.when(FEW).then(None).otherwise(EDUCATION).alias("education"))
-    kept = planning.regressions(term)[0].mechanism.prepare(*planning.records(term, gaps))
-    assert kept.num_records == gaps["education"].count() < len(gaps)
-    for wrong in ('"mean"', "true"):
-        with pytest.raises(ValueError, match=r'\[response\] missing: must be a number or "drop"'):
-            make(tmp_path, ('column = "wage"', f'column = "wage"\nmissing = {wrong}'))
+    for step in planned(config).steps:
+        assert step.part.mechanism.prepare(*made).num_records == frame["wage"].count() < len(frame)
 
 
 def test_a_file_without_a_header_line_is_no_leak(tmp_path):

@@ -7,19 +7,25 @@ from fractions import Fraction
 import pytest
 
 import kngjax as kng
-from kngjax.command import cli, job, resuming
-from kngjax.command import config as configuration
+from kngjax.command import cli, job, job_file, resuming
+from kngjax.estimators import public_facts
 from kngjax.releases import release
-from tests.command.small_jobs import PROVED, workers, write_job
+from tests.command.small_jobs import PROVED, label, workers, write_job
 
-LABELS = [f"tau = {level}" for level in (0.1, 0.25, 0.5, 0.75, 0.9)]
+LABELS = [label(level) for level in (0.1, 0.25, 0.5, 0.75, 0.9)]
 EACH = Fraction(1, 8)
+
+
+@pytest.fixture(autouse=True)
+def no_previews(monkeypatch):
+    """Plans come without previews of their noise, each of which compiles."""
+    monkeypatch.setattr(public_facts, "expecting", lambda analysis, *_: analysis)
 
 
 @pytest.fixture
 def small(tmp_path):
     """A job with five proved releases, its ledger and its output."""
-    config = configuration.read(write_job(tmp_path, *PROVED, data=workers(40)))
+    config = job_file.read(write_job(tmp_path, *PROVED, data=workers(40)))
     budget = kng.Budget.pure(100)
     ledger = kng.Ledger.create(tmp_path / "budget.ledger", budget, adjacency="replace", dataset="workers")
     output = tmp_path / "output"
@@ -31,8 +37,16 @@ def written(output):
     return json.loads((output / "releases.json").read_text(encoding="utf-8"))
 
 
-def values(results):
-    return [result.release.to_json() for result in results]
+def released(output):
+    """The labels and the releases of an output."""
+    [entry] = written(output)["analyses"]
+    return entry["labels"], [json.dumps(one, sort_keys=True) for one in entry["result"]["releases"]]
+
+
+def values(ran):
+    """The releases of a run, of the one analysis that there is."""
+    _, [results] = ran
+    return [one.to_json() for one in results.releases]
 
 
 @pytest.fixture
@@ -40,14 +54,14 @@ def fails_at(monkeypatch):
     """Let the draw number k fail, as a search that gives up."""
 
     def at(number):
-        drawn, count = release._draw_numbers, iter(range(1, 100))
+        drawn, count = release.drawn, iter(range(1, 100))
 
         def draw(*arguments):
             if next(count) == number:
                 raise RuntimeError("the search was given up")
             return drawn(*arguments)
 
-        monkeypatch.setattr(release, "_draw_numbers", draw)
+        monkeypatch.setattr(release, "drawn", draw)
 
     yield at
     monkeypatch.undo()
@@ -62,9 +76,9 @@ def test_a_job_that_failed_midway_pays_for_the_missing_releases_only(small, fail
     book = ledger.verify()
     assert (len(book.reserved), len(book.releases), book.unfinished) == (3, 2, [8])
     partial = written(output)
-    assert [entry["label"] for entry in partial["releases"]] == LABELS[:2]
-    assert partial["missing"] == LABELS[2:]
-    first = [json.dumps(entry["release"], sort_keys=True) for entry in partial["releases"]]
+    labels, first = released(output)
+    assert labels == LABELS[:2]
+    assert partial["missing"] == sorted(LABELS[2:])
     assert first == [book.releases[2], book.releases[5]]
     # Neither again in silence, nor over the output.
     with pytest.raises(ValueError, match=r"exists, and was paid for: --resume"):
@@ -78,14 +92,14 @@ def test_a_job_that_failed_midway_pays_for_the_missing_releases_only(small, fail
     # A debit that led to nothing is not drawn from again: what its draw did may have depended on the data.
     assert (whole.unfinished, len(whole.reserved)) == ([8], 6)
     assert whole.spent.exact_epsilon == 6 * EACH
-    assert [entry["label"] for entry in written(output)["releases"]] == LABELS
+    assert released(output)[0] == LABELS
     assert written(output)["missing"] == []
     # All is there: nothing is drawn and nothing is paid.
     (output / "releases.json").unlink()
     again = job.run(config, workers(40), progress=False, ledger=ledger, directory=output, resume=True)
     assert values(again) == values(results)
     assert ledger.verify().num_rows == whole.num_rows
-    assert [entry["release"] for entry in written(output)["releases"]] == [json.loads(one) for one in values(results)]
+    assert list(map(json.loads, released(output)[1])) == list(map(json.loads, values(results)))
 
 
 @pytest.mark.slow
@@ -94,7 +108,7 @@ def test_without_a_ledger_the_output_is_resumed(small, fails_at):
     fails_at(5)
     with pytest.raises(kng.ReleaseFailed):
         job.run(config, workers(40), progress=False, directory=output)
-    first = [json.dumps(entry["release"], sort_keys=True) for entry in written(output)["releases"]]
+    _, first = released(output)
     results = job.run(config, workers(40), progress=False, directory=output, resume=True)
     assert len(first) == 4
     assert values(results)[:4] == first
@@ -104,8 +118,9 @@ def test_without_a_ledger_the_output_is_resumed(small, fails_at):
 
 def test_releases_that_a_ledger_did_not_pay_for_are_not_resumed_with_it(small):
     config, ledger, output = small
-    label = {"identity": job.identity(config), "releases": [{"label": LABELS[0], "release": {}}]}
-    (output / "releases.json").write_text(json.dumps(label), encoding="utf-8")
+    kept = [{"labels": LABELS[:1], "result": {"releases": [{}]}}]
+    whole = {"identity": job.identity(config), "analyses": kept}
+    (output / "releases.json").write_text(json.dumps(whole), encoding="utf-8")
     assert list(job.earlier_releases(config, None, output, resume=True).releases) == LABELS[:1]
     with pytest.raises(ValueError, match="were not debited from this ledger"):
         job.run(config, workers(40), progress=False, ledger=ledger, directory=output, resume=True)
@@ -138,12 +153,13 @@ def test_the_commands(small, capfd, monkeypatch):
     for more, message in (([], "the ledger holds 5 releases of this very job"), (["--resume"], None)):
         assert cli.main([*words, *more]) == (2 if message else 0)
         assert message is None or message in capfd.readouterr().err
-    assert written(output)["releases"] == json.loads((output / "kept.json").read_text())["releases"]
+    kept = json.loads((output / "kept.json").read_text())
+    assert written(output) == kept
     assert cli.main(words) == 2
     assert "releases.json exists, and was paid for" in capfd.readouterr().err
     assert ledger.verify().num_rows == 16
     # Of another job, though nothing else is known of it.
-    for text in ('{"releases": []}', "no JSON", "[]"):
+    for text in ('{"analyses": []}', "no JSON", "[]"):
         (output / "releases.json").write_text(text)
         os.truncate(output / "releases.json", len(text))
         other = [*words[:-2], "--resume"]
@@ -153,16 +169,37 @@ def test_the_commands(small, capfd, monkeypatch):
     assert cli.main(["ledger", "releases", str(ledger.path)]) == 0
     printed = json.loads(capfd.readouterr().out)
     assert [entry["what"]["label"] for entry in printed] == LABELS
-    kept = json.loads((output / "kept.json").read_text())["releases"]
-    assert [entry["release"] for entry in printed] == [entry["release"] for entry in kept]
+    assert [entry["release"] for entry in printed] == kept["analyses"][0]["result"]["releases"]
     with pytest.raises(SystemExit):
         cli.main([*words, "--resume", "--force"])
+
+
+@pytest.mark.parametrize("old", [{"releases": []}, {"synthesis": None}])
+def test_what_an_older_format_released_is_not_resumed(small, capfd, old):
+    """Neither from its output nor from its ledger, where another identity was paid for."""
+    config, ledger, output = small
+    whole = json.dumps({"name": config.name, "identity": "0" * 64, "data": "workers.csv"} | old)
+    (output / "releases.json").write_text(whole, encoding="utf-8")
+    words = ["release", str(config.path), "--output", str(output), "--resume"]
+    assert cli.main(words) == 2
+    assert (
+        "is of another job, of a format that older versions read, which is not resumed: move it"
+        in capfd.readouterr().err
+    )
+    assert (output / "releases.json").read_text() == whole
+    (output / "releases.json").unlink()
+    about = {"job": config.name, "identity": "0" * 64, "data": "workers.csv", "run": 1, "label": "tau = 0.1"}
+    ledger.commit(ledger.reserve(kng.Guarantee.pure(EACH, "replace"), about), '"kept"', exact=True)
+    rows = ledger.read().num_rows
+    assert cli.main([*words, "--ledger", str(ledger.path)]) == 2
+    assert "holds releases of a job 'small' with other settings or of an older format" in capfd.readouterr().err
+    assert ledger.read().num_rows == rows
 
 
 def test_releases_of_another_file_of_data_are_not_taken_for_those_of_this_one(tmp_path, capfd):
     ledger = kng.Ledger.create(tmp_path / "b.ledger", kng.Budget.pure(2), adjacency="replace", dataset="workers")
     one = ("tau = [0.25, 0.5]", "tau = 0.5")
-    config = write_job(tmp_path, *PROVED[:3], one, PROVED[-1], data=workers(40))
+    config = write_job(tmp_path, *PROVED[:-2], one, PROVED[-1], data=workers(40))
     workers(41).write_csv(tmp_path / "workers2.csv")
     words = ["release", str(config), "--no-figure", "--output", str(tmp_path / "one")]
     assert cli.main([*words, "--ledger", str(ledger.path)]) == 0
@@ -188,7 +225,7 @@ def test_releases_of_another_file_of_data_are_not_taken_for_those_of_this_one(tm
     assert cli.main([*again, "--data", str(tmp_path / "workers.csv")]) == 0
     assert ledger.verify().num_rows == 2 * rows - 1
     # A frame that a program passes has no name.
-    read = configuration.read(config)
+    read = job_file.read(config)
     with pytest.raises(ValueError, match=r"was released from workers.*, and this run is of a frame without a name"):
         job.earlier_releases(read, ledger, None, resume=True)
     with pytest.raises(SystemExit):

@@ -8,13 +8,13 @@ import re
 import pytest
 
 import kngjax as kng
-from kngjax.command import cli, job, study_config
-from kngjax.command import config as configuration
+from kngjax.command import cli, job, job_file
+from kngjax.command.job_plan import JobPlan
 from kngjax.estimators import public_facts
 from kngjax.estimators.study import AbstractAnalyses
 from kngjax.releases import release
 from tests.command.forms import FORMULA, write
-from tests.command.small_jobs import PROVED, SECRET_WAGE, workers, write_job
+from tests.command.small_jobs import PROVED, SECRET_WAGE, label, workers, write_job
 
 LABELS = [
     f"1. quantile regression {FORMULA}, tau = 0.25",
@@ -26,12 +26,12 @@ LABELS = [
 def test_heaped_columns_are_said_in_the_file(tmp_path):
     text = "[study.missing]\nwage = 20"
     path = write_study(tmp_path, (text, f"{text}\n\n[study.dither]\nwage = 2.5"))
-    made = job.planned(configuration.read(path), 40)
+    made = JobPlan(job_file.read(path), 40)
     assert [one.part.mechanism.bounds.dither for one in made.steps] == [2.5, 2.5, 2.5]
     assert [one.part.mechanism.bounds.dither_of_log for one in made.steps] == [True, True, False]
     path = write_study(tmp_path, (text, f"{text}\n\n[study.dither]\npay = 2.5"))
     with pytest.raises(ValueError, match=r"\[study\] dither is for columns of numbers, and 'pay' has no bounds"):
-        job.planned(configuration.read(path), 40)
+        JobPlan(job_file.read(path), 40)
 
 
 def test_bounds_of_a_file_may_be_dates(tmp_path):
@@ -43,11 +43,11 @@ def test_bounds_of_a_file_may_be_dates(tmp_path):
         '[study.missing_codes]\nday = [9999-12-31, "1899-12-30"]\n'
         '[[analyses]]\nmethod = "mean"\ncolumn = "day"\nepsilon = 50\n'
     )
-    config = configuration.read(tmp_path / "days.toml")
+    config = job_file.read(tmp_path / "days.toml")
     assert json.loads(json.dumps(config.public))["study"]["bounds"]["day"] == ["2020-01-01", "2024-01-01T00:00:00"]
     assert config.public["study"]["missing_codes"]["day"] == ["9999-12-31", "1899-12-30"]
     frame = job.load(config)
-    planned = job.planned(config, 202)
+    planned = JobPlan(config, 202)
     assert planned.steps[0].analysis.told[0].endswith("count as missing: 9999-12-31 or 1899-12-30 in day")
     records = planned.steps[0].analysis.records(frame)
     # Nineteen thousand days and some after 1970.
@@ -64,9 +64,9 @@ def test_an_exposure_and_a_formula_without_an_intercept_are_said_in_the_file(tmp
         'formula = "calls ~ 0 + age"\nexposure = "years"\nmost_rate = 12.5\nepsilon = 2\n'
     )
     (tmp_path / "calls.toml").write_text(text)
-    config = configuration.read(tmp_path / "calls.toml")
+    config = job_file.read(tmp_path / "calls.toml")
     assert config.public["analyses"][0]["most_rate"] == 12.5
-    [step] = job.planned(config, 2).steps
+    [step] = JobPlan(config, 2).steps
     assert step.part.mechanism.bounds.weight == 2.0
     assert not step.part.mechanism.bounds.intercept
     columns, rates, weights = step.analysis.records(job.load(config))
@@ -74,7 +74,7 @@ def test_an_exposure_and_a_formula_without_an_intercept_are_said_in_the_file(tmp
     assert (rates.tolist(), weights.tolist()) == ([2.0, 0.0], [1.5, 0.5])
     (tmp_path / "calls.toml").write_text(text.replace("exposure", "offset"))
     with pytest.raises(ValueError, match="unknown key 'offset'"):
-        configuration.read(tmp_path / "calls.toml")
+        job_file.read(tmp_path / "calls.toml")
 
 
 @pytest.fixture
@@ -94,7 +94,7 @@ def write_study(folder, *changes):
 
 
 def read(folder, *changes):
-    return configuration.read(write_study(folder, *changes))
+    return job_file.read(write_study(folder, *changes))
 
 
 @pytest.fixture
@@ -108,15 +108,15 @@ def written(output):
 
 def test_the_example_of_the_page_is_a_study(tmp_path):
     page = (pathlib.Path(__file__).parents[2] / "docs" / "jobs.md").read_text(encoding="utf-8")
-    example, _ = re.findall(r"^```toml\n(.*?)^```$", page, flags=re.DOTALL | re.MULTILINE)
+    example, *_ = re.findall(r"^```toml\n(.*?)^```$", page, flags=re.DOTALL | re.MULTILINE)
     (tmp_path / "page.toml").write_text(example, encoding="utf-8")
-    steps = job.planned(configuration.read(tmp_path / "page.toml"), 28_155).steps
+    steps = JobPlan(job_file.read(tmp_path / "page.toml"), 28_155).steps
     assert [step.part.label for step in steps] == ["tau = 0.1", "tau = 0.5", "tau = 0.9", "quantile"]
 
 
 def test_every_method_that_spends_can_be_asked_for():
     own = {name for name, _ in inspect.getmembers(AbstractAnalyses, inspect.isfunction) if not name.startswith("_")}
-    known = study_config.methods()
+    known = job_file.methods()
     assert set(known) <= own
     assert {"quantile_regression", "linear_regression", "logistic_regression", "mean", "quantile"} <= set(known)
 
@@ -124,7 +124,7 @@ def test_every_method_that_spends_can_be_asked_for():
 def test_settings_reach_the_methods(tmp_path):
     more = 'method = "linear_regression"\nformula = "visits ~ education"\ndomain = { l1_ball = 30.0 }'
     config = read(tmp_path, ('method = "median"\ncolumn = "wage"', more))
-    steps = job.planned(config, 40).steps
+    steps = JobPlan(config, 40).steps
     mechanism = steps[2].part.mechanism
     assert isinstance(mechanism, kng.KNG)
     assert isinstance(mechanism.domain, kng.L1Ball)
@@ -140,10 +140,10 @@ BY = (
 
 
 def test_an_analysis_may_be_of_every_group_for_one_debit(tmp_path):
-    step = job.planned(read(tmp_path, BY), 40).steps[-1]
+    step = JobPlan(read(tmp_path, BY), 40).steps[-1]
     assert "2. 0.5-quantile of wage by region" in step.label
     with pytest.raises(ValueError, match="'by' must name one or several columns"):
-        job.planned(read(tmp_path, (BY[0], BY[1].replace('["region"]', "3"))), 40)
+        JobPlan(read(tmp_path, (BY[0], BY[1].replace('["region"]', "3"))), 40)
 
 
 @pytest.mark.slow
@@ -171,24 +171,24 @@ def test_groups_of_a_study_are_released_and_resumed(tmp_path, capfd):
 def test_a_cross_table_names_its_columns(tmp_path):
     table = 'method = "crosstab"\ncolumns = ["region", "visits"]\nedges = { visits = [0, 10, 20] }\nepsilon = 1'
     old = 'method = "median"\ncolumn = "wage"\nepsilon = 0.5\nforce = true'
-    step = job.planned(read(tmp_path, (old, table)), 40).steps[-1]
+    step = JobPlan(read(tmp_path, (old, table)), 40).steps[-1]
     assert step.label == "2. cross table, region × visits" or "region" in step.label
     assert step.part.mechanism.dimension == 4
     with pytest.raises(ValueError, match="'columns' must name several columns"):
-        job.planned(read(tmp_path, (old, table.replace('["region", "visits"]', '"region"'))), 40)
+        JobPlan(read(tmp_path, (old, table.replace('["region", "visits"]', '"region"'))), 40)
 
 
 def test_a_study_is_released_written_resumed_and_read_back(tmp_path, ledger, capfd, monkeypatch):
     config, output = write_study(tmp_path), tmp_path / "output"
     words = ["release", str(config), "--output", str(output), "--ledger", str(ledger.path)]
-    drawn, count = release._draw_numbers, iter(range(9))
+    drawn, count = release.drawn, iter(range(9))
 
     def fails_once(*arguments):
         if next(count) == 1:
             raise RuntimeError("the search was given up")
         return drawn(*arguments)
 
-    monkeypatch.setattr(release, "_draw_numbers", fails_once)
+    monkeypatch.setattr(release, "drawn", fails_once)
     assert cli.main(words) == 1
     assert "--resume pays for the rest only" in capfd.readouterr().err
     partial = written(output)
@@ -245,7 +245,7 @@ def test_a_plan_tells_costs_and_reads_no_value(tmp_path, ledger, capfd, form):
         assert f"{LABELS[2]}: PrivateQuantile by Lattice: proved pure 0.5-" in said
         assert "All together: pure 0.75-differential privacy" in said
     else:
-        assert "tau = 0.9: KNG with QuantileLoss by Lattice: proved pure 0.125-differential privacy" in said
+        assert f"{label(0.9)}: KNG with QuantileLoss by Lattice: proved pure 0.125-differential privacy" in said
         assert "All together: pure 0.625-differential privacy" in said
     assert "The ledger allows all: 1 of epsilon = 1 is left." in said
     ledger.reserve(kng.Guarantee.pure("0.5", "replace"))
@@ -271,12 +271,24 @@ def test_a_plan_under_add_remove_needs_no_number_of_records(tmp_path, capfd):
     assert cli.main(["plan", str(replaced)]) == 2
     assert "give it, --records N, or a file of data" in capfd.readouterr().err
     with pytest.raises(ValueError, match="give it, --records N"):
-        job.planned(configuration.read(replaced))
+        JobPlan(job_file.read(replaced), None)
 
 
-def test_an_owners_view_is_of_the_other_form(tmp_path, capfd):
-    assert cli.main(["release", str(write_study(tmp_path)), "--owner-view"]) == 2
+def test_an_owners_view_is_of_regressions(tmp_path, capfd):
+    config = write("synthesis", tmp_path)
+    assert cli.main(["release", str(config), "--owner-view", "--output", str(tmp_path / "output")]) == 2
     assert "an owner's view is of regressions" in capfd.readouterr().err
+
+
+def test_a_linear_regression_may_be_fitted_by_least_squares_and_numbers_are_in_own_units(tmp_path):
+    new = 'method = "linear_regression"\nformula = "visits ~ education"\nfit = "squared"\ndomain = { box = [-9, 9] }'
+    config = read(tmp_path, ('method = "median"\ncolumn = "wage"', new))
+    plan, results = job.run(config, workers(40), progress=False)
+    fit = plan.steps[-1].part.mechanism
+    assert isinstance(fit.loss, kng.SquaredLoss)
+    numbers = plan.to_dict(results)["analyses"][1]["numbers"]
+    assert [one["coefficient"] for one in numbers] == ["intercept", "education"]
+    assert [one["value"] for one in numbers] == pytest.approx(results[1].params.tolist(), rel=1e-12)
 
 
 @pytest.mark.slow
@@ -286,10 +298,10 @@ def test_a_quantile_process_is_asked_for_in_a_file_and_read_again(tmp_path, ledg
     config = read(tmp_path, (old, new))
     output = tmp_path / "out"
     output.mkdir()
-    first, _ = job.run(config, workers(40), ledger=ledger, directory=output)
+    _, (first, _) = job.run(config, workers(40), ledger=ledger, directory=output)
     result = written(output)["analyses"][0]
     assert result["labels"] == [f"1. quantile process {FORMULA}, tau = 0.4, 0.6"]
     again = kng.Results.from_json(json.dumps(result["result"]))
     assert again.predict({"education": 12}).shape == (1, 2)
-    resumed, _ = job.run(config, workers(40), ledger=ledger, directory=output, resume=True)
+    _, (resumed, _) = job.run(config, workers(40), ledger=ledger, directory=output, resume=True)
     assert resumed.to_json() == first.to_json()

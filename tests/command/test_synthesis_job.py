@@ -1,4 +1,4 @@
-"""Jobs written as syntheses: the plan of the file, refusals, releases with tables that are drawn, resuming, costs."""
+"""Jobs with a synthesis: the plan of the file, refusals, releases with tables that are drawn, resuming, costs."""
 
 import json
 import pathlib
@@ -9,9 +9,9 @@ import pandas as pd
 import pytest
 
 import kngjax as kng
-from kngjax.command import cli, job
-from kngjax.command import config as configuration
-from kngjax.command.synthesis_config import KINDS, DrawSettings
+from kngjax.command import cli, job_file
+from kngjax.command.job_plan import JobPlan
+from kngjax.command.synthesis_file import KINDS, DrawSettings
 from tests.command import forms
 from tests.command.job_keys import MADE_SYNTHESIS
 from tests.command.small_jobs import SECRET_WAGE, workers
@@ -26,12 +26,15 @@ PLAN = {
 }
 
 
+PRIVATE = ('"replace"', '"add_remove"')
+
+
 def write(folder, *changes):
     return forms.write("synthesis", folder, *changes)
 
 
 def read(folder, *changes):
-    return configuration.read(write(folder, *changes))
+    return job_file.read(write(folder, *changes))
 
 
 @pytest.fixture
@@ -40,28 +43,43 @@ def ledger(tmp_path):
 
 
 def test_its_plan_is_the_one_of_python(tmp_path):
-    assert job.planned(read(tmp_path)).plan == kng.synthesis(**PLAN, adjacency="replace")
-    change = ('"replace"', '"add_remove"\nrows = 0.1\nmax_records = 1000')
+    """What [study] says of a column need not be said again."""
+
+    def planned(*changes):
+        return JobPlan(read(tmp_path, *changes), None if changes else 300).steps[0].analysis.synthesis
+
+    assert planned() == kng.synthesis(**PLAN, adjacency="replace")
+    rows = ("epsilon = 3", "epsilon = 3\nrows = 0.1\nmax_records = 1000")
     expected = kng.synthesis(**PLAN, adjacency="add_remove", rows=0.1, max_records=1000)
-    assert job.planned(read(tmp_path, change)).plan == expected
+    assert planned(PRIVATE, rows) == expected
     every = {getattr(kng, name) for name in KINDS.values()}
     assert every == {kng.Category, kng.Ordinal, kng.Count, kng.Numeric}
 
 
 @pytest.mark.parametrize(("old", "new", "words"), MADE_SYNTHESIS[:2])
 def test_what_no_data_decide_is_refused_before_they_are_read(tmp_path, old, new, words, capfd):
-    config = write(tmp_path, (old, new))
+    config = write(tmp_path, (old, new), PRIVATE)
     (tmp_path / "workers.csv").unlink()
     assert cli.main(["release", str(config), "--output", str(tmp_path / "output")]) == 2
     assert re.search(words, capfd.readouterr().err)
 
 
-def test_what_a_ledger_refuses_is_refused_before_data_are_read(tmp_path, ledger, capfd):
-    ledger.reserve(kng.Guarantee.pure(1, "replace"))
-    config = write(tmp_path)
+def test_what_a_ledger_refuses_is_refused_before_data_are_read(tmp_path, capfd):
+    path = tmp_path / "private"
+    kng.Ledger.create(path, kng.Budget.pure(2), adjacency="add_remove", dataset="workers")
+    config = write(tmp_path, PRIVATE)
     (tmp_path / "workers.csv").unlink()
-    assert cli.main(["release", str(config), "--ledger", str(ledger.path), "--output", str(tmp_path / "output")]) == 2
+    assert cli.main(["release", str(config), "--ledger", str(path), "--output", str(tmp_path / "output")]) == 2
     assert "budget" in capfd.readouterr().err
+
+
+def test_a_column_of_codes_is_refused_and_missing_cells_count_as_the_study_says(tmp_path):
+    missing = ("[study.levels]", "[study.missing]\nwage = 20\n\n[study.levels]")
+    plan = JobPlan(read(tmp_path, missing), 300).steps[0].analysis.synthesis
+    assert plan.columns[2].missing == 20
+    codes = ("[study.levels]", "[study.missing]\nwage = 20\n[study.missing_codes]\nwage = [-1]\n\n[study.levels]")
+    with pytest.raises(ValueError, match=r"\[study.missing_codes\] wage: a synthesis reads this column without it"):
+        JobPlan(read(tmp_path, codes), 300)
 
 
 def test_no_table_is_drawn_over_a_file_that_is_there(tmp_path, ledger, capfd):
@@ -100,13 +118,15 @@ def test_a_release_is_one_debit_and_its_tables_are_drawn_beside_it(tmp_path, led
     assert cli.main(words) == 0
     said = capfd.readouterr().out
     assert "education: counts of 19 levels by region, 38 cells" in said
-    assert "wage: 2 quantile curves of log wage given education: epsilon = 1.5, exact_with_rounding" in said
+    assert "wage: 2 quantile curves of log wage given education: epsilon = 1.5, proved" in said
     assert "all together: pure 3-differential privacy" in said
     assert f"{output / 'releases.json'}, {output / 'synthetic_1.csv'}, {output / 'synthetic_2.csv'}" in said
     written = json.loads((output / "releases.json").read_text(encoding="utf-8"))
     assert written["privacy"]["epsilon"] == pytest.approx(3.0)
     assert written["missing"] == []
-    table = kng.SyntheticTable.from_json(json.dumps(written["synthesis"]))
+    [entry] = written["analyses"]
+    assert entry["labels"] == ["1. synthesis"]
+    table = kng.SyntheticTable.from_json(json.dumps(entry["result"]))
     for number, seed in ((1, 7), (2, 8)):
         drawn = pd.read_csv(output / f"synthetic_{number}.csv")
         pd.testing.assert_frame_equal(drawn, table.draw(50, key=kng.research_key(seed)), check_dtype=False)
@@ -124,20 +144,21 @@ def test_a_release_is_one_debit_and_its_tables_are_drawn_beside_it(tmp_path, led
 
 
 def test_under_add_remove_the_number_of_rows_is_released(tmp_path, capfd):
-    change = ('"replace"', '"add_remove"'), ("num_rows = 50\n", ""), ("tables = 2", "tables = 1")
+    change = PRIVATE, ("num_rows = 50\n", ""), ("tables = 2", "tables = 1")
     config = write(tmp_path, *change)
     assert cli.main(["plan", str(config)]) == 0
-    assert "rows: the number of records: epsilon = 0.15" in capfd.readouterr().out
+    assert "1. synthesis, rows: the number of records: epsilon = 0.15" in capfd.readouterr().out
 
 
 @pytest.mark.slow
 def test_a_table_has_as_many_rows_as_were_released(tmp_path):
-    change = ('"replace"', '"add_remove"'), ("num_rows = 50\n", ""), ("tables = 2", "tables = 1")
+    change = PRIVATE, ("num_rows = 50\n", ""), ("tables = 2", "tables = 1")
     config, output = write(tmp_path, *change), tmp_path / "output"
     assert cli.main(["release", str(config), "--output", str(output)]) == 0
     written = json.loads((output / "releases.json").read_text(encoding="utf-8"))
-    assert written["synthesis"]["num_records"] is None
-    assert len(pd.read_csv(output / "synthetic.csv")) == written["synthesis"]["releases"][0]["value"][0]
+    [entry] = written["analyses"]
+    assert entry["result"]["num_records"] is None
+    assert len(pd.read_csv(output / "synthetic.csv")) == entry["result"]["releases"][0]["value"][0]
 
 
 def test_a_plan_tells_what_each_column_costs_and_reads_no_value(tmp_path, ledger, capfd):
@@ -146,7 +167,7 @@ def test_a_plan_tells_what_each_column_costs_and_reads_no_value(tmp_path, ledger
     words = ["plan", str(config), "--ledger", str(ledger.path)]
     assert cli.main([*words, "--records", "300"]) == 0
     said = capfd.readouterr().out
-    assert "region: counts of 2 levels, 2 cells" in said
+    assert "1. synthesis, region: counts of 2 levels, 2 cells" in said
     assert "All together: pure 3-differential privacy" in said
     assert "The ledger allows all: 3 of epsilon = 3 is left." in said
     assert cli.main([*words, "--records", "20"]) == 2
@@ -164,31 +185,33 @@ def test_a_failure_is_one_text_and_the_owner_finds_out_why(tmp_path, ledger, cap
     frame.to_csv(tmp_path / "workers.csv", index=False)
     assert cli.main(["release", str(config), "--ledger", str(ledger.path), "--output", str(output)]) == 1
     said = capfd.readouterr().err
-    assert "[response] or [[synthesis.columns]] have no 'missing = ...'" in said
+    assert "[study.missing] nor the column of a synthesis has a value" in said
     assert "education" not in said
     assert not list(output.iterdir())
     assert cli.main(["check", str(config)]) == 2
     said = capfd.readouterr().out
-    assert "synthesis: REFUSED: column 'education' has cells that are missing" in said
+    assert "1. synthesis: REFUSED: column 'education' has cells that are missing" in said
     assert "  education: 0.003333, missing 0.003333" in said
     assert cli.main(["check", str(write(tmp_path))]) == 0
-    assert "synthesis: its records can be prepared" in capfd.readouterr().out
+    assert "1. synthesis: its records can be prepared" in capfd.readouterr().out
 
 
-def test_audits_and_views_of_the_owner_are_of_other_jobs(tmp_path, capfd):
-    config = str(write(tmp_path))
-    assert cli.main(["audit", config]) == 2
-    assert "of single mechanisms" in capfd.readouterr().err
-    assert cli.main(["release", config, "--owner-view"]) == 2
-    assert "an owner's view is of regressions" in capfd.readouterr().err
+def test_a_synthesis_stands_beside_other_analyses_each_with_its_debit(tmp_path):
+    median = '[[analyses]]\nmethod = "median"\ncolumn = "wage"\nepsilon = 1\nforce = true\n\n[[analyses]]'
+    config = read(tmp_path, ('[[analyses]]\nmethod = "synthesis"', f'{median}\nmethod = "synthesis"'))
+    assert config.drawn_files == ("synthetic_1.csv", "synthetic_2.csv")
+    plan = JobPlan(config, 300)
+    assert [step.label for step in plan.steps] == ["1. 0.5-quantile of wage, quantile", "2. synthesis"]
+    assert [one.name for one in plan.columns] == ["wage", "region", "education"]
 
 
 def test_the_example_of_the_page_is_a_synthesis(tmp_path):
     page = (pathlib.Path(__file__).parents[2] / "docs" / "jobs.md").read_text(encoding="utf-8")
-    _, example = re.findall(r"^```toml\n(.*?)^```$", page, flags=re.DOTALL | re.MULTILINE)
+    blocks = re.findall(r"^```toml\n(.*?)^```$", page, flags=re.DOTALL | re.MULTILINE)
+    [example] = [block for block in blocks if 'method = "synthesis"' in block]
     (tmp_path / "page.toml").write_text(example, encoding="utf-8")
-    made = job.planned(configuration.read(tmp_path / "page.toml"), 28_155)
-    assert [column.name for column in made.plan.columns] == ["region", "education", "wage"]
-    assert made.lines(28_155)
+    plan = JobPlan(job_file.read(tmp_path / "page.toml"), 28_155)
+    assert [column.name for column in plan.steps[0].analysis.synthesis.columns] == ["region", "education", "wage"]
+    assert plan.lines(28_155)
     for kind, name in KINDS.items():
         assert f'`"{kind}"`' in page, name

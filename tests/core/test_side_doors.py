@@ -9,7 +9,7 @@ import pytest
 
 import kngjax as kng
 from kngjax.command import cli, job
-from kngjax.command.config import read
+from kngjax.command.job_file import read
 from kngjax.core import side_doors
 from tests.command.small_jobs import workers, write_job
 from tests.offenders import every_case

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import kngjax as kng
-from kngjax.command import study_config
+from kngjax.command import job_file
 from kngjax.core.errors import FAILED_OF_FRAME
 from kngjax.estimators.study import Study
 from tests.draws.cases import seeded
@@ -62,7 +62,7 @@ def described(analysis):
 
 
 def test_each_method_that_spends_has_a_row():
-    assert {method.name for method in METHODS.values()} == set(study_config.methods())
+    assert {method.name for method in METHODS.values()} == set(job_file.methods())
 
 
 @of_each_method

@@ -16,8 +16,9 @@ from docs._generate.entries import docstring, first_sentence, is_elsewhere, memb
 from docs._generate.public_names import PAGES, full_name, public_names
 from docs._generate.signatures import annotation_in_words, default_in_words, signature_in_words
 from docs._generate.tables import arguments_in_words, table
-from kngjax.command import registry as jobs
-from kngjax.command.synthesis_config import KINDS, DrawSettings
+from kngjax.command import named_parts as jobs
+from kngjax.command.job_file import methods, parameters
+from kngjax.command.synthesis_file import KINDS
 from kngjax.core import registry
 from tests.offenders import every_case
 
@@ -118,28 +119,25 @@ def test_every_key_of_a_job_is_listed():
     page = toml_keys.page_of_keys()
     for name, kind in toml_keys.TABLES.items():
         rows = list(toml_keys.keys_of_table(kind))
-        assert f"### {name}" in page
+        section = page.split(f"# {name}\n")[1].split("\n##")[0]
         assert [row[0] for row in rows] == [f"`{field.name}`" for field in dataclasses.fields(kind)]
-    for kinds in (jobs.LOSSES, jobs.MECHANISMS):
-        for short, public in kinds.items():
-            section = page.split(f'type = "{short}"\n')[1].split("\n###")[0]
-            assert all(f"| `{key}` |" in section for key in jobs.keys(jobs.public(public)))
-    assert all(f'### [sampler] type = "{sampler}"' in page for sampler in jobs.SAMPLERS)
+        assert all(f"| {row[0]} |" in section for row in rows)
+    assert all(f'### sampler type = "{sampler}"' in page for sampler in jobs.SAMPLERS)
     for kind, name in KINDS.items():
-        section = page.split(f'### [[synthesis.columns]] kind = "{kind}"\n')[1].split("\n###")[0]
+        section = page.split(f'### [[analyses.columns]] kind = "{kind}"\n')[1].split("\n###")[0]
         assert all(f"| `{key}` |" in section for key in inspect.signature(getattr(kng, name)).parameters)
-    synthesis = page.split("### [synthesis]\n")[1].split("\n###")[0]
-    assert all(f"| `{key}` |" in synthesis for key in inspect.signature(kng.synthesis).parameters if key != "columns")
-    draws = page.split("### [synthesis.draws]\n")[1].split("\n##")[0]
-    assert all(f"| `{field.name}` |" in draws for field in dataclasses.fields(DrawSettings))
-    assert "| `adjacency` | one of replace, add_remove | an error: it is required |" in page
-    assert "| `degree` | a whole number | `1` |" in page
+    for method in (*methods(), "synthesis"):
+        section = page.split(f'### [[analyses]] method = "{method}"\n')[1].split("\n###")[0]
+        assert all(f"| `{key}` |" in section for key in parameters(method) if key != "columns" or method == "crosstab")
+    assert "| `fit` |" in page
+    study = page.split("## [study]\n")[1].split("\n##")[0]
+    assert "| `adjacency` |" in study
 
 
 def test_every_command_and_option_is_listed():
     page = command_line.page_of_commands()
     found = list(command_line.commands())
-    assert {one.prog for one in found} >= {"kngjax release", "kngjax ledger verify", "kngjax audit"}
+    assert {one.prog for one in found} >= {"kngjax release", "kngjax ledger verify", "kngjax plan"}
     for one in found:
         assert f"## {one.prog}\n" in page
         options = [option for action in one._actions for option in action.option_strings]

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from kngjax.core.errors import about
 from kngjax.data import cells
 
 Missing = float | int | str | bool | None
@@ -135,7 +136,11 @@ def filled_numbers(column: str, values: Any, missing: Missing) -> np.ndarray:
 def refuse_missing(column: str, missing: Missing, absent: np.ndarray) -> None:
     """Raises ValueError where cells are missing and no policy says what they count as."""
     if missing is None and absent.any():
-        raise ValueError(
-            f"column {column!r} has cells that are missing, infinite, no number or no declared level: give the term a "
-            "public value in their place, missing=..., or missing='drop' under add_remove."
+        raise about(
+            ValueError(
+                f"column {column!r} has cells that are missing, infinite, no number or no declared level: give the "
+                "term a public value in their place, missing=..., or missing='drop' under add_remove."
+            ),
+            "missing",
+            column,
         )

@@ -106,14 +106,16 @@ class AbstractCurveView(AbstractView):
         numbers are at the middle of their bounds and categories at their reference if left out. `original`: as in
         `predict`. `ax`: axes to draw on. `level`: of the bands.
         """
-        import matplotlib.pyplot as plt
         import pandas as pd
 
         if x is None:
             x, *others = self.design.ranges or [""]
             if others or not x:
                 raise ValueError(f"name the column of the horizontal axis, plot(x={x or 'age'!r})")
-        axes = plt.subplots()[1] if ax is None else ax
+        if (axes := ax) is None:
+            import matplotlib.pyplot as plt
+
+            axes = plt.subplots()[1]
         given, grid = dict(at or {}), self.design.range_of(x)
         if unknown := [name for name in given if name not in self.design.columns]:
             raise ValueError(f"at names {unknown}, which are no columns of the formula")

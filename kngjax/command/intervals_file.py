@@ -5,9 +5,8 @@ import pathlib
 from dataclasses import dataclass
 from typing import Any
 
-from kngjax.command import registry
-from kngjax.command.declared import Source, beside
-from kngjax.command.toml import Text, convert, shown
+from kngjax.command import named_parts
+from kngjax.command.toml import Text, beside, convert, shown
 from kngjax.data import files
 
 COVARIANCES = {
@@ -18,8 +17,11 @@ COVARIANCES = {
 }
 
 
-# What is said whatever the covariance is.
-_OF_ALL = ("covariance", "level", "num_records", "force")
+# Keys that a study says elsewhere, and where.
+_ELSEWHERE = {
+    "num_records": "a guess of the number of records is said once, in the table [study]",
+    "force": "is said of each analysis, force = true in [[analyses]]",
+}
 
 
 @dataclass(frozen=True)
@@ -28,30 +30,29 @@ class Intervals:
 
     **Arguments:** `asked`: a covariance, or True for the narrowest. `written`: what the file says of it, JSON-ready.
     `level`: of what is printed and drawn; every other can be had of what was released. `file`: that of public rows.
-    `num_records`: a public guess of n under add_remove, where n is private; None under replace, and without one.
-    `force`: whether to release also what public facts foresee to have no ends.
     """
 
     asked: Any
     written: dict[str, Any]
     level: float = 0.95
     file: pathlib.Path | None = None
-    num_records: int | None = None
-    force: bool = False
 
 
-def read_intervals(table: Any, where: str, path: pathlib.Path, data: Source | None = None) -> Intervals:
+def read_intervals(table: Any, where: str, path: pathlib.Path, private: str | None = None) -> Intervals:
     """Reads [intervals] from a table of the file, or from true. Raises ValueError that names the table and the key.
 
     **Arguments:** `where`: the file and the table. `path`: of the file, beside which a file of public rows is looked
-    for. `data`: [data] of the file, which these must not be.
+    for. `private`: the path of [data], which it must not be.
     """
     if table is True:
         table = {}
     if not isinstance(table, dict):
         raise ValueError(f'{where} must be a table, like {{ covariance = "sandwich", share = 0.3 }}')
+    for name, words in _ELSEWHERE.items():
+        if name in table:
+            raise ValueError(f"{where} {name}: {words}")
     kind, level = table.get("covariance"), table.get("level", 0.95)
-    others = {name: value for name, value in table.items() if name not in _OF_ALL}
+    others = {name: value for name, value in table.items() if name not in ("covariance", "level")}
     if kind is not None and (not isinstance(kind, str) or kind not in COVARIANCES):
         raise ValueError(f"{where} covariance: must be one of {', '.join(COVARIANCES)}; not {shown(kind)}")
     if kind is None and others:
@@ -64,39 +65,21 @@ def read_intervals(table: Any, where: str, path: pathlib.Path, data: Source | No
         raise ValueError(f"{where} level: {error}") from None
     if not 0.0 < share < 1.0:
         raise ValueError(f"{where} level: must lie between 0 and 1, like 0.95, not {shown(level)}")
-    guess = _guess(table.get("num_records"), where)
-    counted = {} if guess is None else {"num_records": guess}
-    try:
-        force = convert(table.get("force", False), bool)
-    except ValueError as error:
-        raise ValueError(f"{where} force: {error}") from None
     if kind is None:
-        return Intervals(True, {"covariance": "narrowest"} | counted, share, None, guess, force)
-    made = registry.public(COVARIANCES[kind])
+        return Intervals(True, {"covariance": "narrowest"}, share)
+    made = named_parts.public(COVARIANCES[kind])
     try:
         rows, known, file = {}, {}, None
         if kind == "public_design":
-            rows, known, file = _public_rows(others.pop("rows", None), path, data)
-        given = registry.settings(made, others)
-        written = {"covariance": kind} | known | given | counted
-        return Intervals(made(**rows, **given), written, share, file, guess, force)
+            rows, known, file = _public_rows(others.pop("rows", None), path, private)
+        given = named_parts.settings(made, others)
+        return Intervals(made(**rows, **given), {"covariance": kind} | known | given, share, file)
     except (OSError, TypeError, ValueError) as error:
         raise ValueError(f"{where} {error}") from None
 
 
-def _guess(written: Any, where: str) -> int | None:
-    """The public guess of n that a table has, or None."""
-    try:
-        guess = None if written is None else convert(written, int)
-    except ValueError as error:
-        raise ValueError(f"{where} num_records: {error}") from None
-    if guess is not None and guess < 1:
-        raise ValueError(f"{where} num_records: must be at least 1, a public guess of how many records there are")
-    return guess
-
-
 def _public_rows(
-    named: Any, path: pathlib.Path, data: Source | None
+    named: Any, path: pathlib.Path, private: str | None
 ) -> tuple[dict[str, Any], dict[str, str], pathlib.Path]:
     """The frame of a file of public records, what of it decides which job this is, its name and content, and the file.
 
@@ -110,7 +93,7 @@ def _public_rows(
         file = beside(path, convert(named, Text))
     except ValueError as error:
         raise ValueError(f"rows: {error}") from None
-    if data is not None and data.path is not None and beside(path, data.path).resolve() == file.resolve():
+    if private is not None and beside(path, private).resolve() == file.resolve():
         raise ValueError(f"rows: {named} is the file of [data], and its records are private: name public ones")
     try:
         frame = files.read_public(file)
