@@ -14,7 +14,7 @@ from audits.hostile import HostileInputs, trouble_with
 from kngjax.accounting.adjacency import Adjacency
 from kngjax.core.errors import FAILED, ReleaseFailed
 from kngjax.data import cells, files
-from kngjax.data.columns import opened
+from kngjax.data.named_columns import opened
 from kngjax.data.streams import stream
 from kngjax.data.terms import Categorical, Design, Polynomial
 from kngjax.ledger.budgets import Budget

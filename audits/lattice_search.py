@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from audits.lattices import LatticeLaw, lattice_law, lattice_loss, lattice_spread
-from kngjax.accounting.exact import exactly
+from kngjax.accounting.exact_costs import exactly
 from kngjax.accounting.guarantees import Adjacency
 from kngjax.data.bounds import Bounds
 from kngjax.draws.lattice.lattice import Lattice

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from kngjax.accounting.exact import exactly
+from kngjax.accounting.exact_costs import exactly
 from kngjax.audit.replay import Replay
 from kngjax.draws.lattice.lattice import Problem
 from kngjax.draws.lattice.problems import WholeRecords

@@ -60,7 +60,7 @@ from .ledger.budgets import Budget as Budget
 from .ledger.ledgers import BudgetExceeded as BudgetExceeded
 from .ledger.ledgers import Ledger as Ledger
 from .ledger.ledgers import Reservation as Reservation
-from .losses.checks import check_loss as check_loss
+from .losses.contradictions import check_loss as check_loss
 from .losses.distance import GeometricMedianLoss as GeometricMedianLoss
 from .losses.distance import SquaredDistanceLoss as SquaredDistanceLoss
 from .losses.expectile import ExpectileLoss as ExpectileLoss

@@ -19,7 +19,7 @@ from kngjax.estimators.classifications import Axis
 from kngjax.estimators.grouping import Grouping
 from kngjax.estimators.responses import Response
 from kngjax.estimators.survey_weights import SurveyWeights
-from kngjax.sklearn import PublicDesign, PublicPipeline
+from kngjax.sklearn import PublicPipeline, PublicTerms
 from kngjax.sklearn.made_up_rows import made_up_rows, with_public_types
 from kngjax.sklearn.private_search import _Held
 from tests.sklearn.people import linear
@@ -181,8 +181,8 @@ PLACES = {
     "synthetic category": lambda frame: kng.Category("c", ["1", "2"], missing="?").read(frame["c"]),
     "synthetic ordinal": lambda frame: kng.Ordinal("c", 0, 3, missing=1).read(frame["c"]),
     "synthetic numbers": lambda frame: kng.Numeric("c", 0, 3, missing=1).read(frame["c"]),
-    "public design": lambda frame: PublicDesign(terms=(CATEGORY,)).transform(frame),
-    "public design of numbers": lambda frame: PublicDesign(terms=(NUMBER,)).transform(frame),
+    "public design": lambda frame: PublicTerms(terms=(CATEGORY,)).transform(frame),
+    "public design of numbers": lambda frame: PublicTerms(terms=(NUMBER,)).transform(frame),
     "pipeline": lambda frame: np.asarray(with_public_types(frame)["c"], dtype=object),
     "one-hot encoder": _encoded(OneHotEncoder(handle_unknown="ignore")),
     "ordinal encoder": _encoded(OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1)),

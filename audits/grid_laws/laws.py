@@ -16,8 +16,8 @@ import numpy as np
 from jaxtyping import Float
 
 from audits.grid_laws.cells import chi_square, frequencies
-from kngjax.draws.cells import Grid
 from kngjax.draws.choice import proved_draw
+from kngjax.draws.grid_cells import Grid
 from kngjax.draws.quadratic_draws import QuadraticDraw
 from kngjax.draws.shell_draws import ShellDraw
 from kngjax.mechanisms.base import AbstractMechanism

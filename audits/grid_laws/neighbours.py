@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from kngjax.accounting.exact import exactly
+from kngjax.accounting.exact_costs import exactly
 from kngjax.data.bounds import Bounds
 from kngjax.data.weights import with_weights
 from kngjax.draws.choice import proved_draw

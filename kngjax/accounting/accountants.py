@@ -9,7 +9,7 @@ import numpy as np
 import scipy
 
 from kngjax.accounting.conversions import keep_falling, zcdp_epsilon, zcdp_epsilon_textbook
-from kngjax.accounting.exact import exactly, outward
+from kngjax.accounting.exact_costs import exactly, outward
 from kngjax.accounting.guarantees import Guarantee, Kind
 
 _SLACK = 1e-12

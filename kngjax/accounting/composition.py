@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from kngjax.accounting import conversions
-from kngjax.accounting.exact import exactly, inward, outward, root_outward
+from kngjax.accounting.exact_costs import exactly, inward, outward, root_outward
 from kngjax.accounting.kinds import Kind
 
 

@@ -4,7 +4,7 @@ from fractions import Fraction
 from typing import Any
 
 from kngjax.accounting.adjacency import Adjacency
-from kngjax.accounting.exact import exactly, with_both_orders
+from kngjax.accounting.exact_costs import exactly, with_both_orders
 from kngjax.accounting.kinds import FACTORS, Kind
 
 _LOST = "(1 + e^epsilon)*delta reaches 1 for an exchanged record: nothing is left of this guarantee under 'replace'"

@@ -11,7 +11,7 @@ from typing import Any
 from kngjax.accounting import conversions, nearness, pld
 from kngjax.accounting.adjacency import Adjacency as Adjacency
 from kngjax.accounting.composition import Sums, total
-from kngjax.accounting.exact import Number, exactly, inward, outward, root_outward
+from kngjax.accounting.exact_costs import Number, exactly, inward, outward, root_outward
 from kngjax.accounting.exchanges import convert_to_replace
 from kngjax.accounting.json_fields import fields_of, rebuild
 from kngjax.accounting.kinds import FACTORS
@@ -28,7 +28,8 @@ class Guarantee:
     """States what was proved of the law of one draw, for one adjacency.
 
     Its constructors are `pure`, `bounded_range`, `approximate`, `zcdp`, `gaussian`, `profile`, `composed`, `parallel`
-    and `within`. Numbers are exact fractions; floats mean the decimals that they print as (`kngjax.accounting.exact`).
+    and `within`. Numbers are exact fractions; floats mean the decimals that they print as
+    (`kngjax.accounting.exact_costs`).
     The properties `epsilon`, `delta`, `rho`, `mu` and `distance` are floats, rounded outward.
 
     **Arguments:**

@@ -5,7 +5,7 @@ from fractions import Fraction
 from typing import Any
 
 from kngjax.accounting.adjacency import Adjacency
-from kngjax.accounting.exact import exactly, outward
+from kngjax.accounting.exact_costs import exactly, outward
 from kngjax.accounting.kinds import Kind
 
 

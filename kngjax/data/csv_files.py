@@ -30,8 +30,8 @@ import numpy as np
 
 from kngjax.core.errors import UnfitShape
 from kngjax.data import cells
-from kngjax.data.columns import Columns
 from kngjax.data.csv_dialects import SEPARATORS, Dialect, advice
+from kngjax.data.named_columns import Columns
 
 PLAIN = Dialect()
 # With a mark: a file whose only column is called "sep=" has that name for its header.

@@ -23,7 +23,7 @@ from jaxtyping import Float, Int
 from kngjax.core.errors import UnfitType
 from kngjax.data import cells
 from kngjax.data.column_types import Holds, holds
-from kngjax.data.columns import Columns
+from kngjax.data.named_columns import Columns
 
 _TYPES = (nw.Date, nw.Datetime)
 _ORIGIN = datetime.date(1970, 1, 1).toordinal()

@@ -15,7 +15,7 @@ import numpy as np
 
 from kngjax.core.errors import UnfitShape, UnfitType, raise_from_outside
 from kngjax.data import csv_files
-from kngjax.data.columns import opened
+from kngjax.data.named_columns import opened
 
 OTHER_TYPES = (
     "a file of the dataset has a column of another type than the dataset, and not every value of it would fit: give a "

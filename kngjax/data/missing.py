@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from kngjax.data import cells, dates
-from kngjax.data.columns import Columns
+from kngjax.data.named_columns import Columns
 
 DROP = "drop"
 

@@ -14,8 +14,8 @@ from kngjax.core.balls import ball_of, power_of_two, precision, upper_end
 from kngjax.data.admission import Facts
 from kngjax.data.exact_sums import ExactSums
 from kngjax.draws.base import AbstractDraw
-from kngjax.draws.cells import Grid, draw_cell
 from kngjax.draws.eigenvalues import nearest_multiple
+from kngjax.draws.grid_cells import Grid, draw_cell
 from kngjax.draws.noises import draw_noise
 from kngjax.draws.noisy_sums import normal_noise
 from kngjax.draws.ridge_posterior import RidgeNoise, draw_ridge, ridge_estimate

@@ -15,7 +15,7 @@ from kngjax.draws.boxes.box_coordinates import coordinates_for
 from kngjax.draws.boxes.box_rejection import cover_of, draw
 from kngjax.draws.boxes.cover import Cover
 from kngjax.draws.boxes.record_sums import RecordSums
-from kngjax.draws.cells import Grid
+from kngjax.draws.grid_cells import Grid
 from kngjax.draws.quadratic.bodies import AbstractBody
 from kngjax.draws.smooth_facts import SmoothFacts
 from kngjax.draws.uniforms import Bits

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from jaxtyping import Float
 
-from kngjax.accounting.exact import exactly
+from kngjax.accounting.exact_costs import exactly
 from kngjax.core.balls import ball_of
 from kngjax.data.admission import Facts
 from kngjax.draws.base import AbstractDraw

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from jaxtyping import Float
 
-from kngjax.accounting.exact import exactly
+from kngjax.accounting.exact_costs import exactly
 from kngjax.accounting.guarantees import Adjacency
 from kngjax.core.balls import power_of_two
 from kngjax.data.admission import Facts

@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float
 
 from kngjax.accounting.certain_budgets import is_kept
-from kngjax.accounting.exact import exactly
+from kngjax.accounting.exact_costs import exactly
 from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.core.arrays import float64
 from kngjax.data.admission import Facts

@@ -8,13 +8,13 @@ from typing import Any, ClassVar
 import numpy as np
 from jaxtyping import Float
 
-from kngjax.accounting.exact import exactly
+from kngjax.accounting.exact_costs import exactly
 from kngjax.core.arrays import float64
 from kngjax.core.balls import ball_of
 from kngjax.data.admission import Facts
 from kngjax.data.records import Counts
 from kngjax.draws.base import AbstractDraw
-from kngjax.draws.cells import Grid
+from kngjax.draws.grid_cells import Grid
 from kngjax.draws.uniforms import Bits, Uniform, decided
 from kngjax.mechanisms.geometric import GeometricMechanism, counts_of
 

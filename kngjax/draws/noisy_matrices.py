@@ -14,7 +14,7 @@ from kngjax.data.admission import Facts
 from kngjax.data.exact_sums import Exact, ExactSums
 from kngjax.data.products import symmetric
 from kngjax.draws.base import AbstractDraw
-from kngjax.draws.cells import Grid
+from kngjax.draws.grid_cells import Grid
 from kngjax.draws.noises import StandardNormalNoise
 from kngjax.draws.noisy_sums import Kind, NoisyNumbers, normal_noise
 from kngjax.draws.uniforms import Bits, Uniform, decided

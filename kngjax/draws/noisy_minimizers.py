@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 from flint import fmpz_mat
 
 from kngjax.accounting.adjacency import Adjacency
-from kngjax.accounting.exact import exactly
+from kngjax.accounting.exact_costs import exactly
 from kngjax.core.arrays import float64
 from kngjax.data.admission import Facts
 from kngjax.data.exact_sums import ExactSums

@@ -14,7 +14,7 @@ from kngjax.accounting.guarantees import Guarantee
 from kngjax.data.admission import Facts
 from kngjax.data.exact_sums import ExactSums
 from kngjax.draws.base import AbstractDraw
-from kngjax.draws.cells import Grid, draw_cell
+from kngjax.draws.grid_cells import Grid, draw_cell
 from kngjax.draws.uniforms import Bits
 from kngjax.geometry.scaled_norms import ScaledNorm
 from kngjax.mechanisms.design_moments import DesignMoments

@@ -8,11 +8,11 @@ from typing import Any, ClassVar
 import numpy as np
 from jaxtyping import Float
 
-from kngjax.accounting.exact import exactly
+from kngjax.accounting.exact_costs import exactly
 from kngjax.data.admission import Facts
 from kngjax.data.exact_sums import ExactSums
 from kngjax.draws.base import AbstractDraw
-from kngjax.draws.cells import Grid
+from kngjax.draws.grid_cells import Grid
 from kngjax.draws.quadratic.bodies import AbstractBody, body_of
 from kngjax.draws.quadratic.choices import Choice
 from kngjax.draws.quadratic.envelopes import QuadraticEnvelope

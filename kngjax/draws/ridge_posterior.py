@@ -13,7 +13,7 @@ from kngjax.data.admission import Facts
 from kngjax.data.bounds import Bounds
 from kngjax.data.exact_sums import ExactSums
 from kngjax.draws.base import AbstractDraw
-from kngjax.draws.cells import Grid
+from kngjax.draws.grid_cells import Grid
 from kngjax.draws.noises import draw_noise
 from kngjax.draws.noisy_sums import normal_noise
 from kngjax.draws.posterior_in_balls import RidgeSettings, is_private, is_private_in_objective

@@ -8,12 +8,12 @@ from typing import Any, ClassVar, cast
 import numpy as np
 from jaxtyping import Float
 
-from kngjax.accounting.exact import exactly
+from kngjax.accounting.exact_costs import exactly
 from kngjax.core.arrays import float64
 from kngjax.core.balls import precision, upper_end
 from kngjax.data.admission import Facts
 from kngjax.draws.base import AbstractDraw
-from kngjax.draws.cells import Grid
+from kngjax.draws.grid_cells import Grid
 from kngjax.draws.shells.fourth_moments import is_affordable, least_curvatures
 from kngjax.draws.shells.sets_in_balls import ScaledNormInBalls, ShapeInBalls
 from kngjax.draws.shells.shell_certificate import certify

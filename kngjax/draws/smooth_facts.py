@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from fractions import Fraction
 from typing import NamedTuple
 
-from kngjax.accounting.exact import exactly
+from kngjax.accounting.exact_costs import exactly
 from kngjax.data.admission import Facts
 from kngjax.draws.quadratic.bodies import AbstractBody, body_of
 from kngjax.geometry.scaled_norms import ScaledNorm

@@ -15,7 +15,7 @@ import numpy as np
 
 from kngjax.core.owner_only import OwnerOnly, owner_only
 from kngjax.data import cells, dates, missing
-from kngjax.data.columns import opened
+from kngjax.data.named_columns import opened
 from kngjax.estimators.analyses import table_of
 
 OWNER_BANNER = "OWNER ONLY: not private, do not publish"

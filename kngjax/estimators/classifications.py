@@ -11,9 +11,9 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from kngjax.data import cells
-from kngjax.data.columns import Columns
 from kngjax.data.conditions import AbstractCondition
 from kngjax.data.missing import DROP
+from kngjax.data.named_columns import Columns
 from kngjax.data.terms import Categorical
 from kngjax.data.terms.base import is_number, refuse_missing
 from kngjax.estimators.responses import AbstractResponse, check_column

@@ -11,9 +11,9 @@ import numpy as np
 import kngjax as kng
 from kngjax.core.errors import UnfitShape, UnfitType
 from kngjax.data import cells
-from kngjax.data.columns import Columns, opened
 from kngjax.data.dates import explain
 from kngjax.data.missing import Codes, explain_codes, without_codes
+from kngjax.data.named_columns import Columns, opened
 from kngjax.data.terms import Categorical
 from kngjax.estimators.analyses import AbstractAnalysis, Analysis, Prepared, Step
 from kngjax.estimators.group_sizes import GroupSize

@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 import kngjax as kng
-from kngjax.accounting.exact import exactly, inward, with_both_orders
+from kngjax.accounting.exact_costs import exactly, inward, with_both_orders
 from kngjax.core.errors import holding_no_records
 from kngjax.estimators.analyses import Analysis
 from kngjax.estimators.asked import AbstractAnalyses

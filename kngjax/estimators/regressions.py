@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float
 
 import kngjax as kng
-from kngjax.accounting.exact import inward
+from kngjax.accounting.exact_costs import inward
 from kngjax.core.errors import about
 from kngjax.data.admission import EMPTY, Facts
 from kngjax.data.formulas import Formula

@@ -13,7 +13,7 @@ import numpy as np
 
 from kngjax.core.errors import UnfitShape, UnfitType
 from kngjax.data import cells
-from kngjax.data.columns import Columns
+from kngjax.data.named_columns import Columns
 from kngjax.data.terms.base import is_number
 
 # The largest exposure: below a rate of e^-12 the loss goes on by its tangent, one event in 1,600 records of so much.

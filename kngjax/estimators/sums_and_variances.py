@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float
 
 import kngjax as kng
-from kngjax.data.columns import Columns
+from kngjax.data.named_columns import Columns
 from kngjax.estimators.analyses import Analysis, Part, bounds_of_values, names_of_values
 from kngjax.estimators.responses import AbstractResponse, Response
 

@@ -10,7 +10,7 @@ import numpy as np
 import kngjax as kng
 from kngjax.core.errors import UnfitShape, UnfitType, about
 from kngjax.data import cells
-from kngjax.data.columns import Columns
+from kngjax.data.named_columns import Columns
 from kngjax.estimators.analyses import Analysis, Part
 from kngjax.estimators.regressions import equal_parts
 from kngjax.estimators.sums_and_variances import CentredSquares, names_of_sums

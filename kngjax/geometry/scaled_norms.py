@@ -11,7 +11,7 @@ import numpy as np
 from flint import arb, arb_mat
 from jaxtyping import Float
 
-from kngjax.accounting.exact import root_upward
+from kngjax.accounting.exact_costs import root_upward
 from kngjax.core.balls import ball_of, largest, precision, upper_end
 
 # More than the roundings of a norm's few operations, and than what is lost next to 0.

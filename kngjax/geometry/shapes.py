@@ -9,7 +9,7 @@ import numpy as np
 from flint import arb
 from jaxtyping import Bool, Float
 
-from kngjax.accounting.exact import root_upward
+from kngjax.accounting.exact_costs import root_upward
 from kngjax.core.balls import ball_of
 from kngjax.core.verified import NEXT_TO_ZERO
 

@@ -17,7 +17,7 @@ import numpy as np
 from jaxtyping import Float
 
 from kngjax.accounting.adjacency import Adjacency
-from kngjax.accounting.exact import exactly, inward, outward
+from kngjax.accounting.exact_costs import exactly, inward, outward
 from kngjax.accounting.kinds import FACTORS
 from kngjax.core.arrays import float64
 from kngjax.core.compiling import Compiled

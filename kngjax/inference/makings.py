@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from kngjax.accounting.exact import exactly, inward
+from kngjax.accounting.exact_costs import exactly, inward
 from kngjax.accounting.guarantees import Adjacency
 from kngjax.core.randomness import secure_key
 from kngjax.data.admission import Facts

@@ -29,7 +29,7 @@ from typing import Any
 
 from kngjax.accounting.composition import Sums, total
 from kngjax.accounting.conversions import zcdp_rho
-from kngjax.accounting.exact import Number, exactly, inward, with_both_orders
+from kngjax.accounting.exact_costs import Number, exactly, inward, with_both_orders
 from kngjax.accounting.guarantees import Guarantee
 
 Parts = Iterable[tuple[Guarantee, int]]

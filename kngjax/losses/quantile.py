@@ -8,7 +8,7 @@ import numpy as np
 from jax.scipy.stats import norm as normal
 from jaxtyping import Array, Float
 
-from kngjax.accounting.exact import exactly
+from kngjax.accounting.exact_costs import exactly
 from kngjax.core.arrays import Scalar, Vector, block_sums, is_traced, parameter, weighted_gram
 from kngjax.data.records import Data, Records
 from kngjax.losses.base import AbstractResidualLoss, Interval, Number, WholeScore, require_records

@@ -10,7 +10,7 @@ from kngjax.geometry.abstract_norms import AbstractNorm
 from kngjax.geometry.domains import AbstractDomain
 from kngjax.geometry.reach import Everywhere
 from kngjax.losses.base import AbstractLoss, AbstractPredictorLoss
-from kngjax.losses.checks import contradictions
+from kngjax.losses.contradictions import contradictions
 from kngjax.mechanisms.base import AbstractMechanism
 
 _OF_A_LOSS = (

@@ -8,7 +8,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from kngjax.accounting.exact import exactly
+from kngjax.accounting.exact_costs import exactly
 from kngjax.core.arrays import is_traced, parameter, require_moderate
 from kngjax.data.bounds import Bounds
 from kngjax.geometry.domains import AbstractDomain

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
-from kngjax.accounting.exact import exactly, inward
+from kngjax.accounting.exact_costs import exactly, inward
 from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.core.arrays import Scalar, Vector, cumulative_sums, float64, is_traced, parameter
 from kngjax.data.bounds import Bounds

@@ -7,7 +7,7 @@ import json
 import math
 from typing import Any
 
-from kngjax.accounting.exact import outward
+from kngjax.accounting.exact_costs import outward
 from kngjax.accounting.guarantees import Guarantee
 from kngjax.core.html import html_table
 from kngjax.core.representation import describe

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from kngjax.accounting.adjacency import Adjacency
-from kngjax.accounting.exact import with_both_orders
+from kngjax.accounting.exact_costs import with_both_orders
 from kngjax.accounting.guarantees import Guarantee
 from kngjax.accounting.kinds import Kind
 from kngjax.releases.certificate import Certificate

@@ -26,7 +26,7 @@ import numpy as np
 from jaxtyping import Float
 
 from kngjax.accounting.adjacency import Adjacency
-from kngjax.accounting.exact import exactly, outward, with_both_orders
+from kngjax.accounting.exact_costs import exactly, outward, with_both_orders
 from kngjax.core.arrays import float64
 from kngjax.mechanisms.base import AbstractMechanism
 

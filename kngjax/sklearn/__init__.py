@@ -2,8 +2,8 @@
 
 from kngjax.sklearn.classifiers import PrivateLogisticRegression as PrivateLogisticRegression
 from kngjax.sklearn.private_search import PrivateSearch as PrivateSearch
-from kngjax.sklearn.public_design import PublicDesign as PublicDesign
 from kngjax.sklearn.public_pipeline import PublicPipeline as PublicPipeline
+from kngjax.sklearn.public_terms import PublicTerms as PublicTerms
 from kngjax.sklearn.regressors import PrivateLinearRegressor as PrivateLinearRegressor
 from kngjax.sklearn.regressors import PrivatePoissonRegressor as PrivatePoissonRegressor
 from kngjax.sklearn.regressors import PrivateQuantileRegressor as PrivateQuantileRegressor

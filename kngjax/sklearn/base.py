@@ -11,8 +11,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 import kngjax as kng
 from kngjax.core.errors import FAILED_OF_FIT, holding_no_records
-from kngjax.data.columns import Columns
 from kngjax.data.formulas import Formula
+from kngjax.data.named_columns import Columns
 from kngjax.data.terms import Design
 from kngjax.estimators.analyses import Analysis
 from kngjax.estimators.expectations import expecting

@@ -6,8 +6,8 @@ import numpy as np
 from sklearn.metrics import accuracy_score
 from sklearn.utils import ClassifierTags
 
-from kngjax.data.columns import Columns
 from kngjax.data.formulas import Formula
+from kngjax.data.named_columns import Columns
 from kngjax.estimators import regressions
 from kngjax.estimators.analyses import Analysis
 from kngjax.estimators.responses import Response

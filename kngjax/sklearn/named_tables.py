@@ -12,8 +12,8 @@ from sklearn.exceptions import DataConversionWarning
 import kngjax as kng
 from kngjax.core.errors import UNREADABLE, UnfitShape, UnfitType, raise_from_outside
 from kngjax.data import admission
-from kngjax.data.columns import Columns
 from kngjax.data.lists import cells_of_row
+from kngjax.data.named_columns import Columns
 from kngjax.data.terms import Categorical, Design, Polynomial
 
 _COMPLEX = "Complex data not supported: pass real numbers"

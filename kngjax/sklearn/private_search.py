@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 import kngjax as kng
 from kngjax.core.errors import FAILED_OF_FIT, holding_no_records, run_hiding_errors
-from kngjax.data.columns import Columns
+from kngjax.data.named_columns import Columns
 from kngjax.estimators.analyses import Analysis
 from kngjax.estimators.responses import Response
 from kngjax.mechanisms.parameters import whole_epsilon

@@ -9,7 +9,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.metaestimators import available_if
 
 from kngjax.core.errors import FAILED_OF_FIT, holding_no_records
-from kngjax.data.columns import Columns
+from kngjax.data.named_columns import Columns
 from kngjax.estimators.analyses import Analysis
 from kngjax.sklearn.base import AbstractPrivateEstimator, refuse_arguments
 from kngjax.sklearn.made_up_rows import dense, made_up_rows, with_public_types

@@ -14,7 +14,7 @@ from sklearn.preprocessing import (
 )
 
 from kngjax.data import cells
-from kngjax.sklearn.public_design import PublicDesign
+from kngjax.sklearn.public_terms import PublicTerms
 
 _SCALES = "learns where the records lie; private estimators map columns to [-1, 1] by their public bounds themselves"
 _FILLS = "learns what missing cells become from other records; give the estimator missing=..., a public value"
@@ -27,11 +27,11 @@ _LEARN = {
     **dict.fromkeys(("PCA", "TruncatedSVD", "FastICA", "NMF", "KernelPCA", "PLSRegression"), _TURNS),
     **dict.fromkeys(("SelectKBest", "SelectPercentile", "SelectFromModel", "VarianceThreshold", "RFE"), _SELECTS),
     "KBinsDiscretizer": "learns its bins from the records; kngjax.terms.Spline and Indicator have public ones",
-    "SplineTransformer": "learns its knots from the records; kngjax.terms.Spline has public ones, in a PublicDesign",
+    "SplineTransformer": "learns its knots from the records; kngjax.terms.Spline has public ones, in a PublicTerms",
     "TargetEncoder": "learns means of the response, of all records",
 }
 _ALLOWED = (
-    "PublicDesign; OneHotEncoder and OrdinalEncoder with categories; PolynomialFeatures, Binarizer; "
+    "PublicTerms; OneHotEncoder and OrdinalEncoder with categories; PolynomialFeatures, Binarizer; "
     "FunctionTransformer of one of NumPy's functions of single numbers; and ColumnTransformer, FeatureUnion and "
     "Pipeline of such"
 )
@@ -43,7 +43,7 @@ def require_public(step: Any, name: str) -> None:
         return
     # The class itself, since one that inherits from it may do anything.
     kind = type(step)
-    if kind in (PublicDesign, PolynomialFeatures, Binarizer):
+    if kind in (PublicTerms, PolynomialFeatures, Binarizer):
         return
     parts: list[tuple[str, Any]]
     if isinstance(step, Pipeline) and kind is Pipeline:

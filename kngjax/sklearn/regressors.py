@@ -9,8 +9,8 @@ import numpy as np
 from sklearn.metrics import d2_pinball_score, d2_tweedie_score, r2_score
 from sklearn.utils import RegressorTags
 
-from kngjax.data.columns import Columns
 from kngjax.data.formulas import Formula
+from kngjax.data.named_columns import Columns
 from kngjax.estimators import regressions
 from kngjax.estimators.analyses import Analysis
 from kngjax.estimators.responses import Response

@@ -9,9 +9,9 @@ import math
 
 import numpy as np
 
-from kngjax.data.columns import Columns
+from kngjax.data.named_columns import Columns
 from kngjax.data.terms import Design
-from kngjax.sklearn.public_design import letting_missing_through
+from kngjax.sklearn.public_terms import letting_missing_through
 
 # Up to here the exponential is finite, and beyond it 1/(1 + exp) no longer moves.
 _LARGEST = 700.0

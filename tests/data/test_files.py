@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 import kngjax as kng
 from kngjax.data import cells, csv_files, files
-from kngjax.data.columns import opened
 from kngjax.data.csv_dialects import ENCODINGS, Dialect
+from kngjax.data.named_columns import opened
 
 
 def written(folder, content, name="data.csv"):

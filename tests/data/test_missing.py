@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from kngjax.data import cells, missing
-from kngjax.data.columns import Columns
+from kngjax.data.named_columns import Columns
 
 NUMBERS, WORDS = [12, 9999999, -1, 30, None], ["north", "refused", " . ", None, "south"]
 # Columns of numbers, and of text, of every container; a code is in the second and the third cell of each.

@@ -449,7 +449,7 @@ def test_the_module_is_plain_numpy():
             imported |= set(rooms if node.module in ("kngjax", "kngjax.data") else [node.module])
     own = {name for name in imported if name.startswith("kngjax.data.terms")}
     foreign = {name for name in imported - own if name.split(".")[0] in ("jax", "equinox", "kngjax")}
-    plain = {"kngjax.data.cells", "kngjax.data.columns", "kngjax.core.errors"}
+    plain = {"kngjax.data.cells", "kngjax.data.named_columns", "kngjax.core.errors"}
     assert foreign == {*plain, "kngjax.geometry.feature_hulls"}
     program = "import sys, kngjax.data.terms; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True).stdout.split()

@@ -17,7 +17,7 @@ from flint import arb, ctx
 
 import kngjax as kng
 from audits.lattices import lattice_law, lattice_loss
-from kngjax.accounting.exact import exactly
+from kngjax.accounting.exact_costs import exactly
 from kngjax.core.balls import ball_of
 from kngjax.data.admission import Facts
 from kngjax.draws import exact_choice, noisy_counts

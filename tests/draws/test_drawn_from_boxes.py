@@ -10,7 +10,7 @@ from flint import arb, ctx, fmpq
 from kngjax.draws.boxes import box_rejection, cover
 from kngjax.draws.boxes.box_coordinates import BoxCoordinates
 from kngjax.draws.boxes.record_sums import RecordSums
-from kngjax.draws.cells import Grid
+from kngjax.draws.grid_cells import Grid
 from tests.draws.box_problems import SIZE, problem
 from tests.oracles.goodness_of_fit import assert_cell_frequencies
 

@@ -12,7 +12,7 @@ from flint import arb, arb_mat, ctx
 from kngjax.core.balls import ball_of
 from kngjax.data.exact_sums import ExactSums, gram
 from kngjax.draws import uniforms
-from kngjax.draws.cells import Grid
+from kngjax.draws.grid_cells import Grid
 from kngjax.draws.noises import StandardNormalNoise
 from kngjax.draws.ridge_posterior import RidgeNoise, draw_ridge
 from tests.oracles.goodness_of_fit import assert_cell_frequencies, assert_gamma, assert_mean_within, assert_same_law

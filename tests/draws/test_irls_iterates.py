@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 import kngjax as kng
-from kngjax.accounting.exact import exactly
+from kngjax.accounting.exact_costs import exactly
 from kngjax.accounting.guarantees import Adjacency
 from kngjax.data.admission import Facts
 from kngjax.draws import irls_iterates

@@ -8,7 +8,7 @@ import pytest
 from flint import ctx
 from scipy import stats
 
-from kngjax.draws import cells
+from kngjax.draws import grid_cells
 from kngjax.draws.noisy_matrices import NoisyByWishart, NoisyNumbers, NoisyTriangle, _BartlettFactor
 from kngjax.geometry.scaled_norms import ScaledNorm
 from tests.oracles.goodness_of_fit import assert_cell_frequencies, assert_gamma, assert_same_law
@@ -47,7 +47,7 @@ def test_entries_of_a_triangle_have_their_laws(kind):
 @pytest.mark.parametrize("kind", ["gaussian", "laplace"])
 def test_cells_of_a_triangle_have_their_probabilities(kind, monkeypatch):
     """On a grid as coarse as the noise: rounded once, to the nearest."""
-    monkeypatch.setattr(cells, "_DIGITS", 0)
+    monkeypatch.setattr(grid_cells, "_DIGITS", 0)
     noisy = nearly(NoisyTriangle.of(kind, Fraction(9, 4), 2))
     found, law = drawn(noisy), (stats.norm if kind == "gaussian" else stats.laplace)
     for place, exponent, scale in (((0, 0), noisy.exponents[0], 1.5), ((0, 1), noisy.exponents[1], None)):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import kngjax as kng
-from kngjax.accounting.exact import exactly
+from kngjax.accounting.exact_costs import exactly
 from kngjax.core.arrays import float64
 from kngjax.data.admission import Facts
 from kngjax.draws.choice import proved_draw

@@ -13,7 +13,7 @@ import kngjax as kng
 from kngjax.core.arrays import float64
 from kngjax.core.balls import ball_of, power_of_two
 from kngjax.data.admission import Facts
-from kngjax.draws import cells, perturbed_minimizers
+from kngjax.draws import grid_cells, perturbed_minimizers
 from kngjax.draws.choice import proved_draw
 from kngjax.draws.minima.verified_minima import CertifiedMinimizer
 from kngjax.geometry.scaled_norms import ScaledNorm
@@ -137,7 +137,7 @@ def test_what_float64_leaves_open_is_told_in_balls(monkeypatch):
     assert len(asked) == 20
     assert np.array_equal(values, again)
     # A finer grid's numbers, rounded to this one: but for ties they are these.
-    fine = perturbed_minimizers.SmoothMinimum(mechanism, way.law, cells.Grid((way.grid.exponents[0] - 60,)))
+    fine = perturbed_minimizers.SmoothMinimum(mechanism, way.law, grid_cells.Grid((way.grid.exponents[0] - 60,)))
     exact = [fine.grid.cell([Fraction(0)]) and fine.draw(data, random.Random(seed).getrandbits) for seed in range(20)]
     unit = float(power_of_two(way.grid.exponents[0]))
     np.testing.assert_allclose(np.array(values) / unit, np.floor(np.array(exact) / unit + 0.5), rtol=0, atol=1e-9)

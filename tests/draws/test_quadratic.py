@@ -10,7 +10,7 @@ import pytest
 
 import kngjax as kng
 from kngjax.draws import uniforms
-from kngjax.draws.cells import Grid
+from kngjax.draws.grid_cells import Grid
 from kngjax.draws.quadratic import choices, envelopes
 from kngjax.draws.quadratic.bodies import body_of
 from kngjax.draws.quadratic.envelopes import QuadraticEnvelope, Rejected

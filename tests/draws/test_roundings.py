@@ -10,8 +10,8 @@ import pytest
 from flint import arb, ctx, fmpq
 
 import kngjax as kng
-from kngjax.draws.cells import Grid
 from kngjax.draws.choice import proved_draw
+from kngjax.draws.grid_cells import Grid
 from kngjax.draws.lattice.units import DomainLattice
 from kngjax.releases.curves.halving import Halving
 from tests.draws.cases import LOWER, RESPONSE, UPPER

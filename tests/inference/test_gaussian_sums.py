@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import kngjax as kng
-from kngjax.accounting.exact import exactly
+from kngjax.accounting.exact_costs import exactly
 from kngjax.data.records import Records
 from kngjax.inference import gaussian_sums
 from kngjax.inference.errors_of_release import interval_of_sums

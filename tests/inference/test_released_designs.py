@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import kngjax as kng
-from kngjax.accounting.exact import exactly
+from kngjax.accounting.exact_costs import exactly
 from kngjax.inference.errors_of_release import interval_of_sums
 from tests.inference.test_with_intervals import BOUNDS, LOWER, UPPER, mechanism, sandwich_by_hand, table
 

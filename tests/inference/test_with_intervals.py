@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 import kngjax as kng
-from kngjax.accounting.exact import exactly
+from kngjax.accounting.exact_costs import exactly
 from kngjax.data.records import Records
 from kngjax.inference import groups_of_records as groups
 from kngjax.inference.covariances import Matrices

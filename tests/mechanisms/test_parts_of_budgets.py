@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import kngjax as kng
-from kngjax.accounting.exact import exactly
+from kngjax.accounting.exact_costs import exactly
 from kngjax.core.arrays import float64
 from kngjax.mechanisms import output_perturbation
 

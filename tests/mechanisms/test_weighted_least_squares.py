@@ -17,7 +17,7 @@ from kngjax.data import weights
 from kngjax.data.admission import Facts
 from kngjax.data.records import Records, WeightedRecords
 from kngjax.data.weights import with_weights
-from kngjax.draws import cells
+from kngjax.draws import grid_cells
 from kngjax.draws.ada_ssp_draw import NoisyMoments
 from kngjax.draws.choice import proved_draw
 from kngjax.mechanisms import posterior_sample
@@ -178,7 +178,7 @@ def shift_by_scipy(epsilon, delta):
 @pytest.mark.parametrize("num_draws", [300, pytest.param(20_000, marks=pytest.mark.slow)])
 def test_noisy_moments_have_the_probabilities_of_the_normal_law_about_weighted_sums(num_draws, monkeypatch):
     """With deviations by hand: half of the noise, or sums without weights, are noticed."""
-    monkeypatch.setattr(cells, "_DIGITS", 1)
+    monkeypatch.setattr(grid_cells, "_DIGITS", 1)
     mechanism = kng.AdaSSP(bounds_of(), 1.0, 1e-3, "replace", (0.2, 0.3, 0.5))
     way, bits = proved_draw(mechanism, Facts(2)), random.Random(3).getrandbits
     data = way.prepare(with_weights(X, WEIGHTS), Y)

@@ -16,7 +16,7 @@ from kngjax.core.arrays import float64
 from kngjax.data import weights
 from kngjax.data.records import QuadraticSummary, Records, WeightedRecords
 from kngjax.data.weights import WeightedTable, with_weights
-from kngjax.draws import cells, perturbed_minimizers
+from kngjax.draws import grid_cells, perturbed_minimizers
 from kngjax.draws.box_draws import BoxDraw
 from kngjax.draws.choice import proved_draw
 from kngjax.draws.lattice.lattice_sums import whole_features
@@ -231,7 +231,7 @@ def test_releases_of_kng_have_the_probabilities_of_quadrature(name, adjacency, m
 @pytest.mark.parametrize("name", ["squared", "logistic"])
 def test_releases_of_objective_perturbation_have_the_law_of_the_minimiser(name, monkeypatch):
     """θ ≤ t if and only if b ≥ -(Σ w_i s_i(t) + γt), with γ of W·ρ'' and b of W·s, both by hand."""
-    monkeypatch.setattr(cells, "_DIGITS", 2)
+    monkeypatch.setattr(grid_cells, "_DIGITS", 2)
     monkeypatch.setattr(perturbed_minimizers, "_DIGITS", -1)
     y, epsilon = responses(name), 4.0
     change, curvature = (12.0, 3.0) if name == "squared" else (3.0 * 1.0, 3.0 * 0.25)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import kngjax as kng
-from kngjax.accounting.exact import root_upward
+from kngjax.accounting.exact_costs import root_upward
 from kngjax.accounting.guarantees import Adjacency
 from kngjax.core.arrays import float64
 from kngjax.geometry.reach import Everywhere

@@ -23,7 +23,7 @@ from kngjax.sklearn import (
     PrivatePoissonRegressor,
     PrivateQuantileRegressor,
     PrivateRobustRegressor,
-    PublicDesign,
+    PublicTerms,
 )
 from kngjax.sklearn.base import AbstractPrivateEstimator, levels_of
 
@@ -140,5 +140,5 @@ def test_the_estimators_pass_every_check_but_those_that_are_listed(name, ledger)
 
 @IGNORED
 def test_a_public_design_passes_every_check():
-    found = outcomes(PublicDesign(terms=(kng.terms.Polynomial("x0", -5.0, 5.0, degree=2),)))
+    found = outcomes(PublicTerms(terms=(kng.terms.Polynomial("x0", -5.0, 5.0, degree=2),)))
     assert {check for check, status in found.items() if status != "passed"} <= {"check_array_api_input"}

@@ -26,7 +26,7 @@ from sklearn.preprocessing import (
 
 import kngjax as kng
 from kngjax.core.errors import FAILED_OF_FIT
-from kngjax.sklearn import PrivateSearch, PublicDesign, PublicPipeline, UncountedFits
+from kngjax.sklearn import PrivateSearch, PublicPipeline, PublicTerms, UncountedFits
 from kngjax.sklearn.made_up_rows import made_up_rows, with_public_types
 from tests.sklearn.people import SECRET, X, Y, linear
 
@@ -140,7 +140,7 @@ def test_nobody_is_warned_of_categories_that_only_made_up_rows_have():
 
 
 def test_a_design_gives_names_and_bounds_to_the_estimator():
-    design = PublicDesign(terms=(kng.terms.Polynomial("age", 20, 70, degree=2),)).set_output(transform="pandas")
+    design = PublicTerms(terms=(kng.terms.Polynomial("age", 20, 70, degree=2),)).set_output(transform="pandas")
     fit = pipeline(design, bounds=design.get_bounds_out(), epsilon=50.0).fit(X, Y)
     assert fit[-1].coef_names_.tolist() == ["age P1", "age P2"]
     assert abs(fit[-1].coef_[0] + 0.5) < 0.1

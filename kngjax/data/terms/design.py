@@ -10,7 +10,7 @@ from jaxtyping import Float
 
 from kngjax.core.errors import UnfitShape, UnfitType
 from kngjax.data import cells
-from kngjax.data.columns import Columns
+from kngjax.data.named_columns import Columns
 from kngjax.data.terms.base import AbstractColumnTerm, AbstractTerm
 from kngjax.data.terms.categorical import Categorical
 from kngjax.data.terms.indicator import Indicator

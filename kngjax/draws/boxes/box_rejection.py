@@ -23,7 +23,7 @@ from kngjax.core.verified import exp
 from kngjax.draws.boxes.boxes import BoundedBoxes
 from kngjax.draws.boxes.cover import Cover
 from kngjax.draws.boxes.record_sums import BoxCoordinates, RecordSums
-from kngjax.draws.cells import Grid
+from kngjax.draws.grid_cells import Grid
 from kngjax.draws.quadratic.bodies import AbstractBody
 from kngjax.draws.uniforms import Bits, Uniform, decided
 from kngjax.geometry.scaled_norms import ScaledNorm

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, cast
 import equinox as eqx
 import numpy as np
 
-from kngjax.accounting.exact import exactly
+from kngjax.accounting.exact_costs import exactly
 from kngjax.accounting.guarantees import Adjacency
 from kngjax.core.arrays import float64
 from kngjax.core.errors import UnfitType

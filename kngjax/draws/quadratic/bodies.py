@@ -13,9 +13,9 @@ from math import exp, expm1, fsum, hypot, inf, log, pi
 
 from flint import arb
 
-from kngjax.accounting.exact import root_upward
+from kngjax.accounting.exact_costs import root_upward
 from kngjax.core.balls import ball_of, power_of_two
-from kngjax.draws.cells import Grid
+from kngjax.draws.grid_cells import Grid
 from kngjax.draws.noises import StandardNormalNoise
 from kngjax.draws.uniforms import Bits, Uniform
 from kngjax.geometry.shapes import Shape

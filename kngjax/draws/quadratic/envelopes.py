@@ -21,7 +21,7 @@ from typing import NamedTuple
 from flint import arb, arb_mat, ctx
 
 from kngjax.core.balls import ball_of
-from kngjax.draws.cells import Grid
+from kngjax.draws.grid_cells import Grid
 from kngjax.draws.quadratic.law import QuadraticLaw
 from kngjax.draws.quadratic.tilted_noises import above, plain_noise, tilted_noise
 from kngjax.draws.uniforms import Bits, Uniform

@@ -6,7 +6,7 @@ changes the law of what is accepted, and neither does what was rejected before, 
 
 from collections.abc import Iterator
 
-from kngjax.draws.cells import Grid
+from kngjax.draws.grid_cells import Grid
 from kngjax.draws.quadratic.choices import Choice
 from kngjax.draws.quadratic.envelopes import QuadraticEnvelope, Rejected
 from kngjax.draws.quadratic.law import QuadraticLaw

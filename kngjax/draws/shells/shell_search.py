@@ -14,7 +14,7 @@ import numpy as np
 from flint import arb, arb_mat
 
 from kngjax.core.balls import precision
-from kngjax.draws.cells import Grid
+from kngjax.draws.grid_cells import Grid
 from kngjax.draws.shells.matrices import matrix, upward
 from kngjax.draws.shells.sets_in_balls import (
     RoundDirection,

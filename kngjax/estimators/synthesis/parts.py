@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 import kngjax as kng
-from kngjax.accounting.exact import inward
+from kngjax.accounting.exact_costs import inward
 from kngjax.data.terms import Design
 from kngjax.estimators.synthesis.columns import AbstractColumn
 from kngjax.estimators.synthesis.numbers import AbstractCurvedColumn

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
-from kngjax.accounting.exact import exactly, inward
+from kngjax.accounting.exact_costs import exactly, inward
 from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.core.arrays import float64
 from kngjax.core.balls import DEFAULT_DIGITS, precision

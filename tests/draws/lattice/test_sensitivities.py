@@ -11,7 +11,7 @@ import pytest
 import kngjax as kng
 from audits.lattice_search import search_lattices
 from audits.lattices import lattice_law, lattice_loss, lattice_spread
-from kngjax.accounting.exact import root_upward
+from kngjax.accounting.exact_costs import root_upward
 from kngjax.core.arrays import float64
 from kngjax.draws.lattice import problems as wholes
 from kngjax.draws.lattice.scores import WEIGHT_UNITS, GradientNorm

@@ -4,7 +4,7 @@ from tests.mutants.named.slip import Slip
 from tests.mutants.syntax import called, reference, returned
 
 SLIPS = (
-    Slip("costs are rounded to nearest", "exact:outward", returned("nearest", nth=-1)),
+    Slip("costs are rounded to nearest", "exact_costs:outward", returned("nearest", nth=-1)),
     Slip("the upper end of a ball is its lower end", "upper_end", reference("upper", "ball.lower")),
     Slip("a share of epsilon is rounded to nearest", "budget_of", called("inward", "float({0})")),
     Slip("a sensitivity on a lattice is rounded down", "problems:_whole", reference("ceil", "math.floor")),

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kngjax.accounting import Guarantee
-from kngjax.accounting.exact import exactly, inward, outward, root_outward
+from kngjax.accounting.exact_costs import exactly, inward, outward, root_outward
 
 POSITIVE = st.fractions(Fraction(1, 10**6), 10**6)
 

@@ -9,13 +9,13 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import validate_data
 
 from kngjax.core.errors import UnfitShape
-from kngjax.data.columns import Columns
+from kngjax.data.named_columns import Columns
 from kngjax.data.terms import Design, Product
 from kngjax.data.terms.base import AbstractTerm
 from kngjax.sklearn.named_tables import seen_as, table_of
 
 
-class PublicDesign(TransformerMixin, BaseEstimator):
+class PublicTerms(TransformerMixin, BaseEstimator):
     """Basis columns of `kngjax.terms`, which learn nothing: each row depends on its own record and on public terms.
 
     **Arguments:** `terms`: public, like `(Polynomial("age", 0, 99, degree=2), Categorical("region", ("a", "b")))`.
@@ -29,7 +29,7 @@ class PublicDesign(TransformerMixin, BaseEstimator):
     def __init__(self, *, terms: Any = None):
         self.terms = terms
 
-    def fit(self, X: Any, y: Any = None) -> "PublicDesign":
+    def fit(self, X: Any, y: Any = None) -> "PublicTerms":
         """Learns nothing of X but the names and the number of its columns."""
         table = _table(X)
         self._design().check(table)

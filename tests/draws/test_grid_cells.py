@@ -14,9 +14,9 @@ from flint import arb, ctx, fmpq
 import kngjax as kng
 from kngjax.core.balls import power_of_two
 from kngjax.data.admission import Facts
-from kngjax.draws import cells, uniforms
-from kngjax.draws.cells import Grid, draw_cell
+from kngjax.draws import grid_cells, uniforms
 from kngjax.draws.choice import proved_draw
+from kngjax.draws.grid_cells import Grid, draw_cell
 from kngjax.draws.noisy_sums import NoisyMean
 from kngjax.geometry.scaled_norms import ScaledNorm
 from tests.oracles.goodness_of_fit import assert_cell_frequencies
@@ -118,7 +118,7 @@ def test_location_and_noise_of_neighbours_make_a_loss_of_epsilon_and_of_no_more(
 def test_a_release_is_drawn_by_these_probabilities(number, monkeypatch):
     """By the path that releases take, of a mean between the grid's points, on a grid as coarse as the noise."""
     mechanism, records = mean_of(2.0), np.array([[0.1], [2.9], [7.0], [-1.0]])
-    monkeypatch.setattr(cells, "_DIGITS", 1)
+    monkeypatch.setattr(grid_cells, "_DIGITS", 1)
     bits = random.Random(11).getrandbits
     monkeypatch.setattr("secrets.randbits", bits)
     released = [kng.release(mechanism, records) for _ in range(30)]

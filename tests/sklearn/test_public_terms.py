@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 import kngjax as kng
-from kngjax.sklearn import PublicDesign
+from kngjax.sklearn import PublicTerms
 
 TERMS = (
     kng.terms.Polynomial("age", 20, 70, degree=2),
@@ -22,7 +22,7 @@ FRAME = pd.DataFrame(
 
 
 def test_columns_have_names_and_bounds():
-    design = PublicDesign(terms=TERMS).set_output(transform="pandas")
+    design = PublicTerms(terms=TERMS).set_output(transform="pandas")
     made = design.fit_transform(FRAME)
     assert made.columns[:4].tolist() == NAMES
     assert made.columns.tolist() == design.get_feature_names_out().tolist() == list(design.get_bounds_out())
@@ -31,21 +31,21 @@ def test_columns_have_names_and_bounds():
     np.testing.assert_allclose(made.loc[1], [1.0, 1.0, 0.0, 0.0, 0.0, 0.0])
     assert design.get_bounds_out()["age P2"] == (-0.5, 1.0)
     assert design.get_bounds_out()["region[west]"] == (0.0, 1.0)
-    polars = PublicDesign(terms=TERMS).set_output(transform="polars").fit_transform(pl.DataFrame(FRAME.to_dict("list")))
+    polars = PublicTerms(terms=TERMS).set_output(transform="polars").fit_transform(pl.DataFrame(FRAME.to_dict("list")))
     assert isinstance(polars, pl.DataFrame)
     np.testing.assert_array_equal(polars.to_numpy(), made.to_numpy())
 
 
 def test_missing_cells_are_nan_and_no_error():
-    made = PublicDesign(terms=TERMS).transform(FRAME)
+    made = PublicTerms(terms=TERMS).transform(FRAME)
     assert np.isnan(made[2]).tolist() == [False, False, True, True, True, True]
     assert np.isnan(made[3]).tolist() == [True, True, False, False, True, True]
-    filled = PublicDesign(terms=(kng.terms.Polynomial("age", 20, 70, missing=45.0),)).transform(FRAME)
+    filled = PublicTerms(terms=(kng.terms.Polynomial("age", 20, 70, missing=45.0),)).transform(FRAME)
     assert filled[3] == 0.0
 
 
 def test_one_record_moves_its_own_row_alone():
-    design = PublicDesign(terms=TERMS)
+    design = PublicTerms(terms=TERMS)
     before, changed = design.transform(FRAME), FRAME.copy()
     changed.loc[4, ["age", "region"]] = [69.0, "west"]
     after = design.transform(changed)
@@ -54,10 +54,10 @@ def test_one_record_moves_its_own_row_alone():
 
 
 def test_arrays_have_positions_and_what_is_no_term_is_refused():
-    made = PublicDesign(terms=(kng.terms.Polynomial("x1", 0, 10),)).fit_transform(np.array([[5.0, 10.0], [5.0, 0.0]]))
+    made = PublicTerms(terms=(kng.terms.Polynomial("x1", 0, 10),)).fit_transform(np.array([[5.0, 10.0], [5.0, 0.0]]))
     np.testing.assert_array_equal(made, [[1.0], [-1.0]])
     for terms in (None, (), "age"):
         with pytest.raises(ValueError, match="terms must be"):
-            PublicDesign(terms=terms).fit(FRAME)
+            PublicTerms(terms=terms).fit(FRAME)
     with pytest.raises(ValueError, match="names the column 'age'"):
-        PublicDesign(terms=TERMS).fit(FRAME[["region"]])
+        PublicTerms(terms=TERMS).fit(FRAME[["region"]])
