@@ -36,8 +36,6 @@ class LatticeDraw(AbstractDraw):
     @classmethod
     def of(cls, mechanism: AbstractMechanism, facts: Facts) -> "LatticeDraw | None":
         """Plans the draw; None where nothing is drawn on a lattice."""
-        if not _has_records(mechanism, facts):
-            return None
         try:
             return cls(mechanism, Lattice().resolve(mechanism, facts.dimension, facts.num_records), REASON)
         except (ValueError, OverflowError):
@@ -45,12 +43,7 @@ class LatticeDraw(AbstractDraw):
 
     @classmethod
     def requested(cls, mechanism: AbstractMechanism, lattice: Lattice, facts: Facts) -> "LatticeDraw":
-        """Plans the draw by these settings. Raises ValueError, OverflowError or TypeError for what they cannot draw."""
-        if not _has_records(mechanism, facts):
-            raise TypeError(
-                "of a stream or shards Lattice draws quadratic losses alone: give X and y as arrays or frames, or ask "
-                "for Exact()"
-            )
+        """Plans the draw by these settings. Raises ValueError or OverflowError for what they cannot draw."""
         return cls(mechanism, lattice.resolve(mechanism, facts.dimension, facts.num_records), ON_REQUEST)
 
     @property
@@ -74,8 +67,3 @@ class LatticeDraw(AbstractDraw):
 
     def draw(self, data: Records | ExactSums, bits: Bits) -> Float[np.ndarray, " dimension"]:
         return self.lattice.draw(self.mechanism, data, bits)
-
-
-def _has_records(mechanism: AbstractMechanism, facts: Facts) -> bool:
-    """Whether the records come in a form that a lattice can take: those of quadratic losses may be sums."""
-    return facts.are_in_memory or mechanism.loss.is_quadratic

@@ -12,8 +12,8 @@ from kngjax.draws.lattice.regions import CurveRegion
 from kngjax.draws.lattice.scores import AbstractScore, LatticeBoxes
 from kngjax.draws.lattice.surroundings import first_boxes
 from kngjax.draws.lattice.units import DomainLattice
+from kngjax.draws.refinement import refine
 from kngjax.draws.uniforms import Bits
-from kngjax.samplers.exact.refinement import refine
 
 _MOST_SPLIT = 4096
 # One in so many boxes is split before all are looked at again, which takes about as long.

@@ -12,7 +12,7 @@ from kngjax.draws.lattice import fits
 from kngjax.draws.lattice.coordinates import LatticeCoordinates, reduced_basis, round_frame
 from kngjax.draws.lattice.fits import ScoreDensity
 from kngjax.draws.lattice.units import DomainLattice
-from kngjax.samplers.exact.refinement import refine
+from kngjax.draws.refinement import refine
 
 SAMPLER = kng.Lattice(max_records=2**10, most_boxes=20_000)
 DOMAINS = {"box": kng.Box(-30.0, 10.0), "l1": kng.L1Ball(1.0), "l2": kng.L2Ball(1000.0), "small": kng.Box(-0.01, 0.01)}

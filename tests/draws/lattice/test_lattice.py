@@ -55,7 +55,9 @@ def brute_force(case, x, y):
         # The l1 norm of a change: both entries move by at most 4 together.
         "squared l1": lambda theta: sum(abs(g) for g in problems.squared_gradient(rows, responses, theta)) / 8,
         # Their length by √32.
-        "squared l2": lambda theta: math.sqrt(sum(g**2 for g in problems.squared_gradient(rows, responses, theta)) / 32),
+        "squared l2": lambda theta: math.sqrt(
+            sum(g**2 for g in problems.squared_gradient(rows, responses, theta)) / 32
+        ),
     }[case]
     return [[float(coordinate) for coordinate in theta] for theta in thetas], [score(theta) for theta in thetas]
 

@@ -112,8 +112,8 @@ def test_a_release_of_parts_takes_the_lattice_by_itself(make):
 def test_what_parts_refuse():
     X, y = rows("regression")
     median = kng.KNG(kng.QuantileLoss(0.5), BOUNDS, kng.L1Ball(1.0), 1.0, "replace")
-    with pytest.raises(TypeError, match="draws quadratic losses alone"):
-        kng.release(median, kng.shard(X, y), sampler=LATTICE)
+    with pytest.raises(ValueError, match="brings its own responses"):
+        LATTICE.prepare(median, kng.shard(X, y), y)
     with pytest.raises(TypeError, match="must be in memory all at once"):
         LATTICE.prepare(median, kng.stream(parts(X, y, 2)))
     with pytest.raises(ValueError, match="brings its own responses"):
