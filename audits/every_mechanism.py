@@ -98,9 +98,7 @@ CASES: dict[str, Callable[[], Case]] = {
     "squared": lambda: Case(KNG(SquaredLoss(), *_PARTS), Exact()),
     "squared, exponential": lambda: Case(ExponentialMechanism(SquaredLoss(), *_PARTS), Exact()),
     "squared, slices": lambda: Case(KNG(SquaredLoss(), *_PARTS), SliceGibbs(num_sweeps=8)),
-    "median": lambda: Case(KNG(QuantileLoss(0.5), *_PARTS), Exact()),
     "median, lines": lambda: Case(KNG(QuantileLoss(0.5), *_PARTS), LineGibbs(num_sweeps=8)),
-    "median, no bounds of y": lambda: Case(KNG(QuantileLoss(0.5), _OPEN, BOX, 1.0, "replace"), Exact()),
     "pseudo-Huber, no bounds of y": lambda: Case(
         KNG(PseudoHuberLoss(0.5), _OPEN, BOX, 1.0, "replace"), EnsembleWalk(num_sweeps=8)
     ),

@@ -68,7 +68,7 @@ def figures(quick: bool = False) -> Iterator[Finding]:
         inputs.passed,
     )
     yield from figures_of_jobs(quick)
-    dumps = data_in_dumps(("median",) if quick else None)
+    dumps = data_in_dumps(("median, lines",) if quick else None)
     yield Finding(
         "bytes of records in XLA dumps and caches",
         f"{dumps.bytes_found} in {dumps.files} files; {dumps.bytes_planted} of a closure over the data, as a control",

@@ -87,7 +87,7 @@ def cases(quick: bool, device: Any) -> dict[str, Callable[[], Case]]:
     """By name, what makes each case: sizes are in the name."""
     few, many, n, sweeps, replicates = (4, 20, 1000, 20, 4) if quick else (100, 10_000, 100_000, 1000, 100)
     d = 3 if quick else DIMENSION
-    squared, median = kng.SquaredLoss(), kng.QuantileLoss(0.5)
+    squared = kng.SquaredLoss()
     return {
         f"Figure 1, {replicates} data sets of {n}": lambda: simulated(n, replicates, device),
         f"CoordinateWalk, {few} chains, d = {d}": lambda: sampled(squared, kng.CoordinateWalk(), n, d, few, sweeps),
@@ -98,7 +98,6 @@ def cases(quick: bool, device: Any) -> dict[str, Callable[[], Case]]:
         f"GradientSpace, pseudo-Huber, n = {n}": lambda: sampled(
             kng.PseudoHuberLoss(0.1), kng.GradientSpace(), n, d, 4, sweeps
         ),
-        f"Exact by boxes, median, n = {n}, d = 3": lambda: sampled(median, kng.Exact(), n, 3, 1, sweeps),
     }
 
 

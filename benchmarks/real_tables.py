@@ -1,7 +1,6 @@
 """Median regression of real tables, and of made ones with their faults, beside well-scaled twins of the same size.
 
-`python -m benchmarks.real_tables [--tables NAME ...] [--epsilons 1 100] [--sampler default|lattice|exact]
-[--clock wall|processor]`.
+`python -m benchmarks.real_tables [--tables NAME ...] [--epsilons 1 100] [--clock wall|processor]`.
 
 Real columns vary little beside the intercept, are heaped on round numbers and nearly collinear, have rare levels and
 units far apart; responses are whole numbers, prices, minutes, with zeros and heavy tails. Bounds are what somebody who
@@ -166,7 +165,6 @@ def median_regression(table: Table, epsilon: float) -> kng.KNG:
 def seconds(
     table: Table,
     epsilon: float,
-    sampler: object = None,
     repeats: int = REPEATS,
     clock: Callable[[], float] = time.perf_counter,
 ) -> tuple[float, str]:
@@ -174,7 +172,7 @@ def seconds(
     mechanism, taken = median_regression(table, epsilon), []
     for _ in range(repeats + 1):
         start = clock()
-        release = kng.release(mechanism, table.x, table.y, sampler=sampler, progress=False)
+        release = kng.release(mechanism, table.x, table.y, progress=False)
         taken.append(clock() - start)
     return float(np.median(taken[1:])), release.certificate.sampler["type"]
 
@@ -182,11 +180,9 @@ def seconds(
 def main() -> None:
     """Prints the table."""
     clocks = {"wall": time.perf_counter, "processor": time.process_time}
-    samplers = {"default": None, "lattice": kng.Lattice(), "exact": kng.Exact()}
     parser = argparse.ArgumentParser(prog="python -m benchmarks.real_tables", description=__doc__.splitlines()[0])
     parser.add_argument("--tables", nargs="+", default=list(TABLES), choices=list(TABLES), metavar="NAME")
     parser.add_argument("--epsilons", type=float, nargs="+", default=[1.0, 100.0])
-    parser.add_argument("--sampler", default="default", choices=list(samplers))
     parser.add_argument("--repeats", type=int, default=REPEATS)
     parser.add_argument("--clock", default="wall", choices=list(clocks), help="processor: where others use the machine")
     options = parser.parse_args()
@@ -203,10 +199,9 @@ def main() -> None:
         count, dimension = table.x.shape[0], table.x.shape[1] + 1
         cells, times, by = [], 0.0, ""
         for epsilon in options.epsilons:
-            sampler = samplers[options.sampler]
             try:
-                taken, by = seconds(table, epsilon, sampler, options.repeats, clocks[options.clock])
-                floor, _ = seconds(twin(count, dimension), epsilon, sampler, options.repeats, clocks[options.clock])
+                taken, by = seconds(table, epsilon, options.repeats, clocks[options.clock])
+                floor, _ = seconds(twin(count, dimension), epsilon, options.repeats, clocks[options.clock])
             except ValueError:
                 # Of public facts alone: without a sampler one may be taken that does not serve so large an epsilon.
                 cells.append("refused")

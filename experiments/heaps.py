@@ -4,7 +4,7 @@ Incomes in thousands are log-normal about a line in the years of education, or 0
 Every mechanism sees the rounded ones. The error of a release is the largest of its coefficients' distances to the
 estimate without privacy from the incomes before they were rounded; its median over the releases stands in the table, in
 thousands. `dither` is the width of `Bounds(..., dither=...)`, the rounding unit or none; smoothing has the bandwidth of
-`public_bandwidth` at a scale of 1. The quantile loss is drawn on the lattice, the smoothed one by `Exact`.
+`public_bandwidth` at a scale of 1. The quantile loss is drawn on the lattice, the smoothed one by boxes in balls.
 """
 
 import csv
@@ -50,18 +50,18 @@ def run(settings: dict[str, Any], output: pathlib.Path, smoke: bool) -> None:
             numbers = kng.Bounds(y=(LOWER, UPPER), dither=dither)
             both = kng.Bounds(x=(0.0, 1.0), y=(LOWER, UPPER), columns=1, dither=dither)
             quantile = kng.PrivateQuantile(tau, numbers, epsilon, "replace")
-            rows.append(["quantile", quantile, tau, dither, None, np.array([np.quantile(exact, tau)])])
+            rows.append(["quantile", quantile, tau, dither, np.array([np.quantile(exact, tau)])])
             for kind in (kng.KNG, kng.ExponentialMechanism):
-                rows.append(["line", kind(loss, both, box, epsilon, "replace"), tau, dither, None, line])
+                rows.append(["line", kind(loss, both, box, epsilon, "replace"), tau, dither, line])
         bandwidth = kng.SmoothedQuantileLoss.public_bandwidth(tau, len(exact), 2, 1.0)
         plain, smoothed = kng.Bounds(x=(0.0, 1.0), columns=1), kng.SmoothedQuantileLoss(tau, bandwidth)
         mechanism = kng.KNG(smoothed, plain, box, epsilon, "replace")
-        rows.append(["line", mechanism, tau, None, kng.Exact(), line])
+        rows.append(["line", mechanism, tau, None, line])
     table = []
-    for estimate, mechanism, tau, dither, sampler, truth in rows:
+    for estimate, mechanism, tau, dither, truth in rows:
         x = education if estimate == "line" else None
-        drawn = [kng.release(mechanism, x, heaped, sampler=sampler, progress=False).value for _ in range(releases)]
-        name = type(mechanism).__name__ + (", smoothed" if sampler is not None else "")
+        drawn = [kng.release(mechanism, x, heaped, progress=False).value for _ in range(releases)]
+        name = type(mechanism).__name__ + (", smoothed" if isinstance(mechanism.loss, kng.SmoothedQuantileLoss) else "")
         table.append([estimate, name, tau, dither, float(np.median(np.max(np.abs(np.stack(drawn) - truth), axis=1)))])
         print("  ".join(f"{cell:.3g}" if isinstance(cell, float) else str(cell) for cell in table[-1]), flush=True)
     with (output / "heaps.csv").open("w", newline="", encoding="utf-8") as file:

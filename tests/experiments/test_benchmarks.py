@@ -20,7 +20,6 @@ from benchmarks import (
     peers,
     per_instance,
     preview_against_measured,
-    quantile_regression,
     smooth_losses,
     squared_loss,
     streaming,
@@ -41,18 +40,6 @@ def test_three_ways_to_the_same_epsilons():
     np.testing.assert_allclose(found, per_instance.by_scipy(x, y, design.theta, design.factor), rtol=1e-6, atol=1e-9)
     np.testing.assert_allclose(found, per_instance.by_loop(x, y, design.theta, design.factor), rtol=1e-6, atol=1e-9)
     assert np.min(found) > 0.0
-
-
-@pytest.mark.slow
-def test_quantile_regressions_are_drawn_and_timed():
-    mechanism, (x, y) = quantile_regression.median_regression(2), quantile_regression.records(2, 500)
-    boxes = quantile_regression.by_boxes(mechanism, x, y, 100)
-    assert min(boxes.values()) > 0
-    assert boxes["acceptance"] > 0.005
-    chain = quantile_regression.by_chains(mechanism, x, y, kng.LineGibbs(), 100, 20)
-    assert chain["effective"] > 0
-    assert chain["rhat"] < 1.2
-    assert quantile_regression.without_privacy(x, y) > 0
 
 
 def test_three_ways_through_a_file(tmp_path):

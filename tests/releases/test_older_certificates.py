@@ -67,6 +67,7 @@ def older(name):
 ASSURANCES = {
     "with_rounding": ("exact_with_rounding", "proved"),
     "in_reals": ("exact_in_reals", "in_reals"),
+    "box_tree": ("exact_in_reals", "in_reals"),
     "by_chain": ("none", "none"),
     "mixture": ("mixture", "none"),
 }
