@@ -109,6 +109,18 @@ def test_a_release_of_parts_takes_the_lattice_by_itself(make):
     assert kng.release(scalar, make(X, y), sampler=LATTICE).certificate.assurance == "proved"
 
 
+@pytest.mark.parametrize("adjacency", ["replace", "add_remove"])
+def test_shards_of_a_quantile_loss_are_its_rows(adjacency):
+    """Under replace n is not told of shards, so that their plan is that of the largest number of records."""
+    X, y = rows("regression")
+    median = kng.KNG(kng.QuantileLoss(0.5), BOUNDS, kng.L1Ball(1.0), 1.0, adjacency)
+    one, other = LATTICE.prepare(median, X, y), LATTICE.prepare(median, kng.shard(X, y))
+    np.testing.assert_array_equal(one.x, other.x)
+    np.testing.assert_array_equal(one.y, other.y)
+    certificate = kng.certify(median, kng.shard(X, y))
+    assert (certificate.assurance, certificate.sampler["type"]) == ("proved", "Lattice")
+
+
 def test_what_parts_refuse():
     X, y = rows("regression")
     median = kng.KNG(kng.QuantileLoss(0.5), BOUNDS, kng.L1Ball(1.0), 1.0, "replace")
