@@ -98,9 +98,9 @@ def simulate(
 
     Replicates are mapped over in batches, each with every ε on the same data; between batches the progress bar moves.
     A replicate depends on its own key and on the batch size alone, so that results are the same to the bit on one
-    device and on many. Where draws are made on the host, between compiled calls, as `Exact` makes those of quantile
-    losses with two coefficients or more, and `PrivateQuantile` those of several levels jointly, data sets follow one
-    another, with programs in common; `max_bytes`, `batch_size` and `devices` then count for nothing. `Exact` draws
+    device and on many. Where draws are made on the host, between compiled calls, as `PrivateQuantile` makes those of
+    several levels jointly, data sets follow one another, with programs in common; `max_bytes`, `batch_size` and
+    `devices` then count for nothing. `Exact` draws
     those of smooth losses in batches, and on the host what a batch gave up, with another key.
 
     **Arguments:**
