@@ -261,10 +261,8 @@ class GroupsView(AbstractView):
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> Any:
         """The inverse of `to_dict`. Raises ValueError for results of another number of groups."""
-        grouping, each = (
-            Grouping(from_json("groups", fields["groups"])),
-            tuple(map(kng.Results.from_dict, fields["each"])),
-        )
+        grouping = Grouping(from_json("groups", fields["groups"]))
+        each = tuple(map(kng.Results.from_dict, fields["each"]))
         return cls._of(grouping, kng.Adjacency.parse(fields["adjacency"]), each)
 
     def _by_name(self) -> list[tuple[str, Any]]:
