@@ -1,6 +1,7 @@
 """The house rules that a reader relies on: imports go one way, and files are short and say what is in them."""
 
 import ast
+import re
 
 from tests.package_syntax import MODULES, PACKAGE, ROOT, imported, imports, roots, syntax
 
@@ -26,6 +27,8 @@ ROOMS = (
 )
 MOST_ENTRIES = 20
 MOST_LINES = 400
+# Before the table of arguments: a longer proof is a page in docs/proofs/, which the docstring names.
+MOST_LINES_OF_A_DOCSTRING = 34
 
 # These still import the top of the package, which stands above every room. The list may shrink and must not grow.
 IMPORT_THE_TOP = {
@@ -145,3 +148,19 @@ def test_files_are_short_and_documented():
         public = [node for node in definitions if not node.name.startswith("_")]
         offenders += [f"{named}: {node.name} has no docstring" for node in public if not ast.get_docstring(node)]
     assert not offenders
+
+
+def test_long_proofs_are_pages_that_docstrings_name():
+    offenders = []
+    for path in MODULES.values():
+        for node in ast.walk(syntax(path)):
+            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
+                docstring = ast.get_docstring(node) or ""
+                lines = docstring.split("**Arguments")[0].count("\n")
+                if lines > MOST_LINES_OF_A_DOCSTRING:
+                    name = getattr(node, "name", "the module")
+                    offenders.append(f"{path.relative_to(ROOT)}: {name} has {lines} lines")
+    assert not offenders, "a proof of more than ten lines goes to docs/proofs/"
+    sources = [path.read_text(encoding="utf-8") for path in MODULES.values()]
+    named = {name for source in sources for name in re.findall(r"docs/proofs/[\w-]+\.md", source)}
+    assert named == {page.relative_to(ROOT).as_posix() for page in (ROOT / "docs" / "proofs").glob("*.md")}

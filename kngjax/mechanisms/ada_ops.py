@@ -66,23 +66,8 @@ class AdaOPS(AbstractDirectMechanism):
 
     A release on a grid publishes λ and γ beside θ: what is proved below is so of all three stages' outcomes together.
 
-    Proof, for add_remove. Let D and D' = D + record be neighbours, P and Q the joint laws of (λ̃, L, θ) for the two, in
-    either order, and λ_min, θ̂_λ and H those of D, the smaller, whichever was run. The event λ̃ ≤ λ_min is one and the
-    same set of outcomes under P and Q. It fails with probability at most δ₁ = Φ(-z) under both: λ_min(D') ≤ λ_min + X².
-    On it λ_min + λ ≥ h, so μ = x'H^{-1}x ≤ X²/h, and log(Y + X‖θ̂_λ‖) of D and of D' differ by at most a
-    (`kngjax.sensitivity.moments.residual_log_change`). So L ≥ Y + X‖θ̂_λ‖ ≥ |r| fails with probability at most δ₁
-    again. Let each of the two laws stop with a fixed outcome as soon as one of the two events fails. Of what is left
-    the stages are, given those before, Gaussian with shifts of at most X²/σ₁ and a/σ₂ deviations and posteriors of
-    Rényi divergence at most R, so together they have D_α ≤ α(X²/σ₁)²/2 + α(a/σ₂)²/2 + R at the one order α, which is
-    public. That is (ε, δ - 2δ₁)-DP (`kngjax.mechanisms.noise.calibration.renyi_budget`), so P(A) ≤ e^ε Q(A) + δ for
-    every A. An order that is chosen with λ̃ and L at hand would not do, nor a profile that is met at this ε alone:
-    stages compose at fixed orders.
-
-    The bound is not tight: of the δ of the joint law the worst designs that a search found have a twentieth to a fifth,
-    and with `replace` a thousandth. What that costs is accuracy.
-
-    An exchange of records is a removal and an addition, and (ε', δ') for these is (2ε', (1 + e^{ε'})δ') for that: with
-    `replace` the budget above is ε/2 and δ/(1 + e^{ε/2}).
+    Proof: `docs/proofs/ada-ops.md`. The bound is not tight: of the δ of the joint law the worst designs that a search
+    found have a twentieth to a fifth, and with `replace` a thousandth. What that costs is accuracy.
 
     Wang (2019) introduced AdaOPS; the pieces here are exact, and none of its constants is used.
 

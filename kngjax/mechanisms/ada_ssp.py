@@ -49,19 +49,9 @@ class AdaSSP(AbstractDirectMechanism):
     own units. So the noise depends neither on units nor, beside an intercept, on where zero lies; ‖x‖² ≤ d, |y| ≤ 1.
     Wang (2018) takes the records as they come.
 
-    E is symmetric and isotropic in the Frobenius inner product: its diagonal has deviation σ, what is off it σ/√2. The
-    three parts are one Gaussian mechanism: with deviations Δ_j/(s√w_j) of sensitivities Δ_j and shares w_j that add up
-    to 1, one record shifts their joint law by at most s deviations. s is the largest for which the exact profile
-    δ(ε) = Φ(s/2 - ε/s) - e^ε Φ(-s/2 - ε/s) is at most δ (Balle and Wang 2018). Sensitivities are those of
-    `kngjax.sensitivity.moments`, for either adjacency, of x and y in public units.
-
-    Wang (2018) spends (ε/3, δ/3) on each part with deviations Δ_j·√log(6/δ)/(ε/3), and has E's upper triangle of equal
-    deviations: 1.6 times the noise at ε = 1, δ = 10⁻⁶, and √2 times that again off the diagonal of E.
-
-    What follows is post-processing. E's eigenvalues are beyond b = σ(√(2d) + √(2 log(1/ρ))) with probability at most ρ,
-    for E λ_max(E) ≤ σ√(2d) by comparison with a Gaussian vector, and λ_max is 1-Lipschitz. With λ̃ the released λ_min
-    less its noise's quantile, λ = max(0, 2b - max(0, λ̃)) makes the matrix positive definite with eigenvalues of at
-    least b, but for a small probability, for which eigenvalues below b are raised to b. So θ exists always, and in no
+    The noisy moments are one Gaussian mechanism, calibrated by its exact profile (Balle and Wang 2018), and all that
+    follows is post-processing: `docs/proofs/ada-ssp.md`. λ makes X'X + E + λI positive definite with eigenvalues of at
+    least b, but for a small probability, for which eigenvalues below b are raised to b: so θ exists always, and in no
     direction is the noise e magnified more than by 1/b.
 
     A release draws the noisy moments with every rounding in its proof, unless there is a hull of very many facets:

@@ -42,24 +42,11 @@ _GIVEN_AWAY = 1e-10
 class OutputPerturbation(AbstractGaussianMechanism):
     """Releases θ̂ + N(0, A^{-1}/γ) with θ̂ = argmin ℓ_n(θ; D) + ½λ|θ|² over R^d; γ is the largest that is (ε, δ)-DP.
 
-    With A = I ("identity") it is a Gaussian mechanism: γ = (s/Δ)² with Δ = sup ‖θ̂' - θ̂‖_2 and s the largest shift
-    that meets the exact profile Φ(s/2 - ε/s) - e^ε Φ(-s/2 - ε/s) ≤ δ (Balle and Wang 2018). The objective is λ-strongly
-    convex, so Δ ≤ sup ‖∇ℓ_n(θ; D') - ∇ℓ_n(θ; D)‖_2/λ for a bounded score; for ridge regression, whose score has no
-    bound, `kngjax.sensitivity.moments.ridge_changes` takes the largest change for `max_records` records within the
-    bounds, twice that where a record is exchanged. There a release has every rounding in its proof, unless there is a
-    hull of very many facets: `kngjax.draws.noisy_minimizers`.
-
-    The other two are for the squared loss, where A depends on the data through H = X'X + λI, so that the covariance
-    betrays records too, and Lemma 4 of Wang (2019), which is for a fixed A, does not apply:
-
-    - A = H ("hessian") has the law of `PosteriorSample`, whose exact profile is calibrated.
-    - A = H² ("hessian_squared") is noise b ~ N(0, I/γ) in the objective, θ = H^{-1}(X'y + b). Its privacy loss for one
-      record (`kngjax.mechanisms.noise.objective_profiles`) is at most log(1+κ) + w²/2 + wz but for a probability of
-      4Φ(-z), with w = √γ·XR + κz, κ = X²/λ and R the largest residual: take z = Φ^{-1}(1 - δ/4), solve for w, and γ.
-      This is a bound and not exact, and there is none for κz ≥ w: λ must be many times X²/ε. At (1, 0.01) the worst
-      records that a search found had less than a hundredth of δ: what that costs is accuracy.
-
-    An exchange is a removal and an addition: for `replace` these two are calibrated at ε/2 and δ/(1 + e^{ε/2}).
+    With A = I ("identity") it is a Gaussian mechanism for every loss of a bounded score, and for ridge regression. The
+    other two are for the squared loss, where A depends on the data through H = X'X + λI: A = H ("hessian") has the law
+    of `PosteriorSample`, and A = H² ("hessian_squared") is noise b ~ N(0, I/γ) in the objective, for which λ must be
+    many times X²/ε. A release of ridge regression has every rounding in its proof, unless there is a hull of very many
+    facets. Proofs, and what they cost: `docs/proofs/output-perturbation.md`.
 
     With weights of records up to W a bounded score is W times as large, and a ridge regression is that of √w·(x, y).
 

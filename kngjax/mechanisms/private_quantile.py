@@ -42,16 +42,9 @@ class PrivateQuantile(AbstractDirectMechanism):
     do other levels' beside them with budget="joint". Noise on each value serves there, `Bounds(y=(lo, hi),
     dither=unit)`.
 
-    Exchanging one record moves #{y ≤ θ} by at most 1: Δ = 1. One record more moves #{y ≤ θ} - nτ by -τ or 1-τ:
-    Δ = max(τ, 1-τ). Reimherr and Awan (2019, equation 3) print Δ = 2(1-τ), for which the true ε comes to 1/(2(1-τ))
-    times the claim: 2, 5, 10 times at τ = .75, .9, .95. It is right at τ = .5, and adds noise for nothing below.
-
-    m levels with budget="joint" (Gillenwater, Joseph and Kulesza 2021) are KNG too: the gradient of
-    Σ_j ρ_{τ_j}(y - θ_j) is v_j = #{y ≤ θ_j} - nτ_j, and its norm is the total variation Σ_{j=1}^{m+1} |v_j - v_{j-1}|
-    with v_0 = v_{m+1} = 0, on lo ≤ θ_1 ≤ ... ≤ θ_m ≤ hi. v_j - v_{j-1} is the number of records between θ_{j-1} and
-    θ_j less n·p_j, where p_j = τ_j - τ_{j-1}, τ_0 = 0, τ_{m+1} = 1. Exchanging a record takes 1 from one of these
-    numbers and adds it to another: Δ = 2. One record more in interval k changes difference k by 1 - p_k and every other
-    by -p_j, in all 2(1 - p_k): Δ = 2(1 - min p). With one level that is the mechanism above.
+    m levels with budget="joint" (Gillenwater, Joseph and Kulesza 2021) are KNG too, with the total variation
+    Σ_{j=1}^{m+1} |v_j - v_{j-1}| of v_j = #{y ≤ θ_j} - nτ_j as norm, on lo ≤ θ_1 ≤ ... ≤ θ_m ≤ hi. Their Δ, and that of
+    one level, which Reimherr and Awan (2019, equation 3) print wrong: `docs/proofs/quantiles.md`.
 
     budget="split" draws each quantile by itself at ε/m and sorts them. Their ε add up to ε, and their ρ to ε²/(8m). At
     equal ε it is the worse: for five levels at ε = 1 quantiles are off by 10 ranks on average, and by 4 jointly,

@@ -1,45 +1,8 @@
 """Extends the facts that sensitivities rest on to records with weights: the one home of W.
 
-A record with weight w in [0, W] contributes w·∇ℓ(θ; z) to the gradient. If ∇ℓ lies in [m_j, M_j] for every record and
-every θ, its contribution lies in
-
-    [min(0, W·m_j), max(0, W·M_j)],
-
-since a product of w and v lies between 0 and W·v; and both ends are reached where they are reached without weights, by
-w = W or w = 0. A score s in [a, b] of a gradient s·x becomes w·s in [min(0, W·a), max(0, W·b)], and all that follows
-from a score interval follows from this one.
-
-*Exchanging a record* cancels what two contributions at the same θ share, as θ in θ - x of a mean. With weights it is no
-longer shared: w(θ - x) - w'(θ - x') has (w - w')θ in it. Of gradients g and g' at one θ, and weights w ≥ w' (else they
-change places),
-
-    wg - w'g' = w'(g - g') + (w - w')g,
-
-so with D_j the largest |g_j - g'_j| and B_j the largest |g_j|, coordinate j changes by at most w'D_j + (w - w')B_j,
-which is at most
-
-    W·max(D_j, B_j),
-
-and both are reached where they are reached without weights: by w = w' = W, or w = W and w' = 0. For a mean D_j is the
-width u_j - l_j of its bounds, and B_j is no larger where Θ lies within them. Where nothing cancels it is the width of
-what holds 0 and W·[m_j, M_j].
-
-*A gradient of one length and any direction*, as (θ - x)/‖θ - x‖_2 of a geometric median, becomes w·u with ‖u‖_2 = 1 and
-w in [0, W]: any point of the l2 ball of radius W, and no other. One record more or less changes the sum by at most W,
-and an exchange by ‖w'u' - wu‖_2 ≤ w' + w ≤ 2W; both are reached, by w = w' = W and u' = -u, two records on either side
-of θ. So the radius of the ball of all changes is W times that without weights.
-
-*One record's Hessian* w·ρ''·xx' has the eigenvalue W·λ at most.
-
-*Moments* of least squares are those of other records without weights: w·xx' and w·xy are what √w·(x, y) adds to X'X and
-X'y. So all that is proved of them for |x| ≤ X and |y| ≤ Y, whatever else the records are, holds with √W·X and √W·Y in
-their places: of X'X, X'y, eigenvalues, ridge regressions and their posteriors (`kngjax.sensitivity.moments`). An
-exchange, too, is of two such records; that their weights may differ adds nothing, for both radii bound each of them.
-
-*One record's loss* w·ℓ(θ; z), as a function of θ for one record and its weight, varies by at most W times the range
-[a, b] of ℓ, and no more than that enters the proof of `kngjax.sensitivity.gradients.value_sensitivity`: the log-ratio
-of the exponential mechanism's densities is c·(w'ℓ(θ; z') - wℓ(θ; z)) up to constants, and each term varies over Θ by at
-most c·W·(b - a).
+A record with weight w in [0, W] contributes w·∇ℓ(θ; z) to the gradient, which lies in [min(0, W·m_j), max(0, W·M_j)]
+where ∇ℓ lies in [m_j, M_j]. Exchanges, gradients of one length, Hessians, moments and losses follow, with proofs, in
+`docs/proofs/weights.md`.
 """
 
 from fractions import Fraction

@@ -45,22 +45,7 @@ class QuantileProcess(ShownAsTyped, AbstractReleasePlan):
     polytope. So curves never cross there, and their noise grows with L and not with m. w is how much one record can
     change G by (`kngjax.sensitivity`), at t: Δ = 1 in this norm.
 
-    **Proof.** Given the curves of lower depths, a record is in the node of depth k whose number of these curves below
-    its own y, x_i'θ < y, is its own: one node of each depth, or none, whatever the curves are. What a node is drawn
-    from is a density on a part of Θ, which depends on released curves alone, of a score that one record of the node
-    more or less changes by at most 1.
-
-    - add_remove, ε' = ε/L: one record more changes one node of each depth. The log-density of that node changes, up to
-      a constant, by at most ε'/2 either way: it is ε'-bounded-range, on every part of Θ. Those of one depth are
-      independent given the depths before, so a depth costs ε/L, and L depths ε.
-    - replace, ε' = ε/L at depth 0 and ε/(2L) below it: at depth 0 all records are in the one node, w is how much an
-      exchanged record changes G by, and n is public. Below, a record that leaves node A and enters node B is one less
-      and one more, of two independent draws: ε/(2L) + ε/(2L), each at its own t. One that is exchanged within A is both
-      of the same: the same sum. So a depth costs ε/L again. (With rates c_A of G in any norm, and Δ_A for one record
-      more or less, these are the 2c_AΔ_A + 2c_BΔ_B of the two nodes, each at most ε/(2L).)
-
-    How many records a node has is private, and nothing depends on it but the draw: whoever has none is drawn evenly
-    from its part of Θ. Depths compose to ε and ρ = ε²/(8L). ∎
+    Proof: `docs/proofs/halving.md`. Depths cost ε/L each, and compose to ε and ρ = ε²/(8L).
 
     Everything is decided in whole numbers: records are rounded to a lattice, each by itself; whether y > x'θ, whether θ
     lies between two curves, and the draw (`kngjax.Lattice`, whose proof holds on every part of Θ) have no rounding. A
