@@ -16,8 +16,8 @@ from kngjax.accounting.guarantees import Guarantee
 from kngjax.audit.black_box import epsilon_lower_bound
 from kngjax.audit.replay import Replay
 from kngjax.core.randomness import research_key
-from kngjax.data.admission import Facts
 from kngjax.data.exact_sums import nearest
+from kngjax.data.schema import Schema
 from kngjax.draws.choice import proved_draw
 from kngjax.inference import groups_of_records as groups
 from kngjax.inference.groups_of_records import Groups
@@ -108,7 +108,7 @@ def _draws(plan: WithIntervals, pair: Pair, number: int, bits: Bits) -> Any:
     assert isinstance(making, SumsMaking)
     estimate, records, summing = _way(making.mechanism, pair), _records(making, pair), making.summing
     curvature, adjacency = making.curvature, making.mechanism.adjacency
-    way = proved_draw(summing, Facts(summing.dimension, count, None))
+    way = proved_draw(summing, Schema(summing.dimension, count, None))
     assert way is not None
     for _ in range(number):
         theta = estimate(bits)

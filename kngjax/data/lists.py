@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from kngjax.data import admission, cells
+from kngjax.data import cells, schema
 
 
 def cells_of_row(row: Any, columns: int) -> list[Any]:
@@ -13,7 +13,7 @@ def cells_of_row(row: Any, columns: int) -> list[Any]:
 
     Where there is one column, what is no row is a cell of it. **Arguments:** `columns`: their number, public.
     """
-    length = admission.length_of(row)
+    length = schema.length_of(row)
     if length == columns:
         return list(row)
     return [row] if columns == 1 and length is None else [None] * columns
@@ -24,6 +24,6 @@ def numbers_of_rows(rows: Sequence[Any], expected: int) -> np.ndarray:
 
     **Arguments:** `expected`: the number of columns, public; where that is 0, unknown, all rows may share one.
     """
-    lengths = set(map(admission.length_of, rows))
+    lengths = set(map(schema.length_of, rows))
     columns = (lengths.pop() or 1) if not expected and len(lengths) == 1 else expected
     return cells.numbers([cell for row in rows for cell in cells_of_row(row, columns)]).reshape(len(rows), columns)

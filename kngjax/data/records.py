@@ -17,12 +17,12 @@ from kngjax.core.arrays import Scalar, Vector
 from kngjax.core.errors import UnfitShape, raise_from_outside
 from kngjax.core.modules import AbstractModule
 from kngjax.core.owner_only import OwnerOnly, without_fields
-from kngjax.data import admission, cells, weights
-from kngjax.data.admission import EMPTY
+from kngjax.data import cells, schema, weights
 from kngjax.data.bounds import Bounds
 from kngjax.data.dither import dithered
 from kngjax.data.lists import numbers_of_rows
 from kngjax.data.missing import DROP, fill_missing
+from kngjax.data.schema import EMPTY
 
 NOT_FINITE = (
     "the data contain missing, NaN or infinite values, or cells that are no number, no declared level or a response "
@@ -316,20 +316,20 @@ def _numbers(
     reads_text: bool = False,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
     """X of shape (n, columns), y of shape (n,) and weights of shape (n,) or none, NaN where a cell is no number."""
-    admission.public_shapes(bounds, X, y, has_response=has_response, dimension=dimension, reads_text=reads_text)
+    schema.public_shapes(bounds, X, y, has_response=has_response, dimension=dimension, reads_text=reads_text)
     X, given = weights.opened(bounds.weight, X)
     weight = None if given is None else _convert_hiding_errors("weights", lambda: cells.numbers(_cells(given)))
     response = _convert_hiding_errors("y", lambda: responses(_cells(y))) if has_response else None
     columns = np.empty((0 if response is None else len(response), 0)) if X is None else _columns(bounds, X, dimension)
-    admission.require_axes_of_table(columns.ndim)
+    schema.require_axes_of_table(columns.ndim)
     response = np.zeros(columns.shape[0]) if response is None else response
     # Types and shapes could not tell this before conversion for lists and for arrays of other libraries.
-    admission.require_axes_of_response(response.ndim)
-    admission.require_same_rows(columns.shape[0], response.size)
-    admission.require_columns(bounds, columns.shape[1], dimension)
+    schema.require_axes_of_response(response.ndim)
+    schema.require_same_rows(columns.shape[0], response.size)
+    schema.require_columns(bounds, columns.shape[1], dimension)
     if weight is not None:
-        admission.require_axes_of_weights(weight.ndim)
-        admission.require_same_rows(columns.shape[0], weight.size, admission.DIFFERENT_WEIGHTS)
+        schema.require_axes_of_weights(weight.ndim)
+        schema.require_same_rows(columns.shape[0], weight.size, schema.DIFFERENT_WEIGHTS)
     return columns, response, weight
 
 
@@ -366,7 +366,7 @@ def _columns(bounds: Bounds, X: Any, dimension: int | None = None) -> np.ndarray
         X = np.asarray(X)
     frame = nw.from_native(X, eager_only=True, pass_through=True)
     if isinstance(frame, nw.DataFrame):
-        names = admission.columns_of(bounds, frame)
+        names = schema.columns_of(bounds, frame)
         columns = np.empty((len(names), len(frame)))
         for row, name in enumerate(names):
             columns[row] = _convert_hiding_errors("X", lambda name=name: cells.numbers(frame.get_column(name)))

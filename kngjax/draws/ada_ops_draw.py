@@ -11,8 +11,8 @@ from jaxtyping import Float
 
 from kngjax.core.arrays import float64
 from kngjax.core.balls import ball_of, power_of_two, precision, upper_end
-from kngjax.data.admission import Facts
 from kngjax.data.exact_sums import ExactSums
+from kngjax.data.schema import Schema
 from kngjax.draws.base import AbstractDraw
 from kngjax.draws.eigenvalues import nearest_multiple
 from kngjax.draws.grid_cells import Grid, draw_cell
@@ -78,7 +78,7 @@ class NoisyAdaOPS(AbstractDraw):
     )
 
     @classmethod
-    def of(cls, mechanism: AdaOPS, facts: Facts) -> "NoisyAdaOPS | None":
+    def of(cls, mechanism: AdaOPS, facts: Schema) -> "NoisyAdaOPS | None":
         """Plans the three stages of AdaOPS for d coefficients; None where balls do not confirm the budget."""
         dimension = facts.dimension
         with float64():

@@ -9,9 +9,9 @@ from jaxtyping import Float
 
 from kngjax.core.arrays import float64
 from kngjax.core.compiling import Compiled
-from kngjax.data.admission import Facts
 from kngjax.data.exact_sums import Exact, ExactSums
 from kngjax.data.public_units import PublicUnits
+from kngjax.data.schema import Schema
 from kngjax.draws.base import AbstractDraw
 from kngjax.draws.eigenvalues import nearest_multiple
 from kngjax.draws.noisy_matrices import NoisyTriangle
@@ -59,7 +59,7 @@ class NoisyMoments(AbstractDraw):
     )
 
     @classmethod
-    def of(cls, mechanism: AdaSSP, facts: Facts) -> "NoisyMoments | None":
+    def of(cls, mechanism: AdaSSP, facts: Schema) -> "NoisyMoments | None":
         """Calibrates the noise on AdaSSP's moments for d coefficients; None without a proof, as with a hull."""
         dimension = facts.dimension
         units = mechanism.public_units(dimension)

@@ -9,7 +9,7 @@ from jaxtyping import Float
 
 from kngjax.core.arrays import float64
 from kngjax.core.balls import DEFAULT_DIGITS, precision
-from kngjax.data.admission import Facts
+from kngjax.data.schema import Schema
 from kngjax.draws.uniforms import Bits
 
 # How much of a draw is proved: with every rounding, in real arithmetic, or, of a Markov chain, nothing.
@@ -39,7 +39,7 @@ class AbstractDraw(abc.ABC):
 
     @classmethod
     @abc.abstractmethod
-    def of(cls, mechanism: Any, facts: Facts) -> "AbstractDraw | None":
+    def of(cls, mechanism: Any, facts: Schema) -> "AbstractDraw | None":
         """Returns the draw with all its settings; None where it does not serve this mechanism. Public.
 
         **Arguments:** `mechanism`: of one of the classes of `serves`. `facts`: of the records, all of them public.

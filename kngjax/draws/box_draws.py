@@ -8,8 +8,8 @@ import numpy as np
 from jaxtyping import Float
 
 from kngjax.core.arrays import float64
-from kngjax.data.admission import Facts
 from kngjax.data.records import WeightedRecords
+from kngjax.data.schema import Schema
 from kngjax.draws.base import AbstractDraw
 from kngjax.draws.boxes.box_coordinates import coordinates_for
 from kngjax.draws.boxes.box_rejection import cover_of, draw
@@ -59,7 +59,7 @@ class BoxDraw(AbstractDraw):
     serves: ClassVar[tuple[type, ...]] = (KNG,)
 
     @classmethod
-    def of(cls, mechanism: KNG, facts: Facts) -> "BoxDraw | None":
+    def of(cls, mechanism: KNG, facts: Schema) -> "BoxDraw | None":
         """Plans the draw for KNG with one sensitivity; None where Θ, bounds, norm or loss are not verified."""
         known = SmoothFacts.of(mechanism, facts) if facts.dimension <= _MOST_COEFFICIENTS else None
         if known is None or not known.are_moderate(_MODERATE):
@@ -104,7 +104,7 @@ class BoxDraw(AbstractDraw):
             return RecordSums(data.x, scores, coordinates)
 
 
-def _log_along(known: SmoothFacts, epsilon: float, facts: Facts) -> float:
+def _log_along(known: SmoothFacts, epsilon: float, facts: Schema) -> float:
     """Measures how many boxes lie along a slab where all scores jump, in logarithms; infinite where it is too thin."""
     dimension, one = facts.dimension, known.known
     assert one.predictor is not None

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from kngjax.data.admission import Facts
+from kngjax.data.schema import Schema
 from kngjax.draws.ada_ops_draw import NoisyAdaOPS
 from kngjax.draws.ada_ssp_draw import NoisyMoments
 from kngjax.draws.base import AbstractDraw
@@ -42,7 +42,7 @@ DRAWS: tuple[type[AbstractDraw], ...] = (
 )
 
 
-def proved_draw(mechanism: Any, facts: Facts) -> AbstractDraw | None:
+def proved_draw(mechanism: Any, facts: Schema) -> AbstractDraw | None:
     """Returns the first draw of the table that serves a mechanism, with all its settings; None where none does.
 
     **Arguments:** `facts`: of the records, all of them public. Raises ValueError where public facts allow no release.

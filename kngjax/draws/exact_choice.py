@@ -11,7 +11,7 @@ from jaxtyping import Float
 
 from kngjax.accounting.exact_costs import exactly
 from kngjax.core.balls import ball_of
-from kngjax.data.admission import Facts
+from kngjax.data.schema import Schema
 from kngjax.draws.base import AbstractDraw
 from kngjax.draws.uniforms import Bits, Uniform, decided
 from kngjax.mechanisms.private_choice import PrivateChoice
@@ -30,7 +30,7 @@ class ExactChoice(AbstractDraw):
     serves: ClassVar[tuple[type, ...]] = (PrivateChoice,)
 
     @classmethod
-    def of(cls, mechanism: PrivateChoice, facts: Facts) -> "ExactChoice":
+    def of(cls, mechanism: PrivateChoice, facts: Schema) -> "ExactChoice":
         """Returns the draw, which serves every choice."""
         return cls(mechanism)
 

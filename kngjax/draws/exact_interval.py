@@ -11,7 +11,7 @@ from jaxtyping import Float
 from kngjax.accounting.exact_costs import exactly
 from kngjax.accounting.guarantees import Adjacency
 from kngjax.core.balls import power_of_two
-from kngjax.data.admission import Facts
+from kngjax.data.schema import Schema
 from kngjax.draws.base import AbstractDraw
 from kngjax.draws.rank_pairs import RankPairs
 from kngjax.draws.uniforms import Bits
@@ -48,7 +48,7 @@ class ExactInterval(AbstractDraw):
     serves: ClassVar[tuple[type, ...]] = (QuantileInterval,)
 
     @classmethod
-    def of(cls, mechanism: Any, facts: Facts) -> "ExactInterval":
+    def of(cls, mechanism: Any, facts: Schema) -> "ExactInterval":
         """Returns the draw on a grid relative to the bounds.
 
         Raises ValueError for too few records, and for bounds that are too near to each other for float64.

@@ -11,9 +11,9 @@ from kngjax.accounting.certain_budgets import is_kept
 from kngjax.accounting.exact_costs import exactly
 from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.core.arrays import float64
-from kngjax.data.admission import Facts
 from kngjax.data.exact_sums import Exact
 from kngjax.data.records import Records
+from kngjax.data.schema import Schema
 from kngjax.data.weighted_sums import RootWeights, WeightedRows
 from kngjax.draws.base import AbstractDraw
 from kngjax.draws.noisy_matrices import AbstractNoisyMatrix, NoisyByWishart, NoisyTriangle
@@ -62,7 +62,7 @@ class IteratesOnGrid(AbstractDraw):
     )
 
     @classmethod
-    def of(cls, mechanism: Any, facts: Facts) -> "IteratesOnGrid | None":
+    def of(cls, mechanism: Any, facts: Schema) -> "IteratesOnGrid | None":
         """Returns the draw; None where the proof lacks something.
 
         It lacks calibrations that no ball certifies, and the corners of some hulls; and float64 has no numbers for some

@@ -7,9 +7,9 @@ import numpy as np
 from jaxtyping import Float
 
 from kngjax.core.representation import describe
-from kngjax.data.admission import Facts
 from kngjax.data.exact_sums import ExactSums
 from kngjax.data.records import Records
+from kngjax.data.schema import Schema
 from kngjax.draws.base import ON_REQUEST, TOO_MANY, AbstractDraw
 from kngjax.draws.lattice.lattice import Lattice
 from kngjax.draws.uniforms import Bits
@@ -34,7 +34,7 @@ class LatticeDraw(AbstractDraw):
     serves: ClassVar[tuple[type, ...]] = (AbstractMechanism,)
 
     @classmethod
-    def of(cls, mechanism: AbstractMechanism, facts: Facts) -> "LatticeDraw | None":
+    def of(cls, mechanism: AbstractMechanism, facts: Schema) -> "LatticeDraw | None":
         """Plans the draw; None where nothing is drawn on a lattice."""
         try:
             return cls(mechanism, Lattice().resolve(mechanism, facts.dimension, facts.num_records), REASON)
@@ -42,7 +42,7 @@ class LatticeDraw(AbstractDraw):
             return None
 
     @classmethod
-    def requested(cls, mechanism: AbstractMechanism, lattice: Lattice, facts: Facts) -> "LatticeDraw":
+    def requested(cls, mechanism: AbstractMechanism, lattice: Lattice, facts: Schema) -> "LatticeDraw":
         """Plans the draw by these settings. Raises ValueError or OverflowError for what they cannot draw."""
         return cls(mechanism, lattice.resolve(mechanism, facts.dimension, facts.num_records), ON_REQUEST)
 

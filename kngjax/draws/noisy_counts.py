@@ -11,8 +11,8 @@ from jaxtyping import Float
 from kngjax.accounting.exact_costs import exactly
 from kngjax.core.arrays import float64
 from kngjax.core.balls import ball_of
-from kngjax.data.admission import Facts
 from kngjax.data.records import Counts
+from kngjax.data.schema import Schema
 from kngjax.draws.base import AbstractDraw
 from kngjax.draws.grid_cells import Grid
 from kngjax.draws.uniforms import Bits, Uniform, decided
@@ -29,7 +29,7 @@ class NoisyCounts(AbstractDraw):
     serves: ClassVar[tuple[type, ...]] = (GeometricMechanism,)
 
     @classmethod
-    def of(cls, mechanism: GeometricMechanism, facts: Facts) -> "NoisyCounts":
+    def of(cls, mechanism: GeometricMechanism, facts: Schema) -> "NoisyCounts":
         """Returns the draw on multiples of the mechanism's unit, a power of two."""
         return cls(mechanism, Grid((round(math.log2(mechanism.unit)),) * facts.dimension))
 

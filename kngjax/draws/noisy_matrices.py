@@ -10,9 +10,9 @@ from flint import arb
 from jaxtyping import Float
 
 from kngjax.core.balls import ball_of
-from kngjax.data.admission import Facts
 from kngjax.data.exact_sums import Exact, ExactSums
 from kngjax.data.products import symmetric
+from kngjax.data.schema import Schema
 from kngjax.draws.base import AbstractDraw
 from kngjax.draws.grid_cells import Grid
 from kngjax.draws.noises import StandardNormalNoise
@@ -83,7 +83,7 @@ class NoisyGrams(AbstractDraw):
     )
 
     @classmethod
-    def of(cls, mechanism: GaussianMoments, facts: Facts) -> "NoisyGrams | None":
+    def of(cls, mechanism: GaussianMoments, facts: Schema) -> "NoisyGrams | None":
         """Returns the draw; None where float64 has no such noise."""
         noise = NoisyTriangle.of("gaussian", mechanism.variance, mechanism.size, mechanism.blocks)
         return None if noise is None else cls(mechanism, noise)

@@ -17,8 +17,8 @@ from flint import fmpz_mat
 from kngjax.accounting.adjacency import Adjacency
 from kngjax.accounting.exact_costs import exactly
 from kngjax.core.arrays import float64
-from kngjax.data.admission import Facts
 from kngjax.data.exact_sums import ExactSums
+from kngjax.data.schema import Schema
 from kngjax.draws.minima.smooth_objectives import Objective
 from kngjax.draws.minima.verified_minima import CertifiedMinimizer
 from kngjax.draws.noisy_sums import AbstractNoisySum, certified_shift_squared, normal_noise
@@ -47,7 +47,7 @@ class NoisyRidge(AbstractNoisySum):
     )
 
     @classmethod
-    def of(cls, mechanism: Any, facts: Facts) -> "NoisyRidge | None":
+    def of(cls, mechanism: Any, facts: Schema) -> "NoisyRidge | None":
         """Calibrates output perturbation for ridge regression with noise of fixed covariance; None without a proof.
 
         An exchange is a removal and an addition beside at most `max_records` - 1 others.
@@ -96,7 +96,7 @@ class NoisyMinimum(AbstractNoisySum):
     )
 
     @classmethod
-    def of(cls, mechanism: Any, facts: Facts) -> "NoisyMinimum | None":
+    def of(cls, mechanism: Any, facts: Schema) -> "NoisyMinimum | None":
         """Calibrates the noise; None where Δ is not known in fractions, or it is not certain that noise hides s."""
         if mechanism.loss.is_half_square:
             return None

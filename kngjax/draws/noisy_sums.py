@@ -11,8 +11,8 @@ from jaxtyping import Float
 
 from kngjax.accounting.gaussian_in_balls import is_hidden
 from kngjax.accounting.guarantees import Guarantee
-from kngjax.data.admission import Facts
 from kngjax.data.exact_sums import ExactSums
+from kngjax.data.schema import Schema
 from kngjax.draws.base import AbstractDraw
 from kngjax.draws.grid_cells import Grid, draw_cell
 from kngjax.draws.uniforms import Bits
@@ -101,7 +101,7 @@ class NoisyMean(AbstractNoisySum):
     )
 
     @classmethod
-    def of(cls, mechanism: KNormMechanism | DesignMoments, facts: Facts) -> "NoisyMean | None":
+    def of(cls, mechanism: KNormMechanism | DesignMoments, facts: Schema) -> "NoisyMean | None":
         """Returns the draw; None where the norm of the noise is not known in fractions."""
         return cls.with_noise(mechanism, mechanism.noise_in_fractions(facts.dimension, 1))
 

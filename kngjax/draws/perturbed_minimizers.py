@@ -21,9 +21,9 @@ from kngjax.accounting.guarantees import Adjacency
 from kngjax.core.arrays import float64
 from kngjax.core.balls import ball_of, precision
 from kngjax.core.compiling import Compiled
-from kngjax.data.admission import Facts
 from kngjax.data.bounds import Bounds
 from kngjax.data.exact_sums import ExactSums
+from kngjax.data.schema import Schema
 from kngjax.draws.base import AbstractDraw
 from kngjax.draws.grid_cells import Grid
 from kngjax.draws.minima.quadratic_minima import Place, minimum
@@ -102,7 +102,7 @@ class PerturbedMinimizer(AbstractDraw):
     serves: ClassVar[tuple[type, ...]] = (ObjectivePerturbation,)
 
     @classmethod
-    def of(cls, mechanism: Any, facts: Facts) -> "PerturbedMinimizer | None":
+    def of(cls, mechanism: Any, facts: Schema) -> "PerturbedMinimizer | None":
         """Returns the draw; None where Δ or λ is not known in fractions, and where float64 does not hold the grid."""
         law = ObjectiveLaw.of(
             mechanism.regression_loss,

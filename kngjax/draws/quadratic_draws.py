@@ -9,8 +9,8 @@ import numpy as np
 from jaxtyping import Float
 
 from kngjax.accounting.exact_costs import exactly
-from kngjax.data.admission import Facts
 from kngjax.data.exact_sums import ExactSums
+from kngjax.data.schema import Schema
 from kngjax.draws.base import AbstractDraw
 from kngjax.draws.grid_cells import Grid
 from kngjax.draws.quadratic.bodies import AbstractBody, body_of
@@ -47,7 +47,7 @@ class QuadraticDraw(AbstractDraw):
     serves: ClassVar[tuple[type, ...]] = (KNG,)
 
     @classmethod
-    def of(cls, mechanism: KNG, facts: Facts) -> "QuadraticDraw | None":
+    def of(cls, mechanism: KNG, facts: Schema) -> "QuadraticDraw | None":
         """Plans the draw for KNG with one sensitivity; None where Θ, the bounds or the norm are not of fractions."""
         noise, shape = noise_of(mechanism, facts.dimension), mechanism.domain.exact_shape(facts.dimension)
         if noise is None or shape is None or not noise.is_everywhere:

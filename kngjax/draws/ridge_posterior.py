@@ -9,9 +9,9 @@ from flint import arb
 from jaxtyping import Float
 
 from kngjax.core.balls import ball_of
-from kngjax.data.admission import Facts
 from kngjax.data.bounds import Bounds
 from kngjax.data.exact_sums import ExactSums
+from kngjax.data.schema import Schema
 from kngjax.draws.base import AbstractDraw
 from kngjax.draws.grid_cells import Grid
 from kngjax.draws.noises import draw_noise
@@ -51,7 +51,7 @@ class NoisyPosterior(AbstractDraw):
     )
 
     @classmethod
-    def of(cls, mechanism: PosteriorSample | OutputPerturbation, facts: Facts) -> "NoisyPosterior | None":
+    def of(cls, mechanism: PosteriorSample | OutputPerturbation, facts: Schema) -> "NoisyPosterior | None":
         """Returns the draw; None where balls do not confirm what float64 found, or float64 has no such numbers."""
         confirmed = _confirmed(mechanism, facts.dimension)
         return None if confirmed is None else cls.at(mechanism, *confirmed, facts.dimension)

@@ -11,7 +11,7 @@ from jaxtyping import Float
 from kngjax.accounting.exact_costs import exactly
 from kngjax.core.arrays import float64
 from kngjax.core.balls import precision, upper_end
-from kngjax.data.admission import Facts
+from kngjax.data.schema import Schema
 from kngjax.draws.base import AbstractDraw
 from kngjax.draws.grid_cells import Grid
 from kngjax.draws.shells.fourth_moments import is_affordable, least_curvatures
@@ -73,7 +73,7 @@ class ShellDraw(AbstractDraw):
     serves: ClassVar[tuple[type, ...]] = (KNG,)
 
     @classmethod
-    def of(cls, mechanism: KNG, facts: Facts) -> "ShellDraw | None":
+    def of(cls, mechanism: KNG, facts: Schema) -> "ShellDraw | None":
         """Returns the draw where public facts show that it serves; None elsewhere.
 
         Of few records and a wide Θ a draw takes too many proposals: n is public under replace, and n·ε must be at least
@@ -86,7 +86,7 @@ class ShellDraw(AbstractDraw):
         return cls._made(mechanism, known, Shells(), facts) if _serves(known, mechanism, Shells(), facts) else None
 
     @classmethod
-    def requested(cls, mechanism: AbstractMechanism, asked: Shells, facts: Facts) -> "ShellDraw":
+    def requested(cls, mechanism: AbstractMechanism, asked: Shells, facts: Schema) -> "ShellDraw":
         """Plans the draw by what was promised. Raises ValueError with what to do instead where that is not enough."""
         known = _known(mechanism, facts) if isinstance(mechanism, KNG) else None
         if known is None:
@@ -97,7 +97,7 @@ class ShellDraw(AbstractDraw):
         return cls._made(mechanism, known, asked, facts)
 
     @classmethod
-    def _made(cls, mechanism: KNG, known: SmoothFacts, asked: Shells, facts: Facts) -> "ShellDraw":
+    def _made(cls, mechanism: KNG, known: SmoothFacts, asked: Shells, facts: Schema) -> "ShellDraw":
         score, count = known.loss.smooth_score(), asked.count(facts.num_records)
         assert score is not None
         assert count is not None
@@ -142,7 +142,7 @@ class ShellDraw(AbstractDraw):
         return self.grid.values(cell)
 
 
-def _known(mechanism: KNG, facts: Facts) -> SmoothFacts | None:
+def _known(mechanism: KNG, facts: Schema) -> SmoothFacts | None:
     """Collects the facts that the draw rests on; None where it does not serve, however many records there are."""
     if not mechanism.domain.is_uniform or mechanism.intake.weights_enter_loss:
         return None
@@ -163,7 +163,7 @@ def _about(records: ShellRecords, gauge: ScaledNormInBalls, region: ShapeInBalls
     return min(envelope, other, key=lambda made: made.log_mass)
 
 
-def _serves(known: SmoothFacts, mechanism: KNG, asked: Shells, facts: Facts) -> bool:
+def _serves(known: SmoothFacts, mechanism: KNG, asked: Shells, facts: Schema) -> bool:
     """Whether a draw takes few proposals, as far as public facts and what was promised tell."""
     dimension, number = facts.dimension, facts.num_records
     count = asked.count(number)
@@ -189,7 +189,7 @@ def _in_words(asked: Shells) -> str:
     return f"{'; '.join(words).capitalize()}. A false promise costs time, and no privacy."
 
 
-def more_records(mechanism: AbstractMechanism, facts: Facts) -> str | None:
+def more_records(mechanism: AbstractMechanism, facts: Schema) -> str | None:
     """Says what to promise for a draw in the space of gradients, or how many records it takes; None where none serves.
 
     Public. Both hold word for word.
@@ -198,7 +198,7 @@ def more_records(mechanism: AbstractMechanism, facts: Facts) -> str | None:
     return None if known is None else _more(known, cast(KNG, mechanism), facts)
 
 
-def _more(known: SmoothFacts, mechanism: KNG, facts: Facts) -> str:
+def _more(known: SmoothFacts, mechanism: KNG, facts: Schema) -> str:
     epsilon = exactly(float(mechanism.epsilon))
     spread = facts.dimension**2 * _spread_of_scores(known) / epsilon
     sure, even = (math.ceil(Shells(is_even=promised).enough * spread) for promised in (False, True))

@@ -5,7 +5,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from kngjax.accounting.exact_costs import exactly
-from kngjax.data.admission import Facts
+from kngjax.data.schema import Schema
 from kngjax.draws.quadratic.bodies import AbstractBody, body_of
 from kngjax.geometry.scaled_norms import ScaledNorm
 from kngjax.geometry.shapes import Shape
@@ -28,7 +28,7 @@ class SmoothFacts(NamedTuple):
     shape: Shape
 
     @classmethod
-    def of(cls, mechanism: AbstractDensityMechanism, facts: Facts) -> "SmoothFacts | None":
+    def of(cls, mechanism: AbstractDensityMechanism, facts: Schema) -> "SmoothFacts | None":
         """Collects the facts for KNG with one sensitivity; None where Θ, bounds, norm or loss are not verified."""
         loss, dimension = mechanism.loss, facts.dimension
         if (

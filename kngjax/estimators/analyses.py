@@ -13,9 +13,9 @@ import numpy as np
 import kngjax as kng
 from kngjax.core.errors import UNREADABLE, UnfitShape, UnfitType, raise_from_outside
 from kngjax.data import dates
-from kngjax.data.admission import EMPTY
 from kngjax.data.missing import Codes, explain_codes, without_codes
 from kngjax.data.named_columns import Columns, opened
+from kngjax.data.schema import EMPTY
 from kngjax.data.terms import Design
 from kngjax.data.weights import with_weights
 from kngjax.estimators.carrying_out import Released, SharedRecords, carry_out, in_short

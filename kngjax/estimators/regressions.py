@@ -11,8 +11,8 @@ from jaxtyping import Float
 import kngjax as kng
 from kngjax.accounting.exact_costs import inward
 from kngjax.core.errors import about
-from kngjax.data.admission import EMPTY, Facts
 from kngjax.data.formulas import Formula
+from kngjax.data.schema import EMPTY, Schema
 from kngjax.data.terms import Design, Product
 from kngjax.draws.box_draws import BoxDraw
 from kngjax.estimators.analyses import Analysis, Part, bounds_of, of_level
@@ -228,7 +228,7 @@ def _needs_few_boxes(mechanism: Any, dimension: int, count: int | None) -> bool:
 
     **Arguments:** `count`: n, or a guess of it, if there is one.
     """
-    drawn = BoxDraw.of(mechanism, Facts(dimension)) if (count or 0) <= _MOST_RECORDS[dimension] else None
+    drawn = BoxDraw.of(mechanism, Schema(dimension)) if (count or 0) <= _MOST_RECORDS[dimension] else None
     return drawn is not None and drawn.log_along <= _MOST_LOG_ALONG[dimension]
 
 

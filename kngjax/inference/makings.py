@@ -15,8 +15,8 @@ from jaxtyping import Float
 from kngjax.accounting.exact_costs import exactly, inward
 from kngjax.accounting.guarantees import Adjacency
 from kngjax.core.randomness import secure_key
-from kngjax.data.admission import Facts
 from kngjax.data.records import Records
+from kngjax.data.schema import Schema
 from kngjax.draws.choice import proved_draw
 from kngjax.inference import groups_of_records as groups
 from kngjax.inference.covariances import AbstractSums, IndependentErrors, PublicDesign, Sandwich
@@ -57,7 +57,7 @@ class AbstractMaking(abc.ABC):
     mechanism: Any
 
     @abc.abstractmethod
-    def resolve(self, facts: Facts) -> Plan:
+    def resolve(self, facts: Schema) -> Plan:
         """Resolves the draws with their certificates, before a value is looked at."""
 
     @abc.abstractmethod
@@ -134,7 +134,7 @@ class SumsMaking(AbstractMaking):
         budget = {"mu" if self.covariance.is_gaussian else "epsilon": self.budget}
         return {"type": kind, "covariance": covariance, "bandwidth": self.bandwidth, **budget}
 
-    def resolve(self, facts: Facts) -> Plan:
+    def resolve(self, facts: Schema) -> Plan:
         require_near(self.mechanism, self.num_records or facts.num_records)
         plans = resolve(self.mechanism, None, facts), resolved(self.summing, facts.num_records)
         drawing = functools.partial(self._draw, plans)
@@ -185,7 +185,7 @@ class GroupsMaking(AbstractMaking):
     def settings(self) -> dict[str, Any]:
         return {"type": "Groups", "number": self.number}
 
-    def resolve(self, facts: Facts) -> Plan:
+    def resolve(self, facts: Schema) -> Plan:
         sizes = groups.sizes(facts.num_records or 0, self.number)
         # Groups of one size have one plan.
         known = {size: resolved(self.mechanism, size) for size in dict.fromkeys(sizes)}
@@ -273,7 +273,7 @@ def _require_served(mechanism: Any) -> None:
         raise ValueError("with pointwise_sensitivity the law of the gradient is not known: leave it out")
     if mechanism.noise.publishes:
         # Known by what a release on a grid publishes; the number of records decides nothing of that.
-        if proved_draw(mechanism, Facts(dimension, None)) is None:
+        if proved_draw(mechanism, Schema(dimension, None)) is None:
             raise ValueError(
                 f"{name} publishes what its intervals are made of where every rounding is in its proof, and with these "
                 "bounds it is not: leave the hull out"

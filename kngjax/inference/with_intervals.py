@@ -12,7 +12,7 @@ from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.core.errors import holding_no_records
 from kngjax.core.html import html_table
 from kngjax.core.kept_as_json import AbstractKeptAsJson
-from kngjax.data.admission import Facts
+from kngjax.data.schema import Schema
 from kngjax.inference.covariances import Sandwich
 from kngjax.inference.foreseen_ends import require_ends, why_not_foreseen
 from kngjax.inference.groups_of_records import Groups
@@ -126,10 +126,10 @@ class WithIntervals(AbstractReleasePlan):
         why = self.not_foreseen
         return () if why is None else (why,)
 
-    def admit(self, X: Any, y: Any) -> Facts:
+    def admit(self, X: Any, y: Any) -> Schema:
         return self.mechanism.intake.check_schema(X, y)
 
-    def resolve(self, facts: Facts) -> Plan:
+    def resolve(self, facts: Schema) -> Plan:
         if not facts.are_in_memory:
             raise ValueError("intervals need all records in memory: give X and y as they are, not a stream or shards")
         making = self.making(facts.num_records)

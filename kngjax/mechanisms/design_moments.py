@@ -9,11 +9,11 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.core.arrays import Scalar, Vector, float64, is_traced
-from kngjax.data.admission import Facts, Shape
 from kngjax.data.bounds import Bounds
 from kngjax.data.exact_sums import ExactSums
 from kngjax.data.products import changed_columns, product_ranges, products, symmetric, with_shared_columns
 from kngjax.data.records import Data, QuadraticSummary, Records, WeightedRecords
+from kngjax.data.schema import Schema, TableShape
 from kngjax.geometry.scaled_norms import ScaledNorm
 from kngjax.losses.distance import SquaredDistanceLoss
 from kngjax.mechanisms.direct import AbstractDirectMechanism
@@ -170,7 +170,7 @@ class DesignIntake(AbstractIntake):
     def _dimension_of_records(self) -> int:
         return self.mechanism.size
 
-    def _facts(self, columns: Shape | None, count: int | None) -> Facts:
+    def _facts(self, columns: TableShape | None, count: int | None) -> Schema:
         # The numbers are not those of columns, whose names they have not.
         return dataclasses.replace(super()._facts(columns, count), names=None)
 

@@ -11,11 +11,11 @@ from jaxtyping import Float
 
 from kngjax.accounting.guarantees import Adjacency
 from kngjax.core.errors import UnfitShape, UnfitType
-from kngjax.data import admission, records, weights
-from kngjax.data.admission import Facts
+from kngjax.data import records, schema, weights
 from kngjax.data.bounds import Bounds
 from kngjax.data.exact_sums import ExactSums
 from kngjax.data.records import Data, Records, WeightedRecords
+from kngjax.data.schema import Schema
 from kngjax.data.shards import Shards
 from kngjax.data.streams import RECORDS_NEEDED, Stream
 from kngjax.data.weights import WeightedTable, with_weights
@@ -61,7 +61,7 @@ class AbstractIntake(abc.ABC):
         """Whether sums over the records are all that it needs, so that records may come in chunks."""
         return self.loss.is_quadratic
 
-    def check_schema(self, X: Any = None, y: Any = None) -> Facts:
+    def check_schema(self, X: Any = None, y: Any = None) -> Schema:
         """Returns what is public of these data before a value is looked at: d, the names, and under replace n.
 
         Arguments as of `prepare`. Raises TypeError and ValueError for all that types, names, shapes, engines and counts
@@ -78,25 +78,25 @@ class AbstractIntake(abc.ABC):
             if not self.is_of_sums:
                 raise UnfitType(RECORDS_NEEDED)
             may_be_empty = self.adjacency is Adjacency.ADD_REMOVE
-            facts = self._facts(admission.shape_of_stream(X, self._public_shapes, may_be_empty), None)
+            facts = self._facts(schema.shape_of_stream(X, self._public_shapes, may_be_empty), None)
             return dataclasses.replace(facts, are_in_memory=False)
         columns, rows = self._public_shapes(X, y)
         count = columns.rows if rows.rows is None else rows.rows
         if count == 0 and self.adjacency is Adjacency.REPLACE:
-            raise UnfitShape(admission.EMPTY)
+            raise UnfitShape(schema.EMPTY)
         return self._facts(columns, count)
 
-    def _facts(self, columns: admission.Shape | None, count: int | None) -> Facts:
+    def _facts(self, columns: schema.TableShape | None, count: int | None) -> Schema:
         if self.mechanism.dimension is None:
-            raise UnfitShape(admission.UNKNOWN_COLUMNS)
+            raise UnfitShape(schema.UNKNOWN_COLUMNS)
         names = self.bounds.coefficients
         if names is None and columns is not None and columns.names is not None:
             names = ("intercept",) * self.bounds.intercept + columns.names
-        return Facts(self.mechanism.dimension, count if self.adjacency is Adjacency.REPLACE else None, names)
+        return Schema(self.mechanism.dimension, count if self.adjacency is Adjacency.REPLACE else None, names)
 
-    def _public_shapes(self, X: Any, y: Any) -> tuple[admission.Shape, admission.Shape]:
+    def _public_shapes(self, X: Any, y: Any) -> tuple[schema.TableShape, schema.TableShape]:
         X, y = self.as_records(X, y)
-        return admission.public_shapes(
+        return schema.public_shapes(
             self.bounds,
             X,
             y,

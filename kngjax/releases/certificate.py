@@ -11,8 +11,8 @@ from kngjax.accounting.exact_costs import outward
 from kngjax.accounting.guarantees import Guarantee
 from kngjax.core.html import html_table
 from kngjax.core.representation import describe
-from kngjax.data.admission import Facts
 from kngjax.data.missing import policy_of_each_column
+from kngjax.data.schema import Schema
 from kngjax.draws.base import IN_REALS, NONE, PROVED, TOO_MANY, AbstractDraw
 from kngjax.mechanisms.base import AbstractMechanism
 from kngjax.mechanisms.declared_facts import declared_facts
@@ -95,7 +95,7 @@ class Certificate:
     mixture: Mixture | None = None
 
     @classmethod
-    def of(cls, draw: AbstractDraw, facts: Facts) -> "Certificate":
+    def of(cls, draw: AbstractDraw, facts: Schema) -> "Certificate":
         """The certificate of a draw, from public settings alone. **Arguments:** `facts`: of the records."""
         mechanism, is_proved = draw.mechanism, draw.assurance == PROVED
         assumptions = (

@@ -7,7 +7,7 @@ from typing import Any
 import jax
 
 from kngjax.core.arrays import float64
-from kngjax.data.admission import Facts
+from kngjax.data.schema import Schema
 from kngjax.draws.base import ON_REQUEST, AbstractDraw
 from kngjax.draws.choice import proved_draw
 from kngjax.draws.lattice.lattice import Lattice
@@ -28,7 +28,7 @@ from kngjax.samplers.base import AbstractChainSampler, AbstractIndependentSample
 REQUESTS = (Lattice, Shells, AbstractSampler)
 
 
-def draw_for(mechanism: AbstractMechanism, sampler: Any, facts: Facts) -> AbstractDraw:
+def draw_for(mechanism: AbstractMechanism, sampler: Any, facts: Schema) -> AbstractDraw:
     """Returns the draw of a release with all its settings: with every rounding in its proof, if there is one unasked.
 
     **Arguments:** `sampler`: what the caller asked for, or None. `facts`: of the records. Raises ValueError or
@@ -46,7 +46,7 @@ def draw_for(mechanism: AbstractMechanism, sampler: Any, facts: Facts) -> Abstra
     return found
 
 
-def _in_float64(mechanism: AbstractMechanism, sampler: AbstractSampler | None, facts: Facts) -> DirectDraw | ChainDraw:
+def _in_float64(mechanism: AbstractMechanism, sampler: AbstractSampler | None, facts: Schema) -> DirectDraw | ChainDraw:
     if isinstance(mechanism, AbstractDirectMechanism):
         require_sampler(mechanism, sampler)
         return DirectDraw(mechanism)
@@ -71,7 +71,7 @@ def _in_float64(mechanism: AbstractMechanism, sampler: AbstractSampler | None, f
 
 
 def instead_of_rounding(
-    mechanism: AbstractMechanism, sampler: Any, facts: Facts, is_allowed: Callable[[Certificate], bool]
+    mechanism: AbstractMechanism, sampler: Any, facts: Schema, is_allowed: Callable[[Certificate], bool]
 ) -> str:
     """Says what else to ask a release for, whose proof has every rounding, so that it owes no δ for one.
 

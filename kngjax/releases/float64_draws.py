@@ -9,8 +9,8 @@ from jaxtyping import Float
 from kngjax.core.arrays import float64
 from kngjax.core.randomness import key_from
 from kngjax.core.representation import describe
-from kngjax.data.admission import Facts
 from kngjax.data.records import Data, Records, WeightedRecords
+from kngjax.data.schema import Schema
 from kngjax.draws.base import IN_REALS, NONE, AbstractDraw
 from kngjax.draws.uniforms import Bits
 from kngjax.losses.base import AbstractPredictorLoss
@@ -54,7 +54,7 @@ class DirectDraw(AbstractDraw):
     serves: ClassVar[tuple[type, ...]] = (AbstractDirectMechanism,)
 
     @classmethod
-    def of(cls, mechanism: AbstractDirectMechanism, facts: Facts) -> "DirectDraw":
+    def of(cls, mechanism: AbstractDirectMechanism, facts: Schema) -> "DirectDraw":
         return cls(mechanism)
 
     @property
@@ -106,7 +106,7 @@ class ChainDraw(AbstractDraw):
     serves: ClassVar[tuple[type, ...]] = ()
 
     @classmethod
-    def of(cls, mechanism: Any, facts: Facts) -> None:
+    def of(cls, mechanism: Any, facts: Schema) -> None:
         """Serves nothing unasked: a chain is named."""
 
     @property

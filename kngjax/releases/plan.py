@@ -14,7 +14,7 @@ from typing import Any
 from kngjax.accounting.guarantees import Guarantee
 from kngjax.core import arithmetic, side_doors
 from kngjax.core.errors import holding_no_records, run_hiding_errors, run_telling_refusals
-from kngjax.data.admission import Facts
+from kngjax.data.schema import Schema
 from kngjax.ledger.book import LedgerError
 from kngjax.ledger.ledgers import Ledger, Reservation
 from kngjax.releases.certificate import Certificate
@@ -110,11 +110,11 @@ class AbstractReleasePlan(abc.ABC):
         return ()
 
     @abc.abstractmethod
-    def admit(self, X: Any, y: Any) -> Facts:
+    def admit(self, X: Any, y: Any) -> Schema:
         """Returns the public facts of records, by types and shapes alone; raises as `AbstractIntake.check_schema`."""
 
     @abc.abstractmethod
-    def resolve(self, facts: Facts) -> Plan:
+    def resolve(self, facts: Schema) -> Plan:
         """Resolves all draws with their certificates; raises ValueError for what public facts refuse."""
 
     @abc.abstractmethod

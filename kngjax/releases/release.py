@@ -19,7 +19,7 @@ from kngjax.core.compiling import programs_run_once
 from kngjax.core.errors import holding_no_records, run_telling_refusals
 from kngjax.core.html import html_table
 from kngjax.core.kept_as_json import AbstractKeptAsJson
-from kngjax.data.admission import Facts
+from kngjax.data.schema import Schema
 from kngjax.data.weights import with_weights
 from kngjax.draws.base import AbstractDraw
 from kngjax.draws.lattice.lattice import Lattice
@@ -217,7 +217,7 @@ def release(
     return released
 
 
-def resolve(mechanism: AbstractMechanism, sampler: Any, facts: Facts) -> Plan:
+def resolve(mechanism: AbstractMechanism, sampler: Any, facts: Schema) -> Plan:
     """Resolves one draw of a mechanism, with its certificate: from public facts alone.
 
     **Arguments:** `sampler`: what the caller asked for, or None. The records of the plan are a pair, X and y.
@@ -236,7 +236,7 @@ def resolved(asked: Any, num_records: int | None = None, sampler: Any = None) ->
     replace; None where nobody knows it yet. `sampler`: what is asked for, or None. Raises ValueError for what public
     facts refuse, and for a sampler that cannot serve.
     """
-    facts = Facts(asked.dimension or 1, asked.adjacency.public_count(num_records))
+    facts = Schema(asked.dimension or 1, asked.adjacency.public_count(num_records))
     if not isinstance(asked, AbstractReleasePlan):
         return resolve(asked, sampler, facts)
     _check_nothing_else(None, sampler, None)

@@ -11,7 +11,7 @@ from sklearn.exceptions import DataConversionWarning
 
 import kngjax as kng
 from kngjax.core.errors import UNREADABLE, UnfitShape, UnfitType, raise_from_outside
-from kngjax.data import admission
+from kngjax.data import schema
 from kngjax.data.lists import cells_of_row
 from kngjax.data.named_columns import Columns
 from kngjax.data.terms import Categorical, Design, Polynomial
@@ -91,7 +91,7 @@ def with_response(table: Columns, X: Any, y: Any, name: str) -> Columns:
     _refuse_complex(given)
     # One column of zeros stands for an array or a list of rows; a frame brings its index.
     beside = X if isinstance(_native(X), nw.DataFrame) else np.zeros((table.rows, 1))
-    admission.public_shapes(_any_bounds(), beside, given)
+    schema.public_shapes(_any_bounds(), beside, given)
     column = list(given) if isinstance(given, Sequence) else given
     return Columns(
         (*table.columns, name), table.rows, lambda asked: column if asked == name else table.column_of(asked)
@@ -125,7 +125,7 @@ def refuse_text(table: Columns, design: Design, response: str, response_reads_te
 def _is_of_numbers(column: Any) -> bool:
     native = nw.from_native(column, allow_series=True, pass_through=True)
     if isinstance(native, nw.Series):
-        return admission.is_of_numbers(native)
+        return schema.is_of_numbers(native)
     dtype = getattr(column, "dtype", None)
     # A list shows nothing of its cells by its type.
     return dtype is None or np.dtype(dtype).kind in "biuf"
@@ -162,7 +162,7 @@ def _shape(X: Any) -> tuple[int, int]:
     if len(shape := getattr(X, "shape", ())) == 2 and shape[1] == 0:
         # As scikit-learn says it, but for the number of records, which is private under add_remove.
         raise UnfitShape("X has 0 feature(s) (shape=(, 0)) while a minimum of 1 is required.")
-    shape, _ = admission.public_shapes(_any_bounds(), X, None, has_response=False)
+    shape, _ = schema.public_shapes(_any_bounds(), X, None, has_response=False)
     if shape.rows is None or shape.columns is None:
         raise UnfitType("X has no shape that can be read: pass a NumPy array with a row a record, or a data frame")
     return shape.rows, shape.columns

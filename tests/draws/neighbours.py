@@ -19,7 +19,7 @@ import kngjax as kng
 from audits.lattices import lattice_law, lattice_loss
 from kngjax.accounting.exact_costs import exactly
 from kngjax.core.balls import ball_of
-from kngjax.data.admission import Facts
+from kngjax.data.schema import Schema
 from kngjax.draws import exact_choice, noisy_counts
 from kngjax.draws.choice import proved_draw
 from kngjax.draws.shell_draws import ShellDraw
@@ -34,7 +34,7 @@ COARSE = kng.Lattice(data_digits=6, theta_digits=6, max_records=999)
 
 
 def _way(mechanism: Any, count: int | None = None) -> Any:
-    way = proved_draw(mechanism, Facts(mechanism.dimension or 1, count))
+    way = proved_draw(mechanism, Schema(mechanism.dimension or 1, count))
     assert way is not None
     return way
 

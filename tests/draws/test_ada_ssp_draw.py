@@ -11,7 +11,7 @@ from scipy import stats
 import kngjax as kng
 from audits.grid_laws.neighbours import moment_variances, moments_alone
 from kngjax.core.arrays import float64
-from kngjax.data.admission import Facts
+from kngjax.data.schema import Schema
 from kngjax.draws.ada_ssp_draw import NoisyMoments
 from kngjax.draws.choice import proved_draw
 from tests.oracles.exact_hockey_stick import exact, log_delta, precision
@@ -22,7 +22,7 @@ SHARES = (0.2, 0.3, 0.5)
 
 
 def way_of(mechanism, dimension) -> NoisyMoments:
-    way = proved_draw(mechanism, Facts(dimension))
+    way = proved_draw(mechanism, Schema(dimension))
     assert way is not None
     return way
 
@@ -132,7 +132,7 @@ def test_hulls_hide_what_they_let_through(adjacency):
 
 def test_a_shift_that_balls_do_not_certify_is_not_relied_on(monkeypatch):
     monkeypatch.setattr("kngjax.draws.noisy_sums.is_hidden", lambda *_: False)
-    assert proved_draw(kng.AdaSSP(PLANE, 1.0, 1e-6, "replace"), Facts(2)) is None
+    assert proved_draw(kng.AdaSSP(PLANE, 1.0, 1e-6, "replace"), Schema(2)) is None
 
 
 def test_records_in_any_order_and_division_give_the_same_moments():

@@ -13,7 +13,7 @@ from flint import arb, ctx, fmpq
 
 import kngjax as kng
 from kngjax.core.balls import power_of_two
-from kngjax.data.admission import Facts
+from kngjax.data.schema import Schema
 from kngjax.draws import grid_cells, uniforms
 from kngjax.draws.choice import proved_draw
 from kngjax.draws.grid_cells import Grid, draw_cell
@@ -107,7 +107,7 @@ def test_location_and_noise_of_neighbours_make_a_loss_of_epsilon_and_of_no_more(
         scale = noise.weights[0] * Fraction(math.isqrt(int(noise.scale_squared * 4**100)), 2**100)
         laws = []
         for data in (records, other):
-            (location,) = NoisyMean.of(mechanism, Facts(1)).location(mechanism.intake.exact_sums(data))
+            (location,) = NoisyMean.of(mechanism, Schema(1)).location(mechanism.intake.exact_sums(data))
             first = int(np.floor(ends[0] * 8)) - 30
             laws.append(laplace_cells(location, scale, Fraction(1, 8), range(first, first + 80)))
         losses = [float((one / two).log()) for one, two in zip(*laws, strict=True)]
@@ -192,12 +192,12 @@ def test_records_in_any_order_and_division_have_the_same_location():
     """Sums that climb by units in the last place, which float64 adds up differently in every order."""
     mechanism, generator = mean_of(1.0, 0.0, 1.0), np.random.default_rng(0)
     records = np.append(np.full(300, 2.0**-53), np.nextafter(1.0, 0.0))[:, None]
-    expected = NoisyMean.of(mechanism, Facts(1)).location(mechanism.intake.exact_sums(records))
+    expected = NoisyMean.of(mechanism, Schema(1)).location(mechanism.intake.exact_sums(records))
     assert expected == [(300 * Fraction(2) ** -53 + Fraction(np.nextafter(1.0, 0.0))) / 301]
     shuffled = generator.permutation(records)
-    assert NoisyMean.of(mechanism, Facts(1)).location(mechanism.intake.exact_sums(shuffled)) == expected
+    assert NoisyMean.of(mechanism, Schema(1)).location(mechanism.intake.exact_sums(shuffled)) == expected
     parts = kng.stream(iter([(shuffled[:100], None), (shuffled[100:], None)]))
-    assert NoisyMean.of(mechanism, Facts(1)).location(mechanism.intake.exact_sums(parts)) == expected
+    assert NoisyMean.of(mechanism, Schema(1)).location(mechanism.intake.exact_sums(parts)) == expected
 
 
 @pytest.mark.parametrize("size", [0, 2**100])

@@ -10,7 +10,7 @@ from scipy import stats
 import kngjax as kng
 from kngjax.accounting.exact_costs import exactly
 from kngjax.accounting.guarantees import Adjacency
-from kngjax.data.admission import Facts
+from kngjax.data.schema import Schema
 from kngjax.draws import irls_iterates
 from kngjax.draws.choice import proved_draw
 from kngjax.draws.irls_iterates import IteratesOnGrid
@@ -46,7 +46,7 @@ def irls(bounds=BOUNDS, adjacency="replace", **changes):
 
 
 def way(mechanism) -> IteratesOnGrid:
-    found = proved_draw(mechanism, Facts(mechanism.dimension))
+    found = proved_draw(mechanism, Schema(mechanism.dimension))
     assert found is not None
     return found
 
@@ -90,7 +90,7 @@ def test_hulls_are_proved_where_their_corners_are_known(monkeypatch):
         # An exchange is bounded by √2 times what a removal does.
         assert 2 * (matrix**2).sum() <= variance * shift**2
     monkeypatch.setattr("kngjax.sensitivity.moments_in_fractions.outer_corners", lambda _: None)
-    assert proved_draw(mechanism, Facts(3)) is None
+    assert proved_draw(mechanism, Schema(3)) is None
     assert kng.release(mechanism, x, np.zeros(9)).certificate.assurance == "in_reals"
 
 
@@ -100,7 +100,7 @@ def test_a_calibration_that_is_too_large_is_not_certified(monkeypatch):
     for factor, serves in ((1.0, True), (1.0 + 1e-7, False)):
         more = spent._replace(shifts=factor * spent.shifts)
         monkeypatch.setattr(type(mechanism), "_budget", lambda _, more=more: (more, noise))
-        assert (proved_draw(mechanism, Facts(3)) is not None) == serves
+        assert (proved_draw(mechanism, Schema(3)) is not None) == serves
     monkeypatch.undo()
     assert kng.release(mechanism, *table()).certificate.assurance == "proved"
 
@@ -115,7 +115,7 @@ def test_wishart_noise_that_is_too_small_is_not_certified(cap, adjacency, monkey
     for factor, serves in ((1.0, True), (1.0 - 1e-6, False)):
         less = noise._replace(matrix=factor * noise.matrix)
         monkeypatch.setattr(type(mechanism), "_budget", lambda _, less=less: (spent, less))
-        assert (proved_draw(mechanism, Facts(3)) is not None) == serves
+        assert (proved_draw(mechanism, Schema(3)) is not None) == serves
 
 
 def moments_by_fractions(found, x, y, theta):
@@ -320,7 +320,7 @@ def test_iterates_are_finite_whatever_the_noise(repair, size):
 @pytest.mark.parametrize("cap", [1e-300, 1e300])
 def test_caps_beyond_float64_are_left_to_its_own_refusals(cap):
     """Noise so small or so large has no grid, and what happens instead is decided by public settings."""
-    assert proved_draw(irls(cap=cap), Facts(3)) is None
+    assert proved_draw(irls(cap=cap), Schema(3)) is None
 
 
 def test_bounds_are_the_numbers_of_float64_that_they_are():

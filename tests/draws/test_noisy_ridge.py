@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import kngjax as kng
-from kngjax.data.admission import Facts
+from kngjax.data.schema import Schema
 from kngjax.draws.choice import proved_draw
 from kngjax.draws.noisy_minimizers import NoisyRidge
 from tests.draws.test_ada_ssp_draw import assert_delta_is_met
@@ -22,7 +22,7 @@ def ridge(bounds=PLANE, adjacency="add_remove", regularization=120.0, epsilon=1.
 
 
 def way_of(mechanism) -> NoisyRidge:
-    way = proved_draw(mechanism, Facts(mechanism.dimension))
+    way = proved_draw(mechanism, Schema(mechanism.dimension))
     assert way is not None
     return way
 
@@ -78,7 +78,7 @@ def test_the_noise_is_that_which_the_certificate_tells(adjacency):
 def test_what_is_not_built_is_rounded_as_before():
     hull = kng.Bounds(y=(-1.0, 1.0), hull=kng.FeatureHull.powers(4, 0.0, 1.0))
     mechanism = ridge(hull)
-    assert proved_draw(mechanism, Facts(mechanism.dimension)) is None
+    assert proved_draw(mechanism, Schema(mechanism.dimension)) is None
 
 
 def test_more_records_than_were_promised_are_refused():

@@ -12,7 +12,7 @@ import pytest
 from flint import arb, ctx
 
 import kngjax as kng
-from kngjax.data.admission import Facts
+from kngjax.data.schema import Schema
 from kngjax.draws.boxes.box_coordinates import BoxCoordinates
 from kngjax.draws.boxes.record_sums import RecordSums
 from kngjax.draws.choice import proved_draw
@@ -134,7 +134,7 @@ def perturbed(name):
     loss, bounds, domain = LAWS[name]
     mechanism = kng.ObjectivePerturbation(loss, bounds.for_dimension(2), domain, 4.0, "replace")
     x, y = table(2, 40)
-    way = proved_draw(mechanism, Facts(2, 40))
+    way = proved_draw(mechanism, Schema(2, 40))
     return way, x, (y > 0.0) * 1.0 if name.startswith("logistic") else y
 
 

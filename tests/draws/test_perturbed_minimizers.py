@@ -12,7 +12,7 @@ from flint import arb, ctx
 import kngjax as kng
 from kngjax.core.arrays import float64
 from kngjax.core.balls import ball_of, power_of_two
-from kngjax.data.admission import Facts
+from kngjax.data.schema import Schema
 from kngjax.draws import grid_cells, perturbed_minimizers
 from kngjax.draws.choice import proved_draw
 from kngjax.draws.minima.verified_minima import CertifiedMinimizer
@@ -33,7 +33,7 @@ def test_in_the_plane_it_has_the_law_of_draws_in_float64(domain):
     mechanism = kng.ObjectivePerturbation(
         kng.SquaredLoss(), mechanism.bounds.for_dimension(2), domain, 20.0, "replace", centre=centre
     )
-    way, bits = proved_draw(mechanism, Facts(2, 30)), random.Random(3).getrandbits
+    way, bits = proved_draw(mechanism, Schema(2, 30)), random.Random(3).getrandbits
     data = way.prepare(x, y)
     drawn = np.array([way.draw(data, bits) for _ in range(1500)])
     with float64():
@@ -53,7 +53,7 @@ def test_in_the_plane_other_losses_have_the_law_of_draws_in_float64(name):
     mechanism = kng.ObjectivePerturbation(*parts, centre=centre)
     x, y = table(2, 40)
     y = np.floor(3.0 * np.abs(y)) if name == "Poisson" else y
-    way, bits = proved_draw(mechanism, Facts(2, 40)), random.Random(4).getrandbits
+    way, bits = proved_draw(mechanism, Schema(2, 40)), random.Random(4).getrandbits
     data = way.prepare(x, y)
     drawn = np.array([way.draw(data, bits) for _ in range(400)])
     with float64():
@@ -78,7 +78,7 @@ def test_a_public_shift_of_responses_and_centre_shifts_what_is_released(loss):
             loss, kng.Bounds(x=([-1.0], [1.0]), y=(shift - 1.0, shift + 1.0)),
             kng.Box([shift - 2.0, -2.0], [shift + 2.0, 2.0]), 3.0, "replace", centre=[shift + 0.5, 0.25],
         )  # fmt: skip
-        way = proved_draw(mechanism, Facts(2, 50))
+        way = proved_draw(mechanism, Schema(2, 50))
         data = way.prepare(x, y + shift)
         drawn.append([way.draw(data, random.Random(seed).getrandbits) - [shift, 0.0] for seed in range(6)])
     assert np.array_equal(*drawn)
@@ -92,7 +92,7 @@ def test_the_constants_are_those_of_the_float64_law_and_on_the_safe_side(norm, n
     loss, bounds, domain = LAWS[name]
     for adjacency in ("replace", "add_remove"):
         mechanism = kng.ObjectivePerturbation(loss, bounds.for_dimension(2), domain, 1.3, adjacency, norm)
-        way = proved_draw(mechanism, Facts(2, None))
+        way = proved_draw(mechanism, Schema(2, None))
         with float64():
             rate, ridge = float(mechanism.noise_rate(2)), float(mechanism.ridge(2))
             sides = np.asarray(mechanism.score_norm(2).box_sides(2) if norm is None else np.ones(2))
@@ -106,11 +106,11 @@ def test_nothing_of_the_noise_is_rounded_and_the_ridge_is_rounded_up():
     """|x| ≤ .1, |y| ≤ .3 and |θ| ≤ .7, none of which is a number of float64, and ε = .9."""
     bounds = kng.Bounds(x=([-0.1], [0.1]), y=(-0.3, 0.3), intercept=False)
     for adjacency, number in (("replace", 2), ("add_remove", 1)):
-        law = proved_draw(squared(kng.Box(-0.7, 0.7)), Facts(1, 4)).law
+        law = proved_draw(squared(kng.Box(-0.7, 0.7)), Schema(1, 4)).law
         mechanism = kng.ObjectivePerturbation(
             kng.SquaredLoss(), bounds, kng.Box(-0.7, 0.7), 0.9, adjacency, noise_share=0.3
         )
-        law = proved_draw(mechanism, Facts(1, 4)).law
+        law = proved_draw(mechanism, Schema(1, 4)).law
         x, y, theta = Fraction(0.1), Fraction(0.3), Fraction(0.7)
         assert law.noise == ScaledNorm(
             "maximum", (number * x * (x * theta + y),), 1 / (Fraction(9, 10) * Fraction(3, 10)) ** 2
@@ -121,14 +121,14 @@ def test_nothing_of_the_noise_is_rounded_and_the_ridge_is_rounded_up():
             assert ball_of(law.ridge) * growth >= ball_of(x**2)
             assert ball_of(law.ridge) * growth <= ball_of(x**2) * (1 + arb(2) ** -120)
     smooth = kng.ObjectivePerturbation(kng.HuberLoss(0.3), bounds, None, 0.9, "replace", output_share=0.1)
-    noise = proved_draw(smooth, Facts(1, 4)).law.noise
+    noise = proved_draw(smooth, Schema(1, 4)).law.noise
     assert noise == ScaledNorm("maximum", (2 * y * x,), 1 / (Fraction(81, 100) / 2) ** 2)
 
 
 def test_what_float64_leaves_open_is_told_in_balls(monkeypatch):
     """The same uniform numbers, hence the same cell, whether float64 is asked at all or not."""
     mechanism, _ = law("pseudo-Huber on R")
-    way = proved_draw(mechanism, Facts(1, 4))
+    way = proved_draw(mechanism, Schema(1, 4))
     data = way.prepare(X, Y)
     values = [way.draw(data, random.Random(seed).getrandbits) for seed in range(20)]
     asked = []
@@ -180,7 +180,7 @@ def test_the_ridge_is_where_it_says():
     mechanism = kng.ObjectivePerturbation(
         kng.SquaredLoss(), mechanism.bounds.for_dimension(2), kng.L2Ball(50.0), 1.0, "replace"
     )
-    way = proved_draw(mechanism, Facts(2, 30))
+    way = proved_draw(mechanism, Schema(2, 30))
     assert float(way.law.noise.weights[0]) * math.sqrt(way.law.noise.scale_squared) == pytest.approx(1 / rate)
     with ctx.workprec(128):
         places = way.search(way.prepare(x, y)).places([arb(0), arb(0)])

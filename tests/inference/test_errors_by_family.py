@@ -12,8 +12,8 @@ import pytest
 import scipy.integrate
 
 import kngjax as kng
-from kngjax.data.admission import Facts
 from kngjax.data.records import Records
+from kngjax.data.schema import Schema
 from kngjax.draws.choice import proved_draw
 from kngjax.inference.covariances import Matrices
 from kngjax.inference.errors_of_release import errors_of
@@ -81,12 +81,12 @@ def test_a_release_of_ada_ssp_keeps_the_moments_that_it_is_made_of_and_nothing_e
 def test_what_is_published_are_the_numbers_that_the_guarantee_is_of():
     """With the same bits: the noisy moments of AdaSSP, and what AdaOPS makes of its first two stages."""
     x, y = table(300)
-    moments = proved_draw(ada_ssp(), Facts(3, 300))
+    moments = proved_draw(ada_ssp(), Schema(3, 300))
     data = moments.prepare(x, y)
     drawn = moments.draw_all_alone(data, random.Random(5).getrandbits)
     least, moment, gram = moments.noisy_moments(data, random.Random(5).getrandbits)
     np.testing.assert_array_equal(drawn[3:], [least, *moment, *gram.ravel()])
-    stages = proved_draw(kng.AdaOPS(BOUNDS, 1.0, DELTA, "replace"), Facts(3, 300))
+    stages = proved_draw(kng.AdaOPS(BOUNDS, 1.0, DELTA, "replace"), Schema(3, 300))
     data = stages.prepare(x, y)
     drawn = stages.draw_all_alone(data, random.Random(5).getrandbits)
     tuned = stages.tuning(data, random.Random(5).getrandbits)
@@ -161,7 +161,7 @@ def test_errors_of_ada_ops_are_normal_with_the_scale_that_is_published():
     """√γ(H + λ)^½(θ̃ - θ̂_λ) with the published λ and γ: mean squares of 1 over 150 draws of three numbers."""
     made, (x, y) = kng.AdaOPS(BOUNDS, 1.0, DELTA, "replace"), table(400)
     gram, moment = sums(x, y)
-    way = proved_draw(made, Facts(3, 400))
+    way = proved_draw(made, Schema(3, 400))
     data, bits, squares = way.prepare(x, y), random.Random(2).getrandbits, []
     for _ in range(150):
         *theta, ridge, gamma = way.draw_all_alone(data, bits)
@@ -201,7 +201,7 @@ def test_moments_less_their_noise_hold_the_estimate_without_privacy_as_often_as_
 
 def test_mechanisms_say_what_their_releases_publish():
     for made in (ada_ssp(), kng.AdaOPS(ada_ssp().bounds, 1.0, 1e-6, "replace"), exponential()):
-        way = proved_draw(made, Facts(3, 100))
+        way = proved_draw(made, Schema(3, 100))
         assert sorted(made.noise.publishes) == (sorted(way.published) if made.noise.publishes else [])
 
 

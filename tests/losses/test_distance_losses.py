@@ -13,8 +13,8 @@ import numpyro.distributions as dist
 import pytest
 
 import kngjax as kng
-from kngjax.data.admission import Facts
 from kngjax.data.records import QuadraticSummary, Records, prepare
+from kngjax.data.schema import Schema
 from kngjax.releases.certificate import Certificate
 from kngjax.releases.float64_draws import DirectDraw
 from kngjax.releases.sampler_choice import default_sampler
@@ -322,7 +322,7 @@ def test_a_release_of_a_median_and_its_certificate():
 @both_adjacencies
 def test_the_certificate_of_a_mean(adjacency):
     mechanism = kng.KNG(LOSSES["mean"], BOUNDS, kng.L2Ball(4.0), 1.0, adjacency)
-    certificate = Certificate.of(DirectDraw(mechanism, *default_sampler(mechanism, 2)), Facts(2))
+    certificate = Certificate.of(DirectDraw(mechanism, *default_sampler(mechanism, 2)), Schema(2))
     text = certificate.explain()
     assert certificate.exact
     assert text.startswith("Mechanism: KNG with SquaredDistanceLoss on L2Ball.\nProved: this value is one draw")

@@ -10,14 +10,14 @@ import pytest
 
 import kngjax as kng
 from kngjax.accounting.adjacency import Adjacency
-from kngjax.data.admission import Facts
+from kngjax.data.schema import Schema
 from kngjax.draws.choice import proved_draw
 from kngjax.draws.exact_choice import choose
 from kngjax.mechanisms.private_choice import PrivateChoice
 from kngjax.sensitivity import loss_changes
 
 EPSILON = 1.5
-FACTS = Facts(3)
+FACTS = Schema(3)
 
 
 def mechanism(number=3, epsilon=EPSILON, adjacency="replace", missing=1.0):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import kngjax as kng
-from kngjax.data.admission import Facts
+from kngjax.data.schema import Schema
 from kngjax.draws import exact_interval
 from kngjax.draws.choice import proved_draw
 from tests.draws.neighbours import log_pairs
@@ -222,7 +222,7 @@ def test_sensitivities_by_hand():
     private = kng.QuantileInterval(0.5, LINE, 2.0, "add_remove", num_records=400)
     lower, upper = private.ranks()
     assert private.sensitivity_for(2).value == pytest.approx(2.0 * (1.0 - (upper - lower) / 400))
-    way = proved_draw(private, Facts(2))
+    way = proved_draw(private, Schema(2))
     assert way.rate * 2 * (400 - (upper - lower)) == 2 * 400
 
 

@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 import kngjax as kng
-from kngjax.data.admission import Facts
+from kngjax.data.schema import Schema
 from kngjax.draws.choice import proved_draw
 from kngjax.draws.noisy_sums import NoisyMean
 from kngjax.geometry.scaled_norms import ScaledNorm
@@ -82,7 +82,7 @@ def test_the_worst_loss_over_neighbours_is_epsilon_and_no_more(adjacency, name):
     """‖Σx - Σx'‖ of the noise's own norm over its scale, in fractions, for exact sums of neighbouring data sets."""
     mechanism = sum_of(adjacency, NORMS[name][0])
     noise = mechanism.noise_in_fractions(2, 3)
-    way, worst = NoisyMean.of(mechanism, Facts(2)), Fraction(0)
+    way, worst = NoisyMean.of(mechanism, Schema(2)), Fraction(0)
     corners = np.array(list(itertools.product(*zip(LOWER - 9.0, UPPER + 9.0, strict=True))))
     for first, second in itertools.product(corners, repeat=2):
         here = np.array([first, [0.1, 3.3], [0.2, 4.9]])

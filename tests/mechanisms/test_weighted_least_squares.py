@@ -14,8 +14,8 @@ import kngjax as kng
 from audits.grid_laws.neighbours import moment_variances, moments_alone
 from kngjax.core.arrays import float64
 from kngjax.data import weights
-from kngjax.data.admission import Facts
 from kngjax.data.records import Records, WeightedRecords
+from kngjax.data.schema import Schema
 from kngjax.data.weights import with_weights
 from kngjax.draws import grid_cells
 from kngjax.draws.ada_ssp_draw import NoisyMoments
@@ -105,7 +105,7 @@ def test_what_is_proved_is_that_of_records_times_the_root_of_the_largest_weight(
     one, other = (mechanism.guarantee_for(2).epsilon for mechanism in given)
     assert one == pytest.approx(other, rel=1e-9)
     assert "weights w of at most 4" in given[0].sensitivity_for(2).derivation
-    ways = [proved_draw(mechanism, Facts(2)) for mechanism in given]
+    ways = [proved_draw(mechanism, Schema(2)) for mechanism in given]
     assert all(way is not None for way in ways)
     with float64():
         if name == "AdaOPS":
@@ -123,7 +123,7 @@ def test_what_is_proved_is_that_of_records_times_the_root_of_the_largest_weight(
 def test_a_bounded_score_moves_the_minimiser_by_the_largest_weight_more(adjacency):
     one, other = (made("logistic", adjacency, weight).sensitivity_for(2).value for weight in (LARGEST, None))
     assert one == pytest.approx(LARGEST * other, rel=1e-12)
-    ways = [proved_draw(made("logistic", adjacency, weight), Facts(2)) for weight in (LARGEST, None)]
+    ways = [proved_draw(made("logistic", adjacency, weight), Schema(2)) for weight in (LARGEST, None)]
     assert float(ways[0].noise.scale_squared / ways[1].noise.scale_squared) == pytest.approx(LARGEST**2, rel=1e-12)
 
 
@@ -142,7 +142,7 @@ LINE = kng.Bounds(x=([-1.5], [1.0]), y=(-0.5, 2.0), intercept=False, weight=LARG
 def test_no_neighbours_of_adassp_are_farther_apart_than_the_noise_hides(bounds, adjacency):
     """In fractions, through the very path of releases. On a line one record more, of weight W, is as far as that."""
     mechanism = kng.AdaSSP(bounds, 0.5, 1e-6, adjacency, (0.2, 0.3, 0.5))
-    way = proved_draw(mechanism, Facts(1 + bounds.intercept))
+    way = proved_draw(mechanism, Schema(1 + bounds.intercept))
     assert isinstance(way, NoisyMoments)
     low, high, ends = float(bounds.x_lower[0]), 1.0, [float(bounds.y_lower), float(bounds.y_upper)]
     means = {}
@@ -162,7 +162,7 @@ def test_no_neighbours_of_adassp_are_farther_apart_than_the_noise_hides(bounds, 
     # The noise is that of weights of 1 times W, as variances but for the rounding of λ_min.
     plain = proved_draw(
         kng.AdaSSP(eqx.tree_at(lambda part: part.weight, bounds, None), 0.5, 1e-6, adjacency, (0.2, 0.3, 0.5)),
-        Facts(1 + bounds.intercept),
+        Schema(1 + bounds.intercept),
     )
     assert moment_variances(way)[1:] == [Fraction(LARGEST) ** 2 * one for one in moment_variances(plain)[1:]]
 
@@ -180,7 +180,7 @@ def test_noisy_moments_have_the_probabilities_of_the_normal_law_about_weighted_s
     """With deviations by hand: half of the noise, or sums without weights, are noticed."""
     monkeypatch.setattr(grid_cells, "_DIGITS", 1)
     mechanism = kng.AdaSSP(bounds_of(), 1.0, 1e-3, "replace", (0.2, 0.3, 0.5))
-    way, bits = proved_draw(mechanism, Facts(2)), random.Random(3).getrandbits
+    way, bits = proved_draw(mechanism, Schema(2)), random.Random(3).getrandbits
     data = way.prepare(with_weights(X, WEIGHTS), Y)
     released = [way.noisy_moments(data, bits) for _ in range(num_draws)]
     numbers = np.array([[least, *moment, matrix[0, 0], matrix[0, 1]] for least, moment, matrix in released])

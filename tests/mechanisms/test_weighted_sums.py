@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 import kngjax as kng
-from kngjax.data.admission import Facts
+from kngjax.data.schema import Schema
 from kngjax.data.weights import with_weights
 from kngjax.draws.choice import proved_draw
 from kngjax.draws.noisy_sums import NoisyMean
@@ -69,7 +69,7 @@ def test_the_worst_loss_over_neighbours_is_epsilon_and_no_more(adjacency, name):
     """‖Σwx - Σw'x'‖ of the noise's own norm over its scale, in fractions, for exact sums of neighbouring data sets."""
     mechanism = sum_of(adjacency, NORMS[name][0])
     noise = mechanism.noise_in_fractions(3, 3)
-    way, worst = NoisyMean.of(mechanism, Facts(3)), Fraction(0)
+    way, worst = NoisyMean.of(mechanism, Schema(3)), Fraction(0)
     corners = itertools.product(*zip(LOWER - [9, 9, 0], [9.5, 14.0, 1.0], strict=True), (-1.0, 1.0, 99.0))
     rest = np.array([[0.1, 3.3, 1.0, 0.7], [0.2, 4.9, 1.0, 2.0]])
     tables = [np.vstack([first, rest]) for first in corners] + [rest]

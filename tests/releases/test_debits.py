@@ -15,7 +15,7 @@ import pytest
 import scipy.sparse
 
 import kngjax as kng
-from kngjax.data.admission import Facts
+from kngjax.data.schema import Schema
 from kngjax.ledger.book import canonical, guarantee_of
 from kngjax.releases import debits
 from kngjax.releases.certificate import Certificate
@@ -88,7 +88,7 @@ def of(epsilon):
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_what_is_reserved_is_what_is_certified_of_the_release(tmp_path, name):
     mechanism = MECHANISMS[name]
-    facts = Facts(mechanism.dimension or 2)
+    facts = Schema(mechanism.dimension or 2)
     draw = draw_for(mechanism, kng.Exact(), facts) if name in SAMPLED else DirectDraw(mechanism)
     certificate = Certificate.of(draw, facts)
     cost = certificate.cost
@@ -421,8 +421,8 @@ def test_clones_do_not_reset_the_budget(tmp_path):
 def test_a_release_that_costs_more_than_was_reserved_is_not_committed(tmp_path):
     """The last of two guards: whatever becomes of a certificate on the way, the ledger has what is released."""
     own = ledger(tmp_path, kng.Budget.approximate(2, "0.1"))
-    twice = resolve(kng.KNormMechanism(HALF.bounds, 1.0, "replace"), None, Facts(1))
-    plan = dataclasses.replace(resolve(HALF, None, Facts(1)), draw=twice.draw)
+    twice = resolve(kng.KNormMechanism(HALF.bounds, 1.0, "replace"), None, Schema(1))
+    plan = dataclasses.replace(resolve(HALF, None, Schema(1)), draw=twice.draw)
     with pytest.raises(kng.LedgerError, match="costs? another guarantee than was reserved"):
         plan.release(lambda: (values(), None), own, "half")
     assert own.read().unfinished == [2]

@@ -15,7 +15,7 @@ import pytest
 import kngjax as kng
 from kngjax.core import errors
 from kngjax.core.errors import FAILED, run_hiding_errors
-from kngjax.data import admission
+from kngjax.data import schema
 from kngjax.draws import noisy_sums
 from kngjax.losses import distance
 from kngjax.releases import float64_draws, release
@@ -315,7 +315,7 @@ def test_what_another_package_raises_is_not_repeated_before_a_debit_either(monke
     def quotes(*_, **__):
         raise ValueError("0.98")
 
-    monkeypatch.setattr(admission, "public_shapes", quotes)
+    monkeypatch.setattr(schema, "public_shapes", quotes)
     for data in ((X, X[:, 0]), (kng.shard(X, X[:, 0]),)):
         with pytest.raises(TypeError) as caught:
             kng.release(mechanism, *data)

@@ -12,7 +12,7 @@ import pytest
 
 import kngjax as kng
 from kngjax.core import randomness
-from kngjax.data.admission import Facts
+from kngjax.data.schema import Schema
 from kngjax.releases import chains
 from kngjax.releases.certificate import Certificate
 from kngjax.releases.draw_choice import draw_for
@@ -138,7 +138,7 @@ def test_exact_draws_are_certified_as_proved(name):
 
 
 def test_a_guarantee_without_an_epsilon_is_certified_by_its_rho():
-    exact = Certificate.of(draw_for(MECHANISMS["exact"], kng.Exact(), Facts(2)), Facts(2))
+    exact = Certificate.of(draw_for(MECHANISMS["exact"], kng.Exact(), Schema(2)), Schema(2))
     certificate = dataclasses.replace(exact, guarantee=kng.Guarantee.zcdp("0.1", "replace"))
     assert certificate.epsilon == np.inf
     fields = json.loads(json.dumps(certificate.to_dict(), allow_nan=False))
@@ -171,13 +171,13 @@ def test_releases_carry_names_and_publish_declared_ones_alone():
 
 
 def test_certificates_state_what_becomes_of_missing_values_and_what_makes_a_release_fail():
-    text = Certificate.of(draw_for(MECHANISMS["exact"], kng.Exact(), Facts(2)), Facts(2)).explain()
+    text = Certificate.of(draw_for(MECHANISMS["exact"], kng.Exact(), Schema(2)), Schema(2)).explain()
     assert "in X they make a release fail, in the response they make a release fail" in text
     for cause in ("missing values in X without a policy", "a search that reaches its public limit of proposals"):
         assert cause in text
     bounds = kng.Bounds(x={"age": (0.0, 1.0)}, y=(-1.0, 1.0), missing=0.5, missing_y=0)
     mechanism = kng.AdaSSP(bounds, 1.0, 1e-6, "replace")
-    text = Certificate.of(draw_for(mechanism, None, Facts(2)), Facts(2)).explain()
+    text = Certificate.of(draw_for(mechanism, None, Schema(2)), Schema(2)).explain()
     assert "in X they count as 0.5, in the response they count as 0.0" in text
     assert "this release did not fail is an output that the guarantee does not cover" in text
     assert "without a policy" not in text
@@ -383,7 +383,7 @@ def test_two_mechanisms_that_differ_in_a_public_setting_have_different_certifica
     described = {"plain": plain} | {name: plain | change for name, change in SETTINGS.items()}
     texts = {}
     for name, parts in described.items():
-        certificate = Certificate.of(draw_for(kng.KNG(**parts), kng.EnsembleWalk(), Facts(2)), Facts(2))
+        certificate = Certificate.of(draw_for(kng.KNG(**parts), kng.EnsembleWalk(), Schema(2)), Schema(2))
         text = json.dumps(certificate.to_dict(), sort_keys=True, allow_nan=False)
         assert text not in texts, f"{name!r} reads as {texts[text]!r}"
         texts[text] = name

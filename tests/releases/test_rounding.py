@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import kngjax as kng
-from kngjax.data.admission import Facts
+from kngjax.data.schema import Schema
 from kngjax.releases import rounding
 from kngjax.releases.certificate import Certificate
 from kngjax.releases.draw_choice import draw_for
@@ -184,7 +184,7 @@ def test_what_no_rounding_can_hide_is_refused():
 def test_certificates_state_what_a_release_costs_in_all(mechanism):
     dimension = mechanism.dimension or 2
     sampler = kng.Exact() if isinstance(mechanism, kng.KNG) else None
-    certificate = Certificate.of(draw_for(mechanism, sampler, facts := Facts(dimension, 100)), facts)
+    certificate = Certificate.of(draw_for(mechanism, sampler, facts := Schema(dimension, 100)), facts)
     law = mechanism.guarantee_for(dimension)
     added = (1.0 + math.exp(law.epsilon)) * float(certificate.rounding.distance)
     assert certificate.rounding_delta == pytest.approx(added, rel=1e-9)
@@ -199,7 +199,7 @@ def test_certificates_state_what_a_release_costs_in_all(mechanism):
 
 
 def test_certificates_from_before_offsets_were_random_are_read():
-    fields = Certificate.of(draw_for(MEAN, None, Facts(1, 100)), Facts(1, 100)).to_dict()
+    fields = Certificate.of(draw_for(MEAN, None, Schema(1, 100)), Schema(1, 100)).to_dict()
     fields["rounding"] = {"centre": [0.5], "exponents": [-19]}
     old = kng.Certificate.from_dict(json.loads(json.dumps(fields)))
     assert old.rounding == Rounding((0.5,), (-19,))

@@ -15,8 +15,8 @@ from kngjax.accounting.exact_costs import exactly, inward
 from kngjax.core.errors import UnfitShape
 from kngjax.core.html import html_table
 from kngjax.data import formulas
-from kngjax.data.admission import EMPTY
 from kngjax.data.named_columns import opened
+from kngjax.data.schema import EMPTY
 from kngjax.draws.lattice.lattice import LARGEST_DIMENSION
 from kngjax.estimators.analyses import table_of
 from kngjax.estimators.quantile_processes import process_of

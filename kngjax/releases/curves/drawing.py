@@ -6,7 +6,7 @@ from typing import Any
 
 from kngjax.accounting.guarantees import Adjacency
 from kngjax.core import arithmetic
-from kngjax.data.admission import Facts
+from kngjax.data.schema import Schema
 from kngjax.draws.lattice_draws import LatticeDraw
 from kngjax.releases.certificate import Certificate
 from kngjax.releases.curves.halving import Halving
@@ -21,7 +21,7 @@ _REASON = (
 )
 
 
-def plan_of(halving: Halving, settings: dict[str, Any], facts: Facts) -> Plan:
+def plan_of(halving: Halving, settings: dict[str, Any], facts: Schema) -> Plan:
     """Plans all curves. **Arguments:** `settings`: of the process, JSON-ready. `facts`: of the records."""
     first = halving.first
     # Under replace their number is public, and nothing is limited.

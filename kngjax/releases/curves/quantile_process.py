@@ -10,8 +10,8 @@ from kngjax.accounting.guarantees import Adjacency
 from kngjax.core.arrays import parameter
 from kngjax.core.errors import holding_no_records
 from kngjax.core.representation import ShownAsTyped, describe
-from kngjax.data.admission import Facts
 from kngjax.data.bounds import Bounds
+from kngjax.data.schema import Schema
 from kngjax.draws.lattice.lattice import LARGEST_DIMENSION
 from kngjax.geometry.domains import AbstractDomain
 from kngjax.mechanisms.parameters import check_count, check_epsilon, order_domain, require_part
@@ -109,14 +109,14 @@ class QuantileProcess(ShownAsTyped, AbstractReleasePlan):
             raise ValueError("QuantileProcess takes no weights of records: leave Bounds(..., weight=...) out")
         if self.bounds.dimension is not None:
             # What no lattice serves is refused here, and again where n is known.
-            self._halving(Facts(self.bounds.dimension))
+            self._halving(Schema(self.bounds.dimension))
 
     @property
     def dimension(self) -> int | None:
         """d, the number of coefficients of a curve; None while scalar bounds leave it open."""
         return self.bounds.dimension
 
-    def _halving(self, facts: Facts) -> Halving:
+    def _halving(self, facts: Schema) -> Halving:
         if facts.dimension > LARGEST_DIMENSION:
             raise ValueError(
                 f"a quantile process takes up to {LARGEST_DIMENSION} coefficients with the intercept, not "
@@ -133,12 +133,12 @@ class QuantileProcess(ShownAsTyped, AbstractReleasePlan):
 
     def halving(self, num_records: int | None = None) -> Halving:
         """Returns how all curves are drawn, whatever facts refuse. **Arguments:** `num_records`: n, where public."""
-        return self._halving(Facts(self.dimension or 1 + self.bounds.intercept, num_records))
+        return self._halving(Schema(self.dimension or 1 + self.bounds.intercept, num_records))
 
-    def admit(self, X: Any, y: Any) -> Facts:
+    def admit(self, X: Any, y: Any) -> Schema:
         return self.halving().first.intake.check_schema(X, y)
 
-    def resolve(self, facts: Facts) -> Plan:
+    def resolve(self, facts: Schema) -> Plan:
         if not facts.are_in_memory:
             raise ValueError("a quantile process needs all records in memory: give X and y as they are")
         halving = self._halving(facts)

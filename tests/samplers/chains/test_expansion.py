@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import kngjax as kng
-from kngjax.data.admission import Facts
+from kngjax.data.schema import Schema
 from kngjax.owner import nonprivate
-from kngjax.releases.chains import advance, start_chains
 from kngjax.releases.certificate import Certificate
+from kngjax.releases.chains import advance, start_chains
 from kngjax.releases.float64_draws import ChainDraw
 from kngjax.samplers.chains.expansion import Expansion, expansion
 from kngjax.samplers.newton import gradient, log_determinant, solve
@@ -78,7 +78,7 @@ def test_it_is_taken_where_it_is_near_enough_and_the_estimate_lies_in_the_domain
     built, data = problem("pseudo_huber", "kng", 2, num_records=3000, domain=kng.L2Ball(0.5))
     assert expansion(built.target(data), nonprivate.minimiser(built.loss, data)) is None
     assert kng.GradientSpace().gather(*expanded("pseudo_huber", 2, 30)[2:4]).expansion is None
-    assert "expansion" not in Certificate.of(ChainDraw(built, kng.GradientSpace(), ""), Facts(2)).sampler
+    assert "expansion" not in Certificate.of(ChainDraw(built, kng.GradientSpace(), ""), Schema(2)).sampler
 
 
 def with_expansion(built, data, mixture=0.05):

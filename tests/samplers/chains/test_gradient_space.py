@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import kngjax as kng
-from kngjax.data.admission import Facts
+from kngjax.data.schema import Schema
 from kngjax.owner import nonprivate
 from kngjax.releases.certificate import Certificate
 from kngjax.releases.float64_draws import ChainDraw
@@ -119,7 +119,7 @@ def test_settings_without_sense_are_refused(mixture):
 def test_a_certificate_says_that_proposals_were_made_from_private_estimates():
     built, data = problem("logistic", "kng", 2)
     del data
-    certificate = Certificate.of(ChainDraw(built, kng.GradientSpace(), ""), Facts(2))
+    certificate = Certificate.of(ChainDraw(built, kng.GradientSpace(), ""), Schema(2))
     assert any("they are made from the private data" in line for line in certificate.unproved)
     assert not any("their rule is public" in line for line in certificate.unproved)
     assert not certificate.exact

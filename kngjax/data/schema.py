@@ -36,7 +36,7 @@ _KINDS = {"M": "dates", "m": "durations", "c": "complex numbers", "O": "Python o
 
 
 @dataclasses.dataclass(frozen=True)
-class Facts:
+class Schema:
     """Public facts about the data of a release that are known before a value is looked at.
 
     **Arguments:** `dimension`: d, the number of coefficients. `num_records`: n, where it is public (under replace) and
@@ -51,7 +51,7 @@ class Facts:
 
 
 @dataclasses.dataclass(frozen=True)
-class Shape:
+class TableShape:
     """The shape of X or y before a value is looked at.
 
     **Arguments:** `rows`, `columns`: None where only conversion tells. `names`: those of a frame's columns, or None.
@@ -70,7 +70,7 @@ def public_shapes(
     has_response: bool = True,
     dimension: int | None = None,
     reads_text: bool = False,
-) -> tuple[Shape, Shape]:
+) -> tuple[TableShape, TableShape]:
     """The shapes of X and of y, as far as they are known before a value is looked at.
 
     **Arguments:** as in `kngjax.data.prepare`. Raises UnfitType and UnfitShape for what types, names and shapes show to
@@ -83,12 +83,12 @@ def public_shapes(
         if y is not None:
             raise UnfitShape("a mean or a median has no response: pass X alone, one column a coordinate")
         columns = _table(X, bounds)
-        rows = Shape(columns.rows, None)
+        rows = TableShape(columns.rows, None)
     else:
         if X is None and bounds.x_lower is not None:
             raise UnfitShape("X is missing, and bounds.x is for its columns: pass them, or leave bounds.x out")
         rows = _response(y, reads_text or bounds.missing_y is not None)
-        columns = _table(X, bounds) if X is not None else Shape(rows.rows, 0)
+        columns = _table(X, bounds) if X is not None else TableShape(rows.rows, 0)
     if None not in (columns.rows, rows.rows) and columns.rows != rows.rows:
         # Their numbers are not told: with add_remove even n is private.
         raise UnfitShape(_DIFFERENT_ROWS)
@@ -116,14 +116,14 @@ def _require_weights(weight: Any, reads_text: bool, rows: tuple[int | None, ...]
     _require_one_index(y, weight, "y and weights")
 
 
-def shape_of_stream(stream: Stream, admit: Callable[[Any, Any], Any], may_be_empty: bool) -> Shape | None:
+def shape_of_stream(stream: Stream, shapes_of: Callable[[Any, Any], Any], may_be_empty: bool) -> TableShape | None:
     """The shape of X in what a stream declares before a value is looked at; None where it declares nothing.
 
-    **Arguments:** `admit`: a function from a chunk (X, y) to the shapes of both, like `public_shapes`. `may_be_empty`:
-    whether there may be no record. Raises as `admit`, and UnfitShape for a stream that is known to have no record and
-    must have one.
+    **Arguments:** `shapes_of`: a function from a chunk (X, y) to the shapes of both, like `public_shapes`.
+    `may_be_empty`: whether there may be no record. Raises as `shapes_of`, and UnfitShape for a stream that is known to
+    have no record and must have one.
     """
-    shapes = [admit(*chunk)[0] for chunk in stream.declared_chunks()]
+    shapes = [shapes_of(*chunk)[0] for chunk in stream.declared_chunks()]
     if not may_be_empty and stream.has_no_rows():
         raise UnfitShape(EMPTY)
     return shapes[0] if shapes else None
@@ -169,7 +169,7 @@ def columns_of(bounds: Bounds, frame: nw.DataFrame) -> list[Any]:
     return list(names)
 
 
-def _table(X: Any, bounds: Bounds) -> Shape:
+def _table(X: Any, bounds: Bounds) -> TableShape:
     """The shape of X, refused unless it is a table by its type, of numbers where no policy says what else counts as."""
     native = _readable("X", X)
     if isinstance(native, nw.DataFrame):
@@ -185,27 +185,27 @@ def _table(X: Any, bounds: Bounds) -> Shape:
                 "(kngjax.terms.Categorical) or leave the columns out. Text is read cell by cell where "
                 "Bounds(..., missing=...) says what a cell counts as that is no number"
             )
-        return Shape(len(native), len(names), tuple(map(str, names)))
+        return TableShape(len(native), len(names), tuple(map(str, names)))
     axes = _axes("X", native, reads_text=None not in policy_of_each_column(bounds.missing, 1))
     if axes is None:
-        return Shape(_rows_of(native), None)
+        return TableShape(_rows_of(native), None)
     require_axes_of_table(len(axes))
-    return Shape(axes[0], axes[1])
+    return TableShape(axes[0], axes[1])
 
 
 def _rows_of(values: Any) -> int | None:
     return len(values) if isinstance(values, Sequence) else None
 
 
-def _response(y: Any, reads_text: bool) -> Shape:
+def _response(y: Any, reads_text: bool) -> TableShape:
     native = _readable("y", y)
     if isinstance(native, nw.DataFrame):
         require_axes_of_response(2)
     axes = _axes("y", native, reads_text)
     if axes is None:
-        return Shape(_rows_of(y), None)
+        return TableShape(_rows_of(y), None)
     require_axes_of_response(len(axes))
-    return Shape(axes[0], None)
+    return TableShape(axes[0], None)
 
 
 def require_axes_of_table(axes: int) -> None:
