@@ -4,7 +4,6 @@ import abc
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from fractions import Fraction
 from typing import Any
 
 import narwhals as nw
@@ -33,15 +32,14 @@ Prepared = tuple[np.ndarray | None, np.ndarray, np.ndarray | None]
 class Part:
     """Describes one release of an analysis. Public.
 
-    **Arguments:** `label`: its name in tables. `mechanism`: its settings. `epsilon`: its exact part of a total, where
-    one was declared. `plan`: of the estimate with intervals, `mechanism` being that of the estimate alone, at what the
-    plan leaves it of ε; or of curves of several levels, `mechanism` being that of the first one; None of one mechanism
-    alone. `kept`: of what is drawn with others by one plan, the part of ε that has the same noise alone.
+    **Arguments:** `label`: its name in tables. `mechanism`: its settings. `plan`: of the estimate with intervals,
+    `mechanism` being that of the estimate alone, at what the plan leaves it of ε; or of curves of several levels,
+    `mechanism` being that of the first one; None of one mechanism alone. `kept`: of what is drawn with others by one
+    plan, the part of ε that has the same noise alone.
     """
 
     label: str
     mechanism: Any
-    epsilon: Fraction | None = None
     plan: kng.WithIntervals | kng.QuantileProcess | None = None
     kept: float = 1.0
 
@@ -121,9 +119,9 @@ class AbstractAnalysis(abc.ABC):
     def plan_of(self, part: Any, num_records: int | None) -> Plan:
         """Resolves a part: what its debit pays for. **Arguments:** `num_records`: used where it is public."""
 
-    @abc.abstractmethod
     def certificates_of(self, part: Any, num_records: int | None) -> list[kng.Certificate]:
         """Lists the certificates that are shown of a part."""
+        return list(self.plan_of(part, num_records).certificates)
 
     @abc.abstractmethod
     def row_of(self, part: Any, num_records: int | None) -> tuple[str, str]:
@@ -137,9 +135,9 @@ class AbstractAnalysis(abc.ABC):
     def prepare(self, part: Any, records: Any) -> None:
         """Raises what the mechanisms of a part say of these records. Private: for the owner alone."""
 
-    @abc.abstractmethod
-    def made_by(self, steps: Sequence[Any]) -> "AbstractAnalysis":
-        """Restricts the analysis to the parts that these steps release."""
+    def made_by(self, steps: Sequence[Any]) -> Any:
+        """Restricts the analysis to the parts that these steps release; one that is released as a whole is kept."""
+        return self
 
     def certificates(self, num_records: int) -> list[kng.Certificate]:
         """Certifies the releases before any is debited. **Arguments:** `num_records`: used where it is public."""
@@ -242,9 +240,6 @@ class Analysis(AbstractAnalysis):
     def plan_of(self, part: Part, num_records: int | None) -> Plan:
         with telling(*self.told, *(() if part.plan is None else part.plan.told)):
             return part.resolved(num_records, self.sampler)
-
-    def certificates_of(self, part: Part, num_records: int | None) -> list[kng.Certificate]:
-        return list(self.plan_of(part, num_records).certificates)
 
     def row_of(self, part: Part, num_records: int | None) -> tuple[str, str]:
         plan = self.plan_of(part, num_records)

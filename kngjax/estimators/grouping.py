@@ -183,7 +183,3 @@ class GroupedAnalysis(AbstractAnalysis):
         """Raises what the mechanisms of the first group say of all records. Private: for the owner alone."""
         for one in self.analyses[0].parts:
             self.analyses[0].prepare(one, records[0])
-
-    def made_by(self, steps: Sequence[Any]) -> "GroupedAnalysis":
-        """Returns the analysis itself: its groups are released together or not at all."""
-        return self

@@ -12,7 +12,7 @@ from kngjax.estimators.analyses import Analysis, Part
 from kngjax.estimators.public_facts import PublicFacts
 from kngjax.inference.covariances import AbstractSums
 from kngjax.inference.groups_of_records import serves_groups
-from kngjax.inference.makings import GroupsMaking, public_bandwidth
+from kngjax.inference.makings import GroupsMaking, making_of, public_bandwidth
 from kngjax.inference.widths import narrowest
 
 
@@ -66,10 +66,11 @@ def _planned(analysis: Analysis, place: int, covariance: Any, count: int | None)
     """Gives a part its plan; raises ValueError where no mechanism serves the part's share of ε or of the records."""
     part, made = analysis.parts[place], analysis
     # Whether they will have ends is decided by `kngjax.estimators.expectations`, which knows terms and scatter.
-    given = _with_bandwidth(analysis, part, covariance, count), count
-    plan = kng.WithIntervals(part.mechanism, *given, force=True).settled()
-    making = plan.making()
+    chosen = _with_bandwidth(analysis, part, covariance, count)
+    making = making_of(part.mechanism, chosen, count, None)
     number = making.number if isinstance(making, GroupsMaking) else 1
+    # Whatever follows from n is settled here.
+    settled = kng.Groups(number) if isinstance(making, GroupsMaking) else chosen
     if analysis.remake is not None and count is not None:
         whole = len(analysis.parts) * float(making.mechanism.epsilon)
         made = analysis.at(whole, max(count // number, 1))
@@ -77,7 +78,7 @@ def _planned(analysis: Analysis, place: int, covariance: Any, count: int | None)
             raise ValueError(f"{analysis.title} has no mechanism at epsilon = {whole:g} of {count // number} records")
     of_share = made.parts[place].mechanism
     mechanism = eqx.tree_at(lambda one: one.epsilon, of_share, np.asarray(float(part.mechanism.epsilon)))
-    plan = dataclasses.replace(plan, mechanism=mechanism)
+    plan = kng.WithIntervals(mechanism, settled, count, force=True)
     return dataclasses.replace(part, mechanism=plan.making().mechanism, plan=plan)
 
 

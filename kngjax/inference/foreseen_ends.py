@@ -88,17 +88,14 @@ def why_not_foreseen(making: AbstractMaking, knows_count: bool) -> str | None:
     return None
 
 
-def require_ends(
-    mechanism: Any, covariance: Any, num_records: int, design: Any = None, combinations: Any = None
-) -> None:
+def require_ends(mechanism: Any, covariance: Any, num_records: int) -> None:
     """Raises ValueError for intervals that are expected to have no ends, naming covariances with which they have some.
 
     Nothing is raised where `why_not_foreseen` says why. **Arguments:** as of `IntervalPreview.of`.
     """
     if not scatter_is_known(mechanism):
         return
-    given = {"num_records": num_records, "design": design, "combinations": combinations}
-    previewed = functools.partial(IntervalPreview.of, mechanism, **given)
+    previewed = functools.partial(IntervalPreview.of, mechanism, num_records=num_records)
     why = why_without_ends(previewed(covariance), type(mechanism).__name__, previewed, "covariance")
     if why is not None:
         raise ValueError(

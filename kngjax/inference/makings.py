@@ -46,6 +46,8 @@ from kngjax.releases.release import Release, resolve, resolved
 from kngjax.releases.totals import composed
 
 Combinations = Float[np.ndarray, "combinations dimension"] | None
+Widths = Float[np.ndarray, " combinations"] | None
+Found = Interval | NoInterval
 _SUMS = {kind.__name__: kind for kind in (Sandwich, IndependentErrors, PublicDesign, ReleasedDesign)}
 # The bandwidth over n^{-1/5} and the scale of responses (Koenker 2005, section 3.4, of normal ones at the median).
 _BANDWIDTH = 2.1
@@ -69,18 +71,14 @@ class AbstractMaking(abc.ABC):
         """θ̃."""
 
     @abc.abstractmethod
-    def interval(
-        self, parts: Sequence[Release], level: float, combinations: Combinations = None
-    ) -> Interval | NoInterval:
+    def interval(self, parts: Sequence[Release], level: float, combinations: Combinations = None) -> Found:
         """Makes intervals from these releases and public facts alone.
 
         **Arguments:** `combinations`: A, for Aθ; None for θ.
         """
 
     @abc.abstractmethod
-    def width(
-        self, setting: Scenario, num_records: int, combinations: Combinations = None
-    ) -> Float[np.ndarray, " combinations"] | None:
+    def width(self, setting: Scenario, num_records: int, combinations: Combinations = None) -> Widths:
         """Previews the widths of 95% intervals; infinite where none are expected, None where nobody knows.
 
         **Arguments:** all public. `setting`: what is assumed, of the plan's own mechanism at the whole ε.
@@ -158,18 +156,14 @@ class SumsMaking(AbstractMaking):
     def estimate(self, parts: Sequence[Release]) -> Float[np.ndarray, " dimension"]:
         return parts[0].value
 
-    def interval(
-        self, parts: Sequence[Release], level: float, combinations: Combinations = None
-    ) -> Interval | NoInterval:
+    def interval(self, parts: Sequence[Release], level: float, combinations: Combinations = None) -> Found:
         count = parts[0].certificate.num_records
         theta, sums = parts[0].value, parts[1].value
         covariance = self.covariance.given(self.mechanism, parts[0])
         given = self.mechanism, self.noise(parts[0]), self.summing, covariance, self.curvature
         return interval_of_sums(theta, sums, *given, count, level, combinations)
 
-    def width(
-        self, setting: Scenario, num_records: int, combinations: Combinations = None
-    ) -> Float[np.ndarray, " combinations"] | None:
+    def width(self, setting: Scenario, num_records: int, combinations: Combinations = None) -> Widths:
         if not self.covariance.is_previewed:
             return None
         return width_of_sums(self, setting.of_mechanism(self.mechanism), num_records, combinations)
@@ -201,15 +195,11 @@ class GroupsMaking(AbstractMaking):
     def estimate(self, parts: Sequence[Release]) -> Float[np.ndarray, " dimension"]:
         return np.mean([part.value for part in parts], axis=0)
 
-    def interval(
-        self, parts: Sequence[Release], level: float, combinations: Combinations = None
-    ) -> Interval | NoInterval:
+    def interval(self, parts: Sequence[Release], level: float, combinations: Combinations = None) -> Found:
         values = np.array([part.value for part in parts])
         return groups.interval_of_groups(values if combinations is None else values @ combinations.T, level)
 
-    def width(
-        self, setting: Scenario, num_records: int, combinations: Combinations = None
-    ) -> Float[np.ndarray, " combinations"] | None:
+    def width(self, setting: Scenario, num_records: int, combinations: Combinations = None) -> Widths:
         return widths_by_groups(setting, num_records, combinations).get(self.number)
 
 

@@ -13,11 +13,9 @@ from kngjax.core.errors import holding_no_records
 from kngjax.core.html import html_table
 from kngjax.core.kept_as_json import AbstractKeptAsJson
 from kngjax.data.schema import Schema
-from kngjax.inference.covariances import Sandwich
 from kngjax.inference.foreseen_ends import require_ends, why_not_foreseen
-from kngjax.inference.groups_of_records import Groups
 from kngjax.inference.intervals import Interval, NoInterval
-from kngjax.inference.makings import AbstractMaking, GroupsMaking, making_of
+from kngjax.inference.makings import AbstractMaking, making_of
 from kngjax.mechanisms.base import AbstractMechanism
 from kngjax.mechanisms.parameters import check_count
 from kngjax.releases.certificate import Certificate
@@ -93,37 +91,11 @@ class WithIntervals(AbstractReleasePlan):
         """
         return making_of(self.mechanism, self.covariance, self.num_records, num_records)
 
-    def guessed(self, num_records: int) -> "WithIntervals":
-        """Gives the plan with this number of records, public or guessed, where it has no guess of its own."""
-        return self if self.num_records is not None else dataclasses.replace(self, num_records=num_records)
-
-    def settled(self, num_records: int | None = None) -> "WithIntervals":
-        """Settles all that follows from n: the covariance that None stands for, a number of groups.
-
-        **Arguments:** as of `making`, which raises for the same.
-        """
-        making, count = self.making(num_records), self.num_records
-        covariance = Groups(making.number) if isinstance(making, GroupsMaking) else self.covariance or Sandwich()
-        return dataclasses.replace(self, covariance=covariance, num_records=num_records if count is None else count)
-
-    @property
-    def not_foreseen(self) -> str | None:
-        """Says why nobody knows beforehand whether the intervals will have ends; None where public facts tell."""
-        knows_count = self.adjacency is Adjacency.REPLACE or self.num_records is not None
-        return why_not_foreseen(self.making(), knows_count)
-
-    def require_ends(self, num_records: int | None, design: Any = None, combinations: Any = None) -> None:
-        """Raises ValueError where the intervals are expected to have no ends, with ways that have, unless forced.
-
-        **Arguments:** `num_records`: n, where it is public. `design`, `combinations`: as of `IntervalPreview.of`.
-        """
-        count = self.num_records if num_records is None else num_records
-        if not self.force and count is not None:
-            require_ends(self.mechanism, self.covariance, count, design, combinations)
-
     @property
     def told(self) -> tuple[str, ...]:
-        why = self.not_foreseen
+        """Says why nobody knows beforehand whether the intervals will have ends; empty where public facts tell."""
+        knows_count = self.adjacency is Adjacency.REPLACE or self.num_records is not None
+        why = why_not_foreseen(self.making(), knows_count)
         return () if why is None else (why,)
 
     def admit(self, X: Any, y: Any) -> Schema:
@@ -133,7 +105,9 @@ class WithIntervals(AbstractReleasePlan):
         if not facts.are_in_memory:
             raise ValueError("intervals need all records in memory: give X and y as they are, not a stream or shards")
         making = self.making(facts.num_records)
-        self.require_ends(facts.num_records)
+        count = self.num_records if facts.num_records is None else facts.num_records
+        if not self.force and count is not None:
+            require_ends(self.mechanism, self.covariance, count)
         plan = making.resolve(facts)
 
         def joined(releases: Any) -> list[ReleaseWithIntervals]:

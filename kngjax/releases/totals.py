@@ -1,14 +1,8 @@
-"""Computes what releases of the same records cost together, as their certificates say."""
+"""Computes what releases of the same records cost together."""
 
 from collections.abc import Iterable, Sequence
 
 from kngjax.accounting.guarantees import Guarantee
-from kngjax.releases.certificate import Certificate
-
-
-def total_cost(certificates: Iterable[Certificate]) -> Guarantee | None:
-    """States what is proved of these releases together; None if nothing is proved of one of them."""
-    return total(certificate.cost for certificate in certificates)
 
 
 def total(costs: Iterable[Guarantee | None]) -> Guarantee | None:
@@ -25,13 +19,3 @@ def composed(costs: Sequence[Guarantee]) -> Guarantee:
         return costs[0]
     total, delta = Guarantee.composed(costs), sum(cost.exact_delta for cost in costs)
     return total.stated(delta) if total.exact_epsilon is None and delta < 1 else total
-
-
-def explain_cost(certificates: Iterable[Certificate]) -> str:
-    """Says in words what releases cost besides the sums over the laws; empty where they cost no more."""
-    cost = total_cost(certificates)
-    if cost is None:
-        return ". That is of the laws that Markov chains approximate, and NOT PROVED of these releases"
-    if cost.exact_distance:
-        return f"; with the rounding of these outputs ({cost.epsilon:g}, {cost.delta:.3g})-DP"
-    return ""

@@ -57,7 +57,7 @@ def asked(monkeypatch):
 
 def described(analysis):
     """All that is public of an analysis."""
-    parts = [(part.label, part.settings, part.epsilon) for part in analysis.parts]
+    parts = [(part.label, part.settings) for part in analysis.parts]
     return analysis.what, analysis.names, analysis.link, analysis.force, parts
 
 

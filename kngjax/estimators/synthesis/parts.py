@@ -26,11 +26,13 @@ class AbstractPart(abc.ABC):
     """A part is one release for a synthetic table. Everything in it is public.
 
     `label`: its name among all parts. `epsilon`: the part of the plan's ε that is its own. `adjacency`: of the table.
+    `mechanism`: that makes the release, unless a quantile process does.
     """
 
     label: str
     epsilon: Fraction
     adjacency: kng.Adjacency
+    mechanism: Any
 
     @property
     def column_name(self) -> str:
@@ -49,9 +51,9 @@ class AbstractPart(abc.ABC):
         **Arguments:** `values`: of the columns by name, as these read them. `rows`: n.
         """
 
-    @abc.abstractmethod
     def resolved(self, num_records: int | None) -> Plan:
         """Resolves the draw, before a value is looked at. **Arguments:** `num_records`: n where it is public."""
+        return resolved(self.mechanism, num_records)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,9 +74,6 @@ class RowsPart(AbstractPart):
         bounds = kng.Bounds(y=(0.0, 1.0))
         given = bounds, inward(self.epsilon), self.adjacency
         return kng.GeometricMechanism(*given, counted=[1], allow_large_epsilon=True)
-
-    def resolved(self, num_records: int | None) -> Plan:
-        return resolved(self.mechanism, num_records)
 
     def records(self, values: Values, rows: int) -> tuple[None, np.ndarray]:
         return None, np.ones(rows)
@@ -124,9 +123,6 @@ class TablePart(AbstractPart):
         """Makes the mechanism that counts the records of all cells."""
         bounds = kng.Bounds(y=(0.0, math.prod(self.shape) - 1.0))
         return kng.GeometricMechanism(bounds, inward(self.epsilon), self.adjacency, allow_large_epsilon=True)
-
-    def resolved(self, num_records: int | None) -> Plan:
-        return resolved(self.mechanism, num_records)
 
     def records(self, values: Values, rows: int) -> tuple[None, np.ndarray]:
         places = [column.places(values[column.name]) for column in self.columns]
