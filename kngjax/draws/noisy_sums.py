@@ -76,8 +76,9 @@ class AbstractNoisySum(AbstractDraw):
     @classmethod
     def with_noise(cls, mechanism: Any, noise: ScaledNorm | None, *more: Any) -> Any:
         """Chooses the grid; None without noise, or where float64 has no such numbers."""
-        grid = None if noise is None else Grid.for_noise(noise)
-        return None if grid is None else cls(mechanism, noise, grid, *more)
+        if noise is None or (grid := Grid.for_noise(noise)) is None:
+            return None
+        return cls(mechanism, noise, grid, *more)
 
     @abc.abstractmethod
     def location(self, data: Any) -> list[Fraction]:

@@ -24,8 +24,8 @@ from kngjax.draws.shells.shells import EVEN, Shells
 from kngjax.draws.shells.solutions import estimate
 from kngjax.draws.smooth_facts import SmoothFacts
 from kngjax.draws.uniforms import Bits
-from kngjax.geometry.abstract_norms import Noise
-from kngjax.geometry.domains import ExactShape
+from kngjax.geometry.scaled_norms import ScaledNorm
+from kngjax.geometry.shapes import Shape
 from kngjax.losses.base import AbstractSmoothScore
 from kngjax.losses.poisson import PoissonLoss
 from kngjax.mechanisms.base import AbstractMechanism
@@ -65,9 +65,9 @@ class ShellDraw(AbstractDraw):
     """
 
     mechanism: AbstractDensityMechanism
-    noise: Noise
+    noise: ScaledNorm
     score: AbstractSmoothScore
-    shape: ExactShape
+    shape: Shape
     grid: Grid
     asked: Shells = dataclasses.field(default_factory=Shells)
     serves: ClassVar[tuple[type, ...]] = (KNG,)

@@ -16,7 +16,6 @@ from kngjax.geometry.scaled_norms import ScaledNorm
 from kngjax.geometry.tilts import AbstractTiltedLaw
 
 Interval = tuple[Float[Array, ""], Float[Array, ""]]
-Noise = ScaledNorm
 
 
 class AbstractNorm(ShownAsTyped, AbstractModule):

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     import numpyro.distributions.transforms
 
 Interval = tuple[Float[Array, "..."], Float[Array, "..."]]
-ExactShape = Shape
 
 
 class AbstractDomain(ShownAsTyped, AbstractModule):

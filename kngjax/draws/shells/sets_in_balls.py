@@ -13,8 +13,8 @@ from kngjax.core.balls import ball_of, largest
 from kngjax.draws.noises import AbstractStandardNoise, LengthNoise, StandardNormalNoise, SumNoise, draw_noise
 from kngjax.draws.shells.matrices import upward
 from kngjax.draws.uniforms import Bits, Uniform
-from kngjax.geometry.abstract_norms import Noise
-from kngjax.geometry.domains import ExactShape
+from kngjax.geometry.scaled_norms import ScaledNorm
+from kngjax.geometry.shapes import Shape
 
 
 def length(vector: Sequence[arb]) -> arb:
@@ -54,7 +54,7 @@ def between(inner: arb, outer: arb, power: int, uniform: arb) -> arb:
 class ScaledNormInBalls(NamedTuple):
     """‖z‖ = c·‖z‖_K, of which KNG's density is exp(-‖G(θ)‖). **Arguments:** `noise`: with density ∝ exp(-‖z‖)."""
 
-    noise: Noise
+    noise: ScaledNorm
 
     @property
     def dimension(self) -> int:
@@ -152,7 +152,7 @@ class _PointOfBall(AbstractUniformPoint):
 class ShapeInBalls(NamedTuple):
     """Θ. **Arguments:** `shape`: public."""
 
-    shape: ExactShape
+    shape: Shape
 
     @property
     def dimension(self) -> int:
