@@ -91,8 +91,8 @@ def carry_out(
 
     **Arguments:** `steps`: as `kngjax.estimators.analyses.Step`, no two of one label. `frame`: private, or
     `kngjax.data.named_columns.Columns`. `ledger`: or a reservation for each step, made beforehand. All but the frame
-    are public. Raises as the `check` of their analyses, `kngjax.certify`, `kngjax.Ledger.reserve` and `kngjax.release` do;
-    what depends on values is `kngjax.ReleaseFailed`.
+    are public. Raises as the `check` of their analyses, `kngjax.certify`, `kngjax.Ledger.reserve` and `kngjax.release`
+    do; what depends on values is `kngjax.ReleaseFailed`.
     """
     side_doors.refuse()
     arithmetic.require_right()
