@@ -38,7 +38,7 @@ _ARE_RUN_ONCE = contextvars.ContextVar("programs are run once", default=False)
 
 
 @contextlib.contextmanager
-def programs_run_once() -> Iterator[None]:
+def quick_compilation() -> Iterator[None]:
     """A context in which `Compiled` functions are compiled quickly, on processors."""
     token = _ARE_RUN_ONCE.set(True)
     try:
@@ -50,7 +50,7 @@ def programs_run_once() -> Iterator[None]:
 class Compiled(Generic[T]):
     """A function like `jax.jit(function)`, in two programs: one that is compiled quickly, and one that runs quickly.
 
-    Both compute the same up to rounding. The one that is compiled quickly is taken within `programs_run_once`, on
+    Both compute the same up to rounding. The one that is compiled quickly is taken within `quick_compilation`, on
     processors, for up to `MOST_NUMBERS` numbers, and not where somebody chose in XLA_FLAGS how much is optimised.
 
     **Arguments:** `settings`: further arguments of `jax.jit`.

@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from kngjax.core.arrays import float64
-from kngjax.core.compiling import Compiled, programs_run_once
+from kngjax.core.compiling import Compiled, quick_compilation
 from kngjax.core.randomness import research_key
 from kngjax.inference.response_laws import density_of, nodes_and_weights, quantiles_of
 from kngjax.losses.base import AbstractResidualLoss
@@ -126,7 +126,7 @@ def _target_of(rows: np.ndarray, law: Any, target: Any) -> np.ndarray:
 
 
 def _moments_at(loss: Any, theta: np.ndarray, *arrays: np.ndarray) -> tuple[float, np.ndarray, np.ndarray, np.ndarray]:
-    with float64(), programs_run_once():
+    with float64(), quick_compilation():
         value, *others = _moments(loss, theta, *arrays)
         gradient, hessian, squares = map(np.asarray, others)
     return float(value), gradient, hessian, squares

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Float
 
 from kngjax.core.arrays import float64
-from kngjax.core.compiling import Compiled, programs_run_once
+from kngjax.core.compiling import Compiled, quick_compilation
 from kngjax.core.randomness import research_key
 from kngjax.data.bounds import Bounds
 from kngjax.inference.response_laws import density_of
@@ -150,7 +150,7 @@ class ScoreLaw:
         # Dense about 0.
         half = np.sinh(np.linspace(0.0, np.arcsinh(max(farthest, spread) / (0.05 * spread)), _HALF + 1)) * 0.05 * spread
         steps = np.concatenate([-half[:0:-1], half])
-        with float64(), programs_run_once():
+        with float64(), quick_compilation():
             curvature, score_square = map(float, _curvature_and_square(loss, best, values))
             if loss.score_is_piecewise_constant:
                 low, jump = map(float, loss.score_step())
@@ -192,7 +192,7 @@ def _zero(loss: AbstractPredictorLoss, values: np.ndarray) -> float:
     low, high = min(-_FARTHEST, float(np.min(values))), max(_FARTHEST, float(np.max(values)))
     for _ in range(4):
         grid = np.linspace(low, high, 2 * _HALF + 1)
-        with float64(), programs_run_once():
+        with float64(), quick_compilation():
             scores = np.array(_mean_scores(loss, grid, values))
         place = int(np.clip(np.searchsorted(scores >= 0.0, True), 1, len(grid) - 1))
         low, high = grid[place - 1], grid[place]

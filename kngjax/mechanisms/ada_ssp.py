@@ -14,7 +14,7 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.core.arrays import Matrix, Scalar, Vector, float64, is_traced, parameter
-from kngjax.core.compiling import Compiled, programs_run_once
+from kngjax.core.compiling import Compiled, quick_compilation
 from kngjax.data.bounds import Bounds
 from kngjax.data.exact_sums import ExactSums
 from kngjax.data.public_units import PublicUnits
@@ -106,7 +106,7 @@ class AdaSSP(AbstractDirectMechanism):
             raise ValueError(f"shares must be three positive numbers that add up to 1, got {shares.tolist()}")
         # Refuses what no Gaussian noise is known to hide.
         _ = self.guarantee
-        with float64(), programs_run_once():
+        with float64(), quick_compilation():
             is_far = bool(_is_far(self.bounds, self.dimension or 1 + self.bounds.intercept))
         if is_far:
             raise ValueError(
@@ -151,7 +151,7 @@ class AdaSSP(AbstractDirectMechanism):
 
     def sensitivity_for(self, dimension: int) -> Sensitivity:
         """The Frobenius sensitivity of X'X; the derivation has those of the other parts and the noise on each."""
-        with float64(), programs_run_once():
+        with float64(), quick_compilation():
             facts = _facts(self, dimension)
             (x, y), changes, deviations = jax.tree.map(np.array, (facts.radii, facts.changes, facts.deviations))
         event = "exchanging one record" if self.adjacency is Adjacency.REPLACE else "one record more or less"

@@ -14,7 +14,7 @@ from jaxtyping import Array, Float
 
 from kngjax.accounting.guarantees import Guarantee
 from kngjax.core.arrays import Vector, float64, is_traced
-from kngjax.core.compiling import programs_run_once
+from kngjax.core.compiling import quick_compilation
 from kngjax.core.modules import constants
 from kngjax.data.records import Data
 from kngjax.geometry.abstract_norms import AbstractNorm
@@ -46,7 +46,7 @@ class Exponent:
         Public where n is: under replace.
         """
         mechanism = self.mechanism
-        with float64(), programs_run_once():
+        with float64(), quick_compilation():
             share = float(mechanism._record_range(dimension)) / float(mechanism.sensitivity_value(dimension))
         # Outward, by far more than these few operations round.
         return 0.5 * float(mechanism.epsilon) * num_records * share * (1.0 + 1e-12)
@@ -109,7 +109,7 @@ class AbstractDensityMechanism(AbstractMechanism):
         if is_traced(*jax.tree.leaves(self)):
             return
         self._check_parts()
-        with float64(), programs_run_once():
+        with float64(), quick_compilation():
             value = float(self.sensitivity_value(self.dimension or 1 + self.bounds.intercept))
         if not (math.isfinite(value) and value > 0):
             advice = (

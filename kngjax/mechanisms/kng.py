@@ -10,7 +10,7 @@ from jaxtyping import Array, Float
 
 from kngjax.accounting.guarantees import Adjacency
 from kngjax.core.arrays import Scalar, float64
-from kngjax.core.compiling import programs_run_once
+from kngjax.core.compiling import quick_compilation
 from kngjax.data.bounds import Bounds
 from kngjax.data.records import Data
 from kngjax.geometry.abstract_norms import AbstractNorm
@@ -136,7 +136,7 @@ class KNG(AbstractDensityMechanism):
     def sensitivity_for(self, dimension: int) -> Sensitivity:
         if self.pointwise_sensitivity:
             return Sensitivity(1.0, pointwise.explain_pointwise_sensitivity(self.adjacency))
-        with float64(), programs_run_once():
+        with float64(), quick_compilation():
             changes, norm = np.asarray(self._changes(dimension)), self.score_norm(dimension)
             value = float(self.sensitivity_value(dimension))
             derivation = gradients.explain_gradient_sensitivity(
@@ -155,7 +155,7 @@ class KNGNoise(AbstractDensityNoise):
         if self.mechanism.pointwise_sensitivity or not self.mechanism.domain.is_uniform:
             return None
         dimension = len(hessian)
-        with float64(), programs_run_once():
+        with float64(), quick_compilation():
             rate = float(self.mechanism.epsilon) / (2.0 * float(self.mechanism.sensitivity_value(dimension)))
             noise = k_norm_covariance(self.mechanism.score_norm(dimension), rate, dimension)
         return ExpectedNoise.of_gradient_noise(hessian, noise)
@@ -167,6 +167,6 @@ class KNGNoise(AbstractDensityNoise):
                 "the likelihood of a release of KNG needs a noise of one law over all of Θ: it is not served for "
                 "pointwise_sensitivity, nor for a base measure that is not uniform"
             )
-        with float64(), programs_run_once():
+        with float64(), quick_compilation():
             rate = float(self.mechanism.epsilon) / (2.0 * float(self.mechanism.sensitivity_value(dimension)))
             return GradientNoise(self.mechanism.score_norm(dimension), rate, 0.0, "minimum")

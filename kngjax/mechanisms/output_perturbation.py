@@ -13,7 +13,7 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.core.arrays import Scalar, float64, is_traced
-from kngjax.core.compiling import Compiled, programs_run_once
+from kngjax.core.compiling import Compiled, quick_compilation
 from kngjax.data.bounds import Bounds
 from kngjax.data.records import Data, QuadraticSummary, Records, WeightedRecords
 from kngjax.geometry.norms import L2
@@ -299,7 +299,7 @@ class OutputNoise(AbstractNoiseFacts):
 # By the mechanism's identity; a release asks several times.
 @functools.lru_cache(maxsize=64)
 def _known_facts(mechanism: OutputPerturbation, dimension: int) -> tuple[float, float]:
-    with float64(), programs_run_once():
+    with float64(), quick_compilation():
         change, gamma = map(float, _facts(mechanism, dimension))
     return change, gamma
 

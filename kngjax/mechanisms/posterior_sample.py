@@ -13,7 +13,7 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.core.arrays import Scalar, Vector, float64, is_traced
-from kngjax.core.compiling import Compiled, programs_run_once
+from kngjax.core.compiling import Compiled, quick_compilation
 from kngjax.data.bounds import Bounds
 from kngjax.data.records import Data, QuadraticSummary
 from kngjax.losses.squared import SquaredLoss
@@ -125,7 +125,7 @@ class PosteriorSample(AbstractGaussianMechanism):
         ValueError where no γ will do: a posterior's covariance tells of a record of leverage X²/λ even as γ → 0.
         """
         number = float(check_epsilon(require_part("epsilon", epsilon), allow_large_epsilon=None))
-        with float64(), programs_run_once():
+        with float64(), quick_compilation():
             first = cls(bounds, regularization, 1.0, adjacency, max_records, delta)
             known = first._require_dimension(dimension)
             # Data with other columns have another X, for which this γ is not calibrated: they are refused.
@@ -184,7 +184,7 @@ class PosteriorSample(AbstractGaussianMechanism):
 
     def at_epsilon(self, epsilon: float) -> "PosteriorSample | None":
         """Returns the mechanism with the largest γ that is (ε, δ)-DP at the same δ and λ; None where no γ is."""
-        with float64(), programs_run_once():
+        with float64(), quick_compilation():
             gamma = float(largest_gamma(self, np.asarray(float(epsilon)), self._require_dimension(None)))
         return eqx.tree_at(lambda one: one.gamma, self, np.asarray(gamma)) if gamma > 0.0 else None
 
@@ -192,13 +192,13 @@ class PosteriorSample(AbstractGaussianMechanism):
         """δ for which the mechanism is (ε, δ)-DP in the worst case. **Arguments:** `dimension`: d where it is open."""
         if not 0.0 <= float(epsilon) < math.inf:
             raise ValueError(f"epsilon must be one number, at least 0 and finite, got {epsilon}")
-        with float64(), programs_run_once():
+        with float64(), quick_compilation():
             d = self._require_dimension(dimension)
             return float(jnp.exp(_worst_log_delta(self, jnp.asarray(float(epsilon)), d)))
 
     def epsilon_at(self, delta: Any, dimension: int | None = None) -> float:
         """The smallest ε for which it is (ε, δ)-DP in the worst case. **Arguments:** as for `delta_at`."""
-        with float64(), programs_run_once():
+        with float64(), quick_compilation():
             known = self._require_dimension(dimension)
             return float(_least(self, np.zeros(()), np.asarray(float(check_delta(delta))), False, known))
 
@@ -223,7 +223,7 @@ class PosteriorSample(AbstractGaussianMechanism):
 
     def sensitivity_for(self, dimension: int) -> Sensitivity:
         """Bounds how far θ̂ may move, with the leverages and residuals behind it in words."""
-        with float64(), programs_run_once():
+        with float64(), quick_compilation():
             value, x, y, residual = (float(fact) for fact in _facts(self, dimension))
         n, most = int(self.max_records), x**2 / float(self.regularization)
         return Sensitivity(

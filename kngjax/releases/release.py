@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Float
 
 from kngjax.core import arithmetic
-from kngjax.core.compiling import programs_run_once
+from kngjax.core.compiling import quick_compilation
 from kngjax.core.errors import holding_no_records, run_telling_refusals
 from kngjax.core.html import html_table
 from kngjax.core.kept_as_json import AbstractKeptAsJson
@@ -222,7 +222,7 @@ def resolve(mechanism: AbstractMechanism, sampler: Any, facts: Schema) -> Plan:
 
     **Arguments:** `sampler`: what the caller asked for, or None. The records of the plan are a pair, X and y.
     """
-    with programs_run_once():
+    with quick_compilation():
         draw = draw_for(mechanism, sampler, facts)
         certificate = Certificate.of(draw, facts)
     drawing = functools.partial(_drawn_alone, draw, certificate, facts.names)
@@ -310,7 +310,7 @@ def drawn(
 
     **Arguments:** `certificate`: of the draw. `names`: of the coefficients, where a frame names them.
     """
-    with programs_run_once():
+    with quick_compilation():
         numbers = draw.draw_all_alone(draw.prepare(X, y), secrets.randbits, progress)
     # A library may have changed the arithmetic since it was tried: then nobody knows what was drawn.
     if arithmetic.broken():

@@ -7,7 +7,7 @@ import pytest
 
 import kngjax as kng
 from kngjax.core import compiling
-from kngjax.core.compiling import Compiled, programs_run_once
+from kngjax.core.compiling import Compiled, quick_compilation
 from kngjax.releases import chains
 from kngjax.samplers.exact.smooth import search
 from tests.conftest import QUICK_COMPILING
@@ -31,7 +31,7 @@ def programs(function):
 @pytest.mark.usefixtures("no_flags")
 def test_what_is_run_once_is_compiled_quickly_and_computes_the_same():
     function, values = halved(), np.arange(3.0)
-    with programs_run_once():
+    with quick_compilation():
         quick = function(values)
     assert programs(function) == (1, 0)
     np.testing.assert_array_equal(quick, function(values))
@@ -41,7 +41,7 @@ def test_what_is_run_once_is_compiled_quickly_and_computes_the_same():
 def test_who_chose_in_xla_flags_is_not_overruled(monkeypatch):
     monkeypatch.setenv("XLA_FLAGS", "--xla_backend_optimization_level=1")
     function = halved()
-    with programs_run_once():
+    with quick_compilation():
         function(np.ones(2))
     assert programs(function) == (0, 1)
 
@@ -51,7 +51,7 @@ def test_an_option_that_xla_does_not_know_is_no_failure(monkeypatch):
     monkeypatch.setitem(compiling.QUICKLY, "xla_of_another_year", 1)
     compiling._are_known.cache_clear()
     function = halved()
-    with programs_run_once():
+    with quick_compilation():
         function(np.ones(2))
     compiling._are_known.cache_clear()
     assert programs(function) == (0, 1)
@@ -61,7 +61,7 @@ def test_an_option_that_xla_does_not_know_is_no_failure(monkeypatch):
 def test_many_numbers_are_computed_by_the_program_that_runs_quickly(monkeypatch):
     monkeypatch.setattr(compiling, "MOST_NUMBERS", 3)
     function = halved()
-    with programs_run_once():
+    with quick_compilation():
         function(np.ones(4))
         function(np.ones(2))
     assert programs(function) == (1, 1)
@@ -86,7 +86,7 @@ def test_inside_of_another_program_it_is_a_part_of_it(way):
     """JAX takes such options for whole programs alone, of which the first question whether XLA knows them is one."""
     compiling._are_known.cache_clear()
     inner = halved()
-    with programs_run_once():
+    with quick_compilation():
         INSIDE[way](inner)
     assert programs(inner)[0] == 0
 

@@ -13,7 +13,7 @@ from jaxtyping import Array, Float
 from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.core.arrays import float64
 from kngjax.core.bisection import bisect
-from kngjax.core.compiling import Compiled, programs_run_once
+from kngjax.core.compiling import Compiled, quick_compilation
 from kngjax.mechanisms.noise.gaussian_profiles import epsilon_at, gaussian_log_delta, posterior_sample_renyi
 
 # The grid of α - 1: any order is valid, and none between two of these is better by more than a part in 10⁴.
@@ -45,7 +45,7 @@ def gaussian_guarantee(epsilon: Any, delta: Any, adjacency: Adjacency) -> Guaran
 
     The statement is checked by other code than that which calibrates: `kngjax.accounting.conversions`.
     """
-    with float64(), programs_run_once():
+    with float64(), quick_compilation():
         shift = float(largest_shift(epsilon, delta))
     try:
         return Guarantee.gaussian(shift, adjacency, float(epsilon), float(delta))
