@@ -435,7 +435,7 @@ def test_records_without_weights_are_not_taken_for_weights_of_1():
 
 
 def test_engines_that_do_not_declare_weights_are_passed_over(monkeypatch):
-    """Whatever a mechanism offers: a way on a grid, and then the sampled route, which refuses."""
+    """Whatever a mechanism offers: a draw in boxes, and then an exact sampler, which refuses."""
     given = with_weights(X, WEIGHTS)
     assert kng.certify(made("pseudo-Huber"), given, Y).sampler["type"] == "BoxDraw"
     monkeypatch.setattr(BoxDraw, "takes_weights", False)
