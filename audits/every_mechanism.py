@@ -102,7 +102,7 @@ CASES: dict[str, Callable[[], Case]] = {
     "pseudo-Huber, no bounds of y": lambda: Case(
         KNG(PseudoHuberLoss(0.5), _OPEN, BOX, 1.0, "replace"), EnsembleWalk(num_sweeps=8)
     ),
-    "pseudo-Huber": lambda: Case(KNG(PseudoHuberLoss(0.5), *_PARTS), Exact()),
+    "pseudo-Huber": lambda: Case(KNG(PseudoHuberLoss(0.5), *_PARTS)),
     "pseudo-Huber, gradients": lambda: Case(KNG(PseudoHuberLoss(0.5), *_PARTS), GradientSpace(num_sweeps=8)),
     "objective": lambda: Case(
         ObjectivePerturbation(PseudoHuberLoss(0.5), BOUNDS, L2Ball(2.0), 1.0, "replace", centre=[0.5, 0, 0])

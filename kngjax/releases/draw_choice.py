@@ -21,7 +21,7 @@ from kngjax.mechanisms.direct import AbstractDirectMechanism
 from kngjax.releases.certificate import Certificate
 from kngjax.releases.chains import blocks, require_sampler
 from kngjax.releases.float64_draws import ChainDraw, DirectDraw
-from kngjax.releases.sampler_choice import exact_sampler, require_enough
+from kngjax.releases.sampler_choice import exact_sampler, refuse_gradients
 from kngjax.samplers.base import AbstractChainSampler, AbstractIndependentSampler, AbstractSampler
 
 # What the argument `sampler` of a release may be.
@@ -53,11 +53,10 @@ def _in_float64(mechanism: AbstractMechanism, sampler: AbstractSampler | None, f
     if not isinstance(mechanism, AbstractDensityMechanism):
         raise TypeError(f"{type(mechanism).__name__} neither has a density nor draws from a law of its own")
     dimension, reason = facts.dimension, ON_REQUEST
+    if isinstance(sampler, AbstractIndependentSampler | None) and not mechanism.intake.weights_enter_loss:
+        refuse_gradients(mechanism, facts)
     if sampler is None:
         sampler, reason = exact_sampler(mechanism, dimension, facts.num_records)
-    elif isinstance(sampler, AbstractIndependentSampler) and sampler.stated_records is not None:
-        stated, known = sampler.stated_records, facts.num_records
-        require_enough(mechanism, dimension, stated if known is None else min(stated, known))
     with float64():
         sampler = sampler.for_release()
         # Types and shapes of the target decide, which are the same for all records: here for one that nobody has.

@@ -1,4 +1,4 @@
-"""Chooses a sampler where none is asked for and the lattice route does not admit the release.
+"""Chooses a sampler where none is asked for and no draw with every rounding in its proof serves.
 
 Functions of public facts alone.
 """
@@ -7,14 +7,14 @@ import math
 
 import jax
 
+from kngjax.data.schema import Schema
+from kngjax.draws.lattice.lattice import ELSE, Lattice
+from kngjax.draws.shell_draws import more_records
 from kngjax.mechanisms.density import AbstractDensityMechanism
 from kngjax.samplers.advice import (
-    GRADIENTS_UNASKED,
-    LITTLE_RANGE,
     Density,
     advice,
     exact_serves_smooth,
-    has_boxes,
     has_gradients,
 )
 from kngjax.samplers.base import AbstractIndependentSampler, AbstractSampler
@@ -26,9 +26,6 @@ from kngjax.samplers.exact.exact import Exact
 # Beyond it rejection for the squared loss takes millions of proposals where Θ and noise are of one size and features
 # are correlated.
 LARGEST_EXACT_DIMENSION = 20
-# What a release in the space of gradients takes, and what it takes for each of n·d² products where its programs were
-# compiled quickly: measured on two cores.
-SECONDS_A_RELEASE, SECONDS_A_PRODUCT = 0.1, 2.5e-7
 WEIGHTED = "Chosen because it asks the loss for every sum, and so knows the records' weights."
 
 
@@ -50,7 +47,7 @@ def _best(
         return EnsembleWalk(), WEIGHTED
     information = _information(mechanism, dimension, num_records)
     if has_gradients(density) and exact_serves_smooth(density, *information):
-        return Exact(max_proposals=None), _reason_of_gradients(dimension, mechanism, num_records)
+        return Exact(), "Chosen because this smooth loss is drawn exactly, by rejection in the space of gradients."
     many = loss.is_quadratic and uniform and not pointwise and dimension > LARGEST_EXACT_DIMENSION
     if many and SliceGibbs.serves(density.norm):
         return SliceGibbs(), (
@@ -61,15 +58,10 @@ def _best(
         return Exact(), "Chosen because the squared loss can be drawn exactly by rejection."
     if loss.score_is_piecewise_constant and uniform and dimension == 1:
         return Exact(), "Chosen because with one coefficient the density is known segment by segment."
-    if loss.score_is_piecewise_constant and uniform and has_boxes(density.norm, dimension):
-        return Exact(), (
-            f"Chosen because with {dimension} coefficients the density can be drawn exactly, by rejection from an "
-            "envelope that is constant on boxes."
-        )
     if loss.score_is_piecewise_constant and uniform:
         return LineGibbs(), (
-            f"Chosen because the density is known exactly along every line, with nothing to tune; for {dimension} "
-            "coefficients, or a norm that is no function of absolute values, there is no exact sampler."
+            "Chosen because the density is known exactly along every line, with nothing to tune; for more than one "
+            "coefficient there is no exact sampler."
         )
     if loss.is_quadratic:
         return EnsembleWalk(), (
@@ -105,7 +97,7 @@ def exact_sampler(
             "a chain by name, sampler=kngjax.EnsembleWalk()"
         )
     if not isinstance(sampler, AbstractIndependentSampler):
-        instead = f"{_of_these_records(mechanism, density, num_records)}{advice(density)}"
+        instead = f"{_of_the_lattice(mechanism, dimension, num_records)}{advice(density)}"
         raise ValueError(
             "no exact sampler is sure to serve this density, and what a Markov chain releases is not proved to be "
             f"private: {instead}"
@@ -113,12 +105,14 @@ def exact_sampler(
     return sampler, reason
 
 
-def require_enough(mechanism: AbstractDensityMechanism, dimension: int, num_records: int) -> None:
-    """ValueError unless exact draws serve so many records, a number that the caller stated and that is public."""
-    density = density_of(mechanism, dimension)
-    if has_gradients(density) and not exact_serves_smooth(density, float(mechanism.epsilon) * num_records, math.inf):
+def refuse_gradients(mechanism: AbstractDensityMechanism, facts: Schema) -> None:
+    """Raises ValueError for a smooth loss that float64 draws for research alone, saying what is proved instead."""
+    density = density_of(mechanism, facts.dimension)
+    if has_gradients(density):
+        more = more_records(mechanism, facts)
         raise ValueError(
-            f"exact draws may take too long: {_of_these_records(mechanism, density, num_records)}{advice(density)}"
+            "no draw with all of its roundings proved is sure to serve this release, and what a Markov chain releases "
+            f"is not proved to be private: {'' if more is None else f'{more}; or else '}{advice(density)}"
         )
 
 
@@ -129,35 +123,12 @@ def _information(mechanism: AbstractDensityMechanism, dimension: int, num_record
     return float(mechanism.epsilon) * num_records, mechanism.exponent.log_range(dimension, num_records)
 
 
-def _reason_of_gradients(dimension: int, mechanism: AbstractDensityMechanism, num_records: int | None) -> str:
-    information, log_range = _information(mechanism, dimension, num_records)
-    if num_records is not None and information >= GRADIENTS_UNASKED * dimension**2:
-        seconds = SECONDS_A_RELEASE + SECONDS_A_PRODUCT * num_records * dimension**2
-        return (
-            f"Chosen because with {dimension} coefficients and n*epsilon = {information:.6g} this smooth loss is drawn "
-            f"exactly, by rejection: in about {seconds:.2g} seconds on two cores once it is compiled, and far more "
-            "where columns are rare or nearly collinear, few residuals are within the loss's own width, or the domain "
-            "does not hold the estimate."
-        )
-    if log_range <= LITTLE_RANGE:
-        return (
-            f"Chosen because the log-density varies by at most {log_range:.4g} over the domain, whatever the records: "
-            "rejection from all of it draws exactly."
-        )
-    return f"Chosen because with {dimension} coefficients this smooth loss is drawn exactly, by rejection from boxes."
-
-
-def _of_these_records(mechanism: AbstractDensityMechanism, density: Density, num_records: int | None) -> str:
-    """Why the public rule for smooth losses says no, or nothing where it does not apply."""
-    if not has_gradients(density):
+def _of_the_lattice(mechanism: AbstractDensityMechanism, dimension: int, num_records: int | None) -> str:
+    """Why a quantile loss, which lattices are for, is not drawn on one here; nothing of other losses."""
+    if not mechanism.loss.score_is_piecewise_constant:
         return ""
-    sure = GRADIENTS_UNASKED * density.dimension**2
-    if num_records is None:
-        return (
-            "how many records there are is not public here, or not known beforehand: state a public number that they "
-            f"are not fewer than, sampler=kngjax.Exact(least_records=...), which serves from n*epsilon = {sure} on "
-            "(a false one costs time, and no privacy); or else "
-        )
-    return (
-        f"n*epsilon is {float(mechanism.epsilon) * num_records:.6g}, and exact draws are taken unasked from {sure} on; "
-    )
+    try:
+        Lattice().resolve(mechanism, dimension, num_records)
+    except (ValueError, OverflowError) as refused:
+        return f"{str(refused).removesuffix(f'. {ELSE}')}; "
+    return ""

@@ -7,14 +7,12 @@ chain that serves best. The table of docs/how-to-choose.md says the same, and th
 from typing import NamedTuple
 
 from kngjax.geometry.abstract_norms import AbstractNorm
-from kngjax.losses.base import AbstractLoss, AbstractPredictorLoss
+from kngjax.losses.base import AbstractLoss
 from kngjax.samplers.target import Target
 
-# Up to which boxes are tried unless asked for more.
-MOST_BOXED = 4
-# From n·ε of so many times d² on, draws in the space of gradients take a few proposals, unless columns are rare, heavy
-# or nearly collinear; and from so many on even with dummies of 1% and correlations of .99. Measured.
-GRADIENTS_ENOUGH, GRADIENTS_UNASKED = 60, 1500
+# From n·ε of so many times d² on, draws in the space of gradients take a few proposals even with dummies of 1% and
+# correlations of .99. Measured.
+GRADIENTS_UNASKED = 1500
 # Where the log-density varies by no more over Θ, one in e^12 proposals at least is accepted, whatever the records.
 LITTLE_RANGE = 12.0
 
@@ -43,11 +41,6 @@ def has_slices(norm: AbstractNorm | None) -> bool:
     return norm is None or norm.standard.has_chords
 
 
-def has_boxes(norm: AbstractNorm | None, dimension: int, most: int = MOST_BOXED) -> bool:
-    """Whether boxes are tried for so many coefficients and this norm of the gradient."""
-    return dimension <= most and (norm is None or norm.is_absolute)
-
-
 def has_gradients(density: Density) -> bool:
     """Whether KNG is drawn in the space of gradients for this density."""
     declared = density.loss.has_curvature_facts and density.norm is not None
@@ -60,9 +53,7 @@ def exact_serves_smooth(density: Density, information: float, log_range: float) 
     **Arguments:** `density`: with `has_gradients`. `information`: n·ε of a public n that the records are not fewer
     than. `log_range`: a public bound on how far log f varies over Θ; infinite where there is none.
     """
-    enough = information >= GRADIENTS_UNASKED * density.dimension**2
-    # Where gradients do not serve a few coefficients, boxes do: measured at every n·ε.
-    return has_boxes(density.norm, density.dimension) or enough or log_range <= LITTLE_RANGE
+    return information >= GRADIENTS_UNASKED * density.dimension**2 or log_range <= LITTLE_RANGE
 
 
 def chain(density: Density) -> str:
@@ -79,23 +70,13 @@ def chain(density: Density) -> str:
 
 def exact(density: Density) -> str | None:
     """Says in words where `Exact` serves; None where it does not."""
-    loss, uniform, plain = density.loss, density.is_uniform, not density.is_pointwise
+    loss, uniform = density.loss, density.is_uniform
     if loss.is_quadratic:
         if (uniform and density.dimension <= 20) or not (uniform or density.is_pointwise):
             return "Exact() is exact"
         return "Exact() is exact, and may need too many proposals"
     if loss.score_is_piecewise_constant and uniform and density.dimension == 1:
         return "Exact() is exact"
-    boxes = isinstance(loss, AbstractPredictorLoss) and uniform and plain and has_boxes(density.norm, density.dimension)
-    if boxes and (loss.score_is_piecewise_constant or has_gradients(density)):
-        return "Exact() is exact"
-    if boxes:
-        return "Exact() is exact and serves where n*epsilon is small, up to some hundred records and 3 coefficients"
-    if has_gradients(density):
-        return (
-            f"Exact() is exact and serves where n*epsilon is at least {GRADIENTS_ENOUGH * density.dimension**2}, if no "
-            "column is rare or nearly collinear with others"
-        )
     return None
 
 

@@ -72,11 +72,6 @@ class AbstractIndependentSampler(AbstractSampler):
     A certificate states this of every sampler of this class; one whose draws are anything less is a chain.
     """
 
-    @property
-    def stated_records(self) -> int | None:
-        """A public number that the records are not fewer than, as the caller stated; None where nothing was."""
-        return None
-
     def runs_on_host(self, target: Target) -> bool:
         """Whether `draws` drives compiled programs from the host for this target, where nothing is traced."""
         return False

@@ -9,7 +9,6 @@ import kngjax as kng
 from kngjax.core import compiling
 from kngjax.core.compiling import Compiled, quick_compilation
 from kngjax.releases import chains
-from kngjax.samplers.exact.smooth import search
 from tests.conftest import QUICK_COMPILING
 
 
@@ -103,22 +102,6 @@ def test_a_release_that_is_drawn_directly_compiles_quickly_and_research_does_not
     kng.sample(mechanism, mechanism.prepare(x), key=kng.research_key(0), num_draws=2, num_chains=1)
     assert programs(drawn)[0] == released[0]
     assert programs(drawn)[1] > released[1]
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("no_flags")
-def test_a_release_compiles_quickly_and_research_does_not():
-    mechanism = kng.KNG(kng.PseudoHuberLoss(0.5), kng.Bounds(), kng.Box(-1.0, 1.0), 1.0, "replace")
-    y = np.linspace(-0.5, 0.7, 41)
-    at_first = programs(search._solve)
-    assert abs(kng.release(mechanism, None, y, sampler=kng.Exact(), progress=False).value[0]) <= 1.0
-    released = programs(search._solve)
-    assert released > at_first
-    assert released[1] == at_first[1]
-    data = mechanism.prepare(None, y)
-    kng.sample(mechanism, data, key=kng.research_key(0), sampler=kng.Exact(), num_draws=2, num_chains=1)
-    assert programs(search._solve)[0] == released[0]
-    assert programs(search._solve)[1] > released[1]
 
 
 def test_tests_compile_with_the_same_options():

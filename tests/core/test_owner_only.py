@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from flint import arb
 
 import kngjax as kng
 from audits.lattices import LatticeLaw
@@ -40,7 +41,9 @@ VALUES = np.full(3, SECRET)
 FOR_ALL = ForAll(SECRET, SECRET, "none")
 PAIR = PosteriorPair(VALUES, VALUES, np.asarray(SECRET))
 TABLE = np.full((3, 3), SECRET)
-CERTIFICATE = ShellCertificate(VALUES, TABLE, SECRET, SECRET, SECRET, SECRET, SECRET, SECRET, (), SECRET, SECRET)
+CERTIFICATE = ShellCertificate(
+    *(VALUES, [arb(SECRET)], TABLE, [arb(SECRET)]), *6 * (SECRET,), (), SECRET, SECRET, VALUES, SECRET
+)
 OBJECTS = {
     "draws": kng.Draws(np.full((1, 2, 3), SECRET), "Exact"),
     "report": kng.PerInstanceReport(0.1, VALUES, VALUES, VALUES, PAIR, FOR_ALL, SECRET, "OPS", "removed"),

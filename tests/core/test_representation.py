@@ -86,7 +86,7 @@ SHOWN = MadeOnce(
         "WeightedLInf([1.0, 2.0])": lambda: kng.WeightedLInf([1.0, 2.0]),
         "Ellipsoid([[2.0, 0.0], [0.0, 1.0]])": lambda: kng.Ellipsoid([[2.0, 0.0], [0.0, 1.0]]),
         "LInf()": lambda: kng.LInf(),
-        "Exact(most_coefficients=5)": lambda: kng.Exact(most_coefficients=5),
+        "Exact(max_proposals=5)": lambda: kng.Exact(max_proposals=5),
         "GradientSpace(num_sweeps=7)": lambda: kng.GradientSpace(num_sweeps=7),
         "SliceGibbs()": lambda: kng.SliceGibbs(),
         'LineGibbs(num_sweeps=3, directions="ensemble")': lambda: kng.LineGibbs(num_sweeps=3, directions="ensemble"),

@@ -68,6 +68,7 @@ ASSURANCES = {
     "with_rounding": ("exact_with_rounding", "proved"),
     "in_reals": ("exact_in_reals", "in_reals"),
     "box_tree": ("exact_in_reals", "in_reals"),
+    "by_gradients": ("exact_in_reals", "in_reals"),
     "by_chain": ("none", "none"),
     "mixture": ("mixture", "none"),
 }

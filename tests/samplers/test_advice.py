@@ -124,7 +124,7 @@ def test_releases_without_an_exact_sampler_give_this_advice():
 
 TABLE_OF_CHAINS = {
     "`QuantileLoss`, more than 4 coefficients": (("quantile",), 5, False),
-    "`SmoothedQuantileLoss`, `PseudoHuberLoss`, `LogisticLoss`, `PoissonLoss`, where n·ε is far below 60d²": (
+    "`SmoothedQuantileLoss`, `PseudoHuberLoss`, `LogisticLoss`, `PoissonLoss`, where n·ε is below 100d²": (
         ("smoothed quantile", "pseudo-Huber", "logistic", "Poisson"),
         5,
         False,

@@ -19,8 +19,6 @@ With α the least eigenvalue of H_low relative to H₀ and e = δ/|δ|_{H₀}, e
 with the length of δ. So with M(ρ) = αρ: N(z) < M(ρ) implies |δ|_{H₀} < ρ; and |δ|_{H₀} ≥ ρ implies N(z) ≥ M(ρ), hence
 ‖z‖_K ≥ (M(ρ) - N₀)/ν, where N₀ = |z₀|_{H₀^{-1}} and ν = sup {|v|_{H₀^{-1}} : ‖v‖_K ≤ 1}.
 
-`kngjax.samplers.exact.smooth.moments` finds another α with e'(z - z₀) ≥ α|δ|_{H₀}; the larger of both is taken.
-
 *Together.* Where N(z) < M(ρ), α|δ|²_{H₀} ≤ δ'H̄δ = δ'(z - z₀) ≤ |δ|_{H₀}N gives |δ|_{H₀} ≤ N/α, and then δ'H_lowδ ≤
 δ'H̄δ gives |δ|²_{H_low} ≤ N²/α. So with λ the largest eigenvalue of Q + B relative to H_low, and λ₀ relative to H₀,
 
@@ -62,7 +60,7 @@ class Certificate(NamedTuple):
     M(ρ), increasing, infinite at last where Θ alone bounds the steps. `curvatures`: C for N below each level,
     increasing. `radii`, `reached`: pairs of ρ and M(ρ). All are filled up with infinities to one length. `everywhere`:
     a bound of E over Θ. `spread`: ν, infinite where nothing is known. `offset`: N₀. `outward`: the relative error by
-    which all of them are rounded outward. `tried`: all ρ. `enough`: the M(ρ) beyond which none matters.
+    which all of them are rounded outward.
     """
 
     point: Point
@@ -76,8 +74,6 @@ class Certificate(NamedTuple):
     spread: Float[Array, ""]
     offset: Float[Array, ""]
     outward: Float[Array, ""]
-    tried: Float[Array, " radii"]
-    enough: Float[Array, ""]
 
 
 def trivial(theta: Vector) -> Certificate:
@@ -96,19 +92,15 @@ def trivial(theta: Vector) -> Certificate:
         spread=jnp.asarray(jnp.inf),
         offset=zero,
         outward=zero,
-        tried=infinite,
-        enough=zero,
     )
 
 
-def certify(target: Target, point: Point, averages: Vector, length: Array | None = None) -> Certificate:
+def certify(target: Target, point: Point) -> Certificate:
     """The certificate about the point θ₀; the trivial one where H₀ is nearly singular, or float64 overflows.
 
     Runs under jit and vmap.
 
-    **Arguments:** `target`: of a loss with `curvature_facts` on a uniform domain. `averages`: lower bounds α of
-    `least_curvatures` for each radius that is tried, -∞ where none is known. `length`: the c‖z‖_K beyond which none
-    matters; None for that of one level of the density alone.
+    **Arguments:** `target`: of a loss with `curvature_facts` on a uniform domain.
     """
     loss, norm, rate, dimension = target.loss, target.norm, target.rate, target.dimension
     assert isinstance(loss, AbstractPredictorLoss)
@@ -131,8 +123,8 @@ def certify(target: Target, point: Point, averages: Vector, length: Array | None
     spread = jnp.sqrt(norm.largest_quadratic(inverse)) * (1.0 + outward)
     offset = jnp.linalg.norm(inverse_factor @ point.gradient) * (1.0 + outward)
     typical = spread * dimension / rate
-    length = farthest_length(target, log_determinant(point)) if length is None else length
-    enough = spread * length / rate + offset
+    # The c‖z‖_K beyond which none matters.
+    enough = spread * farthest_length(target, log_determinant(point)) / rate + offset
     radii = jnp.append(jnp.geomspace(0.3 * typical, 4.0 * enough, NUM_RADII - 1), jnp.inf)
     lows, bends = _over_radii(target, point, caps, tilt, radii)
 
@@ -145,7 +137,6 @@ def certify(target: Target, point: Point, averages: Vector, length: Array | None
     identity = jnp.eye(dimension)
     lows, forms = (jnp.where(are_finite[:, None, None], matrices, identity) for matrices in (lows, forms))
     least, largest, bend = _extremes(lows, forms, jnp.where(known, curve, identity), outward)
-    least = jnp.maximum(least, jnp.asarray(averages))
     # Beyond the range of float64 nothing is certain, which infinity says.
     curvatures = jnp.minimum(bend[1:] / jnp.square(least), largest / least) * (1.0 + outward)
     kept = are_finite & (least > _SMALLEST_CURVATURE)
@@ -170,8 +161,6 @@ def certify(target: Target, point: Point, averages: Vector, length: Array | None
         spread=spread,
         offset=offset,
         outward=outward,
-        tried=radii,
-        enough=enough,
     )
     return jax.tree.map(functools.partial(jnp.where, known), found, nothing)
 

@@ -1,18 +1,21 @@
 """A search for draws as one program, which maps over data sets: from the fit to the last accepted proposal.
 
-The law of a draw is that of `kngjax.samplers.exact.smooth.search`. What is left out is what only the host does: fourth
-moments for a better envelope, a reference on the edge of Θ, boxes where gradients serve badly, and patience.
+See `kngjax.samplers.exact.smooth.proposals` for what is proposed, and what it is accepted with. A factor above 1 would
+contradict the proof, and a z of which neither a solution nor its absence was found leaves the law unknown: either ends
+the search as failed. `kngjax.draws.shells` proves the same with every rounding, and has what is left out here: fourth
+moments for a better envelope, a reference on the edge of Θ, and patience.
 """
 
+import functools
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from kngjax.core.arrays import Vector
-from kngjax.samplers.exact.smooth.certificate import NUM_RADII, certify
+from kngjax.core.compiling import Compiled
+from kngjax.samplers.exact.smooth.certificate import certify
 from kngjax.samplers.exact.smooth.envelope import MARGIN, Envelope, build
 from kngjax.samplers.exact.smooth.proposals import lengths, propose, solutions
 from kngjax.samplers.newton import evaluate, solve
@@ -22,6 +25,8 @@ from kngjax.samplers.target import Target
 _PROPOSALS_A_SOLUTION, _MOST_SOLUTIONS = 8, 128
 # Rounds until a search is given up, and more for each further round that the draws take at least.
 _ROUNDS, _FURTHER_ROUNDS = 64, 16
+# Searches on the host, each by a key of its own.
+_MOST_SEARCHES = 30
 
 
 class _Search(NamedTuple):
@@ -34,8 +39,27 @@ class _Search(NamedTuple):
     is_sound: Array
 
 
-def draws_in_one_program(
+def draws_on_the_host(
     target: Target, key: PRNGKeyArray, num_draws: int, centre: Vector | None
+) -> tuple[Float[Array, "draws dimension"], Bool[Array, ""]]:
+    """Independent draws by the same program, which is run again with another key where it gave up.
+
+    That it gave up is a fact about its key, and says nothing of what others draw.
+    """
+    rounds, number = (_ROUNDS, _FURTHER_ROUNDS), 0
+    while True:
+        draws, succeeded = _program(target, jax.random.fold_in(key, number), num_draws, centre, rounds)
+        number += 1
+        if bool(succeeded) or number == _MOST_SEARCHES or np.any(np.isinf(np.array(draws))):
+            return draws, succeeded
+
+
+def draws_in_one_program(
+    target: Target,
+    key: PRNGKeyArray,
+    num_draws: int,
+    centre: Vector | None,
+    rounds: tuple[int, int] | None = None,
 ) -> tuple[Float[Array, "draws dimension"], Bool[Array, ""]]:
     """Independent draws, and whether they were found, under jit and vmap over data sets.
 
@@ -43,15 +67,17 @@ def draws_in_one_program(
     such draws must not be drawn again.
 
     **Arguments:** `centre`: where Newton's method for the envelope's reference starts; the middle of Θ where it is None
-    or no number.
+    or no number. `rounds`: after how many the search is given up, and how many more for each further one that the draws
+    take at least; None for those that serve.
     """
     middle = target.domain.interior_point(target.dimension)
     centre = jnp.asarray(middle if centre is None else centre, float)
     centre = jnp.where(jnp.all(jnp.isfinite(centre)), centre, middle)
     fit = solve(target, evaluate(target, centre), jnp.zeros(target.dimension)).point
-    envelope = build(target, certify(target, fit, np.full(NUM_RADII, -np.inf)))
+    envelope = build(target, certify(target, fit))
     part = min(num_draws, _MOST_SOLUTIONS)
-    most = _ROUNDS + _FURTHER_ROUNDS * (num_draws // part)
+    first, further = (_ROUNDS, _FURTHER_ROUNDS) if rounds is None else rounds
+    most = first + further * (num_draws // part)
 
     def is_unfinished(search: _Search) -> Array:
         return (search.count < num_draws) & (search.round < most) & search.is_sound
@@ -70,6 +96,9 @@ def draws_in_one_program(
     ended = jax.lax.while_loop(is_unfinished, advance, begun)
     succeeded = (ended.count >= num_draws) & ended.is_sound
     return jnp.where(succeeded, ended.draws, jnp.where(ended.is_sound, jnp.nan, jnp.inf)), succeeded
+
+
+_program = functools.partial(Compiled, static_argnames=("num_draws", "rounds"))(draws_in_one_program)
 
 
 def _round(

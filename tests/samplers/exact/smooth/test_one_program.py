@@ -1,5 +1,6 @@
 """Exact draws of smooth losses in one program, mapped over data sets: against quadrature, and failing closed."""
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -7,6 +8,9 @@ import pytest
 
 import kngjax as kng
 from kngjax.samplers.exact.smooth import one_program
+from kngjax.samplers.exact.smooth.proposals import solutions
+from kngjax.samplers.newton import evaluate
+from tests.losses.test_curvature_facts import NAMES
 from tests.statistical.problems import POINTS, Quadrature, assert_follows, problem, records
 
 NUM_KEYS = 600
@@ -19,6 +23,72 @@ def data_sets(built, dimension, count):
         x, y = records("pseudo_huber", dimension, count, seed)
         both.append(built.prepare(x if dimension > 1 else None, y))
     return jax.tree.map(lambda *parts: jnp.stack(parts), *both), both
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "dimension"), [(name, 2 - place % 2) for place, name in enumerate(NAMES)])
+def test_draws_of_every_loss_follow_the_density(name, dimension):
+    number = 500
+    built, data = problem(name, "kng", dimension, num_records=300)
+    draws = kng.sample(built, data, key=kng.research_key(7), sampler=kng.Exact(), num_draws=number, num_chains=1)
+    found = np.asarray(draws.theta).reshape(number, dimension)
+    assert_follows(found, Quadrature(built, data, -2.0, 2.5, POINTS[dimension]))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("norm", "domain"),
+    [
+        (kng.L1(), kng.L2Ball(1.0)),
+        (kng.L2(), kng.L1Ball(1.2)),
+        (kng.LInf(), kng.L2Ball(1.0)),
+        (kng.Ellipsoid([[2.0, 0.5], [0.5, 1.0]]), kng.L1Ball(1.2)),
+    ],
+    ids=repr,
+)
+def test_draws_follow_the_density_in_every_norm_where_the_domain_binds(norm, domain):
+    built, data = problem("pseudo_huber", "kng", 2, domain=domain, num_records=150)
+    built = eqx.tree_at(lambda part: part.norm, built, norm, is_leaf=lambda part: part is None)
+    draw = jax.jit(lambda key: one_program.draws_in_one_program(built.target(data), key, 400, None))
+    draws, succeeded = draw(kng.research_key(9))
+    assert bool(succeeded)
+    assert_follows(np.array(draws), Quadrature(built, data, -1.2, 1.2, POINTS[2]))
+
+
+def test_solutions_are_exact_and_weighed_by_their_determinant():
+    built, data = problem("pseudo_huber", "kng", 1, num_records=40)
+    target = built.target(data)
+    start = evaluate(target, built.loss.minimise(data))
+    generator = np.random.default_rng(0)
+    values = generator.normal(size=(128, 1)) * 8.0 / float(target.rate)
+    bounds = generator.uniform(size=len(values))
+    theta, log_ratios, unsettled, inside = jax.tree.map(np.array, jax.jit(solutions)(target, start, values, bounds))
+    assert inside.sum() > 100
+    assert not unsettled.any()
+    gradients = np.array(jax.vmap(target.loss.gradient, (0, None))(theta, data))
+    assert np.max(np.abs(gradients - values)[inside]) < 1e-12 / float(target.rate)
+
+    # What they are accepted with, by NumPy.
+    def log_determinant(theta):
+        curvature = (1.0 + ((data.y - data.x @ theta) / built.loss.k) ** 2) ** -1.5
+        return np.linalg.slogdet((data.x.T * curvature) @ data.x)[1]
+
+    drops = log_determinant(np.asarray(start.theta)) - np.array([log_determinant(one) for one in theta])
+    assert np.ptp(drops) > 0.05
+    np.testing.assert_allclose(log_ratios, drops - bounds, atol=1e-10)
+
+
+@pytest.mark.parametrize("settings", [{"max_proposals": 0}, {"max_proposals": 1.5}])
+def test_limits_are_positive_whole_numbers(settings):
+    with pytest.raises((ValueError, TypeError), match=next(iter(settings))):
+        kng.Exact(**settings)
+
+
+def test_single_precision_is_refused():
+    built, data = problem("pseudo_huber", "kng", 1, num_records=40)
+    target = built.target(data)
+    with jax.enable_x64(False), pytest.raises(ValueError, match="jax_enable_x64"):
+        kng.Exact().check(target)
 
 
 @pytest.mark.slow
