@@ -64,7 +64,7 @@ def count_of(file: JobFile, frame: Any) -> int | None:
 def public_count(file: JobFile, data: str | pathlib.Path | None = None, given: int | None = None) -> int | None:
     """n where it is public, under replace: as `given`, or the number of records of the data; None under add_remove.
 
-    No value is looked at. Raises as `load`, and ValueError where n is needed and neither is there.
+    No value is looked at, and None is returned too where neither is there. Raises as `load`.
     """
     if file.adjacency != "replace":
         if given is not None:
@@ -73,10 +73,8 @@ def public_count(file: JobFile, data: str | pathlib.Path | None = None, given: i
     if given is not None:
         return given
     if data is None and file.data is None:
-        raise ValueError(
-            f"{file.path}: under replace the number of records is public, and decides how releases are drawn: give "
-            "it, --records N, or a file of data"
-        )
+        # The plan refuses it in words.
+        return None
     return count_of(file, load(file, data))
 
 
@@ -89,9 +87,9 @@ def foreseen(file: JobFile, num_records: int | None, ledger: Ledger | None) -> t
     with telling(*file.dialect.assumptions), told(f"{file.path}: "):
         lines, steps = made.lines(count), made.steps
         lines += ["", f"All together: {in_words(together(steps, count))}"]
+        costs = [step.owed(count) for step in steps]
     if ledger is None:
         return "\n".join([*lines, "No ledger is named."]), True
-    costs = [step.owed(count) for step in steps]
     try:
         ledger.require([cost for cost, _ in costs], proved=all(proved for _, proved in costs))
     except ValueError as error:

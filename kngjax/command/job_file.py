@@ -89,7 +89,7 @@ class Asked:
     by: tuple[str, ...] = ()
     intervals: Intervals | None = None
     num_records: int | dict[str, int] | None = None
-    sampler: dict[str, Any] | None = None
+    sampler: Any = None
     draws: DrawSettings | None = None
 
     @property
@@ -136,7 +136,7 @@ class JobFile:
     @property
     def public(self) -> dict[str, Any]:
         """All that decides what is released, whatever the file is called; JSON-ready."""
-        found = {"study": _as_json(plain(self.study)), "analyses": [one.public for one in self.analyses]}
+        found = _as_json({"study": plain(self.study), "analyses": [one.public for one in self.analyses]})
         found |= {} if self.intervals is None else {"intervals": self.intervals.written}
         return found | ({"csv": self.dialect.said} if self.dialect.said else {})
 
@@ -255,19 +255,18 @@ def _every_asked(tables: Any, study: dict[str, Any], path: pathlib.Path, private
         yield asked(method, given, f"{where}, {method}", study, path, private)
 
 
-def _checked(method: str, arguments: dict[str, Any], others: tuple[str, ...], where: str) -> dict[str, Any]:
-    """Refuses arguments that a method has not, or must have and are not there; returns them."""
+def _check(method: str, arguments: dict[str, Any], others: tuple[str, ...], where: str) -> None:
+    """Raises ValueError for arguments that a method has not, and for those that it must have and are not there."""
     known = parameters(method)
     refuse_unknown(arguments, [*known, *others], f"{where},", "key")
     for name, one in known.items():
         if one.default is inspect.Parameter.empty and name not in arguments:
             raise ValueError(f"{where}, needs the key {name!r}")
-    return arguments
 
 
 def _synthesis(method: str, table: dict[str, Any], where: str, study: dict[str, Any], *_: Any) -> Asked:
     given = {name: value for name, value in table.items() if name != "draws"}
-    _checked(method, given, ("draws",), where)
+    _check(method, given, ("draws",), where)
     draws = read_table(DrawSettings, table["draws"], f"{where}, [analyses.draws]") if "draws" in table else None
     arguments = plain(given) | {"columns": plain(read_columns(given["columns"], study, where))}
     return Asked(method, arguments, draws=draws)
@@ -280,7 +279,7 @@ def _asked(
     if not isinstance(by, list) or not all(isinstance(one, str) for one in by):
         raise ValueError(f"{where}: 'by' must name one or several columns, like by = ['region']")
     arguments = {name: value for name, value in table.items() if name not in _OF_ALL}
-    _checked(method, arguments, _OF_ALL, where)
+    _check(method, arguments, _OF_ALL, where)
     if sizes is not None and not (by and _are_counts(sizes)):
         raise ValueError(
             f"{where}: num_records: must be the number of records of each group of by = [...], or of each by "

@@ -305,9 +305,12 @@ def _scale(scale: float | None, response: Response) -> float:
 
 def _count(count: int | None) -> int:
     if count is None:
-        raise ValueError(
-            "under add_remove the number of records is not public: give a public guess of it beside adjacency, "
-            "num_records=10_000; a wrong one costs accuracy, and no privacy"
+        raise about(
+            ValueError(
+                "under add_remove the number of records is not public: give a public guess of it beside adjacency, "
+                "num_records=10_000; a wrong one costs accuracy, and no privacy"
+            ),
+            "num_records",
         )
     if count < 1:
         raise ValueError(EMPTY)

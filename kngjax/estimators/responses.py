@@ -11,7 +11,7 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 
-from kngjax.core.errors import UnfitShape, UnfitType
+from kngjax.core.errors import UnfitShape, UnfitType, about
 from kngjax.data import cells
 from kngjax.data.named_columns import Columns
 from kngjax.data.terms.base import is_number
@@ -90,9 +90,14 @@ class Exposure:
     def __post_init__(self) -> None:
         low, high = self.bounds
         if low <= 0.0:
-            raise ValueError(
-                f"exposures are above 0: the bounds of {self.column!r} begin at {low:g}. Give the least exposure that "
-                f"a record counts with, like bounds={{{self.column!r}: (0.1, 2)}}; smaller ones are raised to it"
+            raise about(
+                ValueError(
+                    f"exposures are above 0: the bounds of {self.column!r} begin at {low:g}. Give the least exposure "
+                    f"that a record counts with, like bounds={{{self.column!r}: (0.1, 2)}}; smaller ones are raised to "
+                    "it"
+                ),
+                "bounds",
+                self.column,
             )
         if high > _LARGEST_EXPOSURE:
             unit = 10 ** math.ceil(math.log10(high))
