@@ -23,13 +23,11 @@ class AbstractNorm(ShownAsTyped, AbstractModule):
 
     What it declares beyond its abstract methods decides which samplers serve it:
 
-    - `is_absolute`: it is a function of the |v_j| that falls with none of them (boxes).
     - `standard` and `standardise`: it is ‖Sv‖₀ for a norm without parameters (whitened coordinates).
     - `has_chords`: it knows where lines leave its balls, in `chord` (slices).
     - `has_tilts`: it knows the law ∝ exp(-c‖y‖ - h'y), in `tilted_law` and `tilted_log_mass` (tilted noise).
     """
 
-    is_absolute: ClassVar[bool] = False
     has_chords: ClassVar[bool] = False
     has_tilts: ClassVar[bool] = False
     _shown_by_place: ClassVar[bool] = True
@@ -116,8 +114,6 @@ class AbstractNorm(ShownAsTyped, AbstractModule):
 
 class AbstractAbsoluteNorm(AbstractNorm):
     """A norm that is a function of the |v_j| and falls with none of them."""
-
-    is_absolute: ClassVar[bool] = True
 
     def largest_over_box(self, half_widths: Vector) -> Float[Array, ""]:
         """‖w‖, since the norm grows with every |v_j|."""

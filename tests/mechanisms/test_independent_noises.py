@@ -68,7 +68,6 @@ SAMPLED = MadeOnce(
             kng.Exact(),
         ),
         "a line": lambda: (kng_of(CHECK, NUMBERS, kng.Box(-1.0, 1.0)), kng.Exact()),
-        "boxes": lambda: (kng_of(CHECK, PLANE), kng.Exact()),
         "LineGibbs": lambda: (kng_of(CHECK), kng.LineGibbs(num_sweeps=2)),
         "SliceGibbs": lambda: (kng_of(SQUARED), kng.SliceGibbs(num_sweeps=2)),
         "CoordinateWalk": lambda: (kng_of(CHECK), kng.CoordinateWalk(num_sweeps=2, tuning="public")),

@@ -117,7 +117,7 @@ def test_counts_must_be_positive(count):
     [
         (kng.QuantileLoss(0.5), kng.NUTS(), "LineGibbs"),
         (kng.HuberLoss(0.5), kng.LineGibbs(), "quantile loss"),
-        (kng.HuberLoss(0.5), kng.Exact(most_coefficients=1), "squared loss"),
+        (kng.HuberLoss(0.5), kng.Exact(), "squared loss"),
     ],
 )
 def test_samplers_that_cannot_serve_are_refused_in_research_too(loss, sampler, message):

@@ -38,7 +38,6 @@ COMPILED_LONG = MadeOnce(
         "objective in real numbers": lambda: (searched(kng.PseudoHuberLoss(0.5)), None),
         "squared in real numbers": lambda: (kng.KNG(kng.SquaredLoss(), *PARTS), kng.Exact()),
         "slices": lambda: (kng.KNG(kng.SquaredLoss(), *PARTS), kng.SliceGibbs(num_sweeps=8)),
-        "median by boxes": lambda: (kng.KNG(kng.QuantileLoss(0.5), *PARTS), kng.Exact()),
         "median by lines": lambda: (kng.KNG(kng.QuantileLoss(0.5), *PARTS), kng.LineGibbs(num_sweeps=8)),
         "pseudo-Huber": lambda: (kng.KNG(kng.PseudoHuberLoss(0.5), *PARTS), kng.EnsembleWalk(num_sweeps=8)),
         "geometric median": lambda: (
