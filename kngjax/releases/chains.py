@@ -95,7 +95,7 @@ def require_sampler(mechanism: AbstractMechanism, sampler: AbstractSampler | Lat
     elif isinstance(sampler, Lattice | Shells):
         raise ValueError(
             f"{type(sampler).__name__} draws for release alone; for research draws ask for Exact(), the law in real "
-            "numbers"
+            "numbers, or for LineGibbs() of a quantile loss with more than one coefficient"
         )
     elif not isinstance(sampler, AbstractSampler):
         raise TypeError(f"sampler must be an object like kngjax.Exact(), or None, not a {type(sampler).__name__}")
