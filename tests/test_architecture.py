@@ -28,7 +28,7 @@ ROOMS = (
 MOST_ENTRIES = 20
 MOST_LINES = 400
 # Before the table of arguments: a longer proof is a page in docs/proofs/, which the docstring names.
-MOST_LINES_OF_A_DOCSTRING = 34
+MOST_LINES_OF_A_DOCSTRING = 33
 
 # These still import the top of the package, which stands above every room. The list may shrink and must not grow.
 IMPORT_THE_TOP = {

@@ -44,20 +44,7 @@ class QuantileScore(AbstractScore):
     this is more, as features cancel along a law's long axes, where open records weigh little in G'v. To the loss an
     open record adds at least 0. So no score in a box is below `lower`.
 
-    Whole numbers ride in float64, exact below 2^53 in any order of summation. With |X_ij| ≤ 2^a, |X_i'k| ≤ ρ, the
-    plan's `reach`, and |Y_i| ≤ υ every sum and all its parts are below 2^53, since the plan keeps 2ρ and
-
-        n·D·2^a for G, and n·D·(ρ + υ) for the loss, below 2^52:
-
-    X_i'k is at most ρ for k in Θ, and twice Y_i, which is moved to ±ρ for G, at most 2ρ; slopes are below D, so sums of
-    slopes times X_i, times k or times Y_i, are at most these two; and twice the largest share of open records, before
-    it is halved, is at most 2n·D·2^a for G and 2n·D·(ρ + υ) for the loss.
-
-    A box of m, k = Um, may reach beyond Θ. X_i'U is whole and below 2^53, or U is not taken. The middle of a box times
-    it, and half of the sides times it, are sums of d products of whole numbers and halves: where they may exceed 2^51 a
-    record counts as open unless it keeps its sign by more than their rounding; elsewhere they and X_i'v, from which
-    they differ by ρ at most, are exact. So is v, where 2v is below 2^53; where it is not, nothing is said along it. The
-    ends of the loss are sums of such products too, and moved outward by their rounding.
+    Sums are of whole numbers in float64, exact below 2^53 in any order: `docs/proofs/check-scores.md`.
 
     **Arguments:** `features`: X, shape (n, d). `responses`: Y, shape (n,), in the units of X'k. `tau`: N/D. `norm`: of
     G, for KNG; None for the exponential mechanism. `weight`: at least what one record changes the loss by, in whole

@@ -40,24 +40,9 @@ MOST_DIGITS = 50  # of the 53 of a float64
 class Lattice(ShownAsTyped, AbstractModule):
     """Draws k with P(k) ∝ exp(-ε/(2R)·s(k)) on the points θ = k·2^e of Θ: pure ε-DP in the arithmetic that is done.
 
-    s is the mechanism's score over its sensitivity, in whole units of 1/R, R = 4096. The proof, with every rounding:
-
-    1. Every record is clipped to the bounds and rounded to a public lattice, for itself: neighbours stay neighbours.
-    2. For every k the score is computed from whole numbers without rounding (Python's, or below 2^53 in float64), then
-       divided by W and rounded down to s(k). W is at least what one record can change the score by on the rounded
-       bounds, in fractions (`kngjax.sensitivity.in_fractions`), so s_D - s_D' lies in [-R, R] for neighbours D,
-       D'. For the exponential mechanism under add_remove W is half the range of a record's loss: there s_D - s_D' lies
-       in an interval of length 2R + 1.
-    3. The lattice points of Θ are a finite public set. Let c be ε over the length of that interval, 2R or 2R + 1, and
-       Z = Σ exp(-c s(k)). In log P_D(k)/P_D'(k) = c(s_D'(k) - s_D(k)) - log Z_D/Z_D' the first term lies in an interval
-       of length ε for all k, and log Z_D/Z_D' in the same one: the ratio is within ±ε, and it is ε-bounded-range.
-    4. The draw has exactly these probabilities: by rejection, each try returns k with probability exp(-c s(k))/M, where
-       M depends on the data and on the envelope, and not on k. Choices are made by comparing a uniform number, known
-       to ever more bits of `secrets`, with balls that contain the exponentials: no rounding decides an outcome.
-
-    Data sets are those of finite records: n ≥ 1 of them under replace; any number under add_remove, none too, where
-    s = 0 and every point of Θ is as likely. A draw of any of them ends, but for more than `max_records` and for what a
-    machine has no memory or time for.
+    s is the mechanism's score over its sensitivity, in whole units of 1/R, R = 4096. Proof, with every rounding:
+    `docs/proofs/lattice.md`. A draw of any data ends, but for more than `max_records` and for what a machine has no
+    memory or time for.
 
     The law differs from the continuous mechanism's by less than ε/8192 in log-density, by the rounding of the records,
     and by rounding to a grid that is 2^`theta_digits` times finer than Θ.
