@@ -75,7 +75,7 @@ def test_the_navigation_has_every_page():
     for page in made_pages.known_pages() - {"docs/index.md"}:
         assert f"\n{pathlib.PurePosixPath(page).relative_to('docs').with_suffix('')}\n" in trees
     parts = [line.removeprefix(":caption: ") for line in trees.splitlines() if line.startswith(":caption:")]
-    assert parts == ["Tutorials", "How-to", "Reference", "Explanation", "Project"]
+    assert parts == ["Tutorials", "How-to", "Reference", "Explanation", "Proofs", "Project"]
     assert made_pages.PLACE not in site
     assert "[kngjax.owner](generated/owner.md)" in site
 
