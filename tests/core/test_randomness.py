@@ -12,7 +12,7 @@ from numpyro.infer import MCMC, NUTS
 from scipy import stats
 
 from kngjax.core import randomness
-from kngjax.core.randomness import is_secure, require_typed_key, research_key, secure_key
+from kngjax.core.randomness import is_secure, key_from, require_typed_key, research_key, secure_key
 
 
 def fixed_key(number=0):
@@ -211,6 +211,19 @@ def test_secure_keys_are_secure_scalar_and_different():
 def test_secure_key_takes_32_bytes_of_the_operating_system(monkeypatch):
     monkeypatch.setattr(randomness.os, "urandom", lambda size: bytes(range(size)))
     words = np.asarray(jax.random.key_data(secure_key()))
+    assert words.astype("<u4").tobytes() == bytes(range(32))
+
+
+def test_a_key_is_of_256_given_bits_the_first_byte_first():
+    asked = []
+
+    def bits(number):
+        asked.append(number)
+        return int.from_bytes(bytes(range(32)), "big")
+
+    words = np.asarray(jax.random.key_data(key_from(bits)))
+    assert asked == [256]
+    assert is_secure(key_from(bits))
     assert words.astype("<u4").tobytes() == bytes(range(32))
 
 
