@@ -104,10 +104,10 @@ def weighted_points(middles, widths, bounds, number):
     return np.stack(np.meshgrid(*places, indexing="ij"), axis=-1).reshape(-1, 2), np.outer(weights, weights).ravel()
 
 
-def check_two_coefficients(loss, sides, number):
+def check_two_coefficients(loss, sides, number, n=600, epsilon=10.5):
     """In 9 cells between terciles."""
     domain = kng.Box([low for low, _ in sides], [high for _, high in sides])
-    mechanism, x, y = problem(600, 2, moderate(loss, 10.5), skew=0.2, domain=domain, loss=loss)
+    mechanism, x, y = problem(n, 2, moderate(loss, epsilon), skew=0.2, domain=domain, loss=loss)
     _, drawn = drawn_by(mechanism, x, y, number, 5)
     ends = np.array(sides)
     assert np.all((drawn >= ends[:, 0] - 1e-3) & (drawn <= ends[:, 1] + 1e-3))
@@ -139,6 +139,15 @@ def test_two_coefficients_have_the_law_by_quadrature(loss, sides):
 @pytest.mark.parametrize(("loss", "sides"), TWO)
 def test_many_draws_of_two_coefficients_have_the_law_by_quadrature(loss, sides):
     check_two_coefficients(loss, sides, 2500)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("enough", [np.inf, -np.inf], ids=["worst records", "fourth moments"])
+@pytest.mark.parametrize(("loss", "side", "n"), [("pseudo-Huber", 100.0, 120), ("logistic", 30.0, 60)])
+def test_many_draws_of_a_wide_domain_have_the_law_by_quadrature(loss, side, n, enough, monkeypatch):
+    """Where most proposals are refused at once: one in seventy is accepted, or one in two with fourth moments."""
+    monkeypatch.setattr(shell_draws, "_ENOUGH_LOG_EXCESS", enough)
+    check_two_coefficients(loss, ((-side, side), (-side, side)), 1500, n, 3.0)
 
 
 CASES = [
