@@ -78,6 +78,22 @@ def test_solutions_are_exact_and_weighed_by_their_determinant():
     np.testing.assert_allclose(log_ratios, drops - bounds, atol=1e-10)
 
 
+@pytest.mark.slow
+def test_on_the_host_what_was_given_up_is_searched_again(monkeypatch):
+    """By keys of their own, some times; what speaks against the proof is not."""
+    built, data = problem("pseudo_huber", "kng", 1, num_records=20)
+    target, keys = built.target(data), jax.random.split(kng.research_key(8), 40)
+    monkeypatch.setattr(one_program, "_ROUNDS", 1)
+    monkeypatch.setattr(one_program, "_FURTHER_ROUNDS", 0)
+    found = [one_program.draws_on_the_host(target, key, 1, None) for key in keys]
+    assert all(bool(succeeded) for _, succeeded in found)
+    monkeypatch.setattr(one_program, "_MOST_SEARCHES", 1)
+    once = [bool(one_program.draws_on_the_host(target, key, 1, None)[1]) for key in keys]
+    assert 0 < sum(once) < 40
+    monkeypatch.setattr(one_program, "_program", lambda *_: (np.full((1, 1), np.inf), np.asarray(False)))
+    assert not one_program.draws_on_the_host(target, keys[0], 1, None)[1]
+
+
 @pytest.mark.parametrize("settings", [{"max_proposals": 0}, {"max_proposals": 1.5}])
 def test_limits_are_positive_whole_numbers(settings):
     with pytest.raises((ValueError, TypeError), match=next(iter(settings))):
