@@ -21,7 +21,7 @@ import functools
 import itertools
 import math
 from fractions import Fraction
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Int
@@ -155,7 +155,7 @@ class RankPairs:
             values = self._unit * least - of_least
             # Where a = b the first counts as the least.
             start = values + np.where(-values <= inner, inner + 1, place)
-            others = self._clipped(of_other, start, values + outer)
+            others = self._indices(of_other, start, values + outer)
             sides = (least, least, *others)
             parts.append(sides if place == 0 else (*others, least, least))
         inside, around = (0, inner), (inner + 1, outer)
@@ -166,15 +166,8 @@ class RankPairs:
         is_filled = (found.first_low <= found.first_high) & (found.second_low <= found.second_high)
         return Rectangles(*(part[is_filled] for part in found))
 
-    def _indices(self, centre: int, least: int, most: int) -> tuple[int, int]:
+    def _indices(self, centre: int, least: Any, most: Any) -> tuple[Any, Any]:
         """The first and the last index i with least ≤ D·i - C ≤ most; the first is above the last where none is."""
-        return (
-            max(-((-(least + centre)) // self._unit), 0),
-            min((most + centre) // self._unit, len(self._values)),
-        )
-
-    def _clipped(self, centre: int, least: Whole, most: Whole) -> tuple[Whole, Whole]:
-        """Returns the first and the last index i with least ≤ D·i - C ≤ most, for arrays of such ends."""
         return (
             np.maximum(-((-(least + centre)) // self._unit), 0),
             np.minimum((most + centre) // self._unit, len(self._values)),
