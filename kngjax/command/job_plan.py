@@ -20,7 +20,7 @@ from kngjax.releases import totals
 class JobPlan:
     """Plans the releases of a job from its public settings alone.
 
-    `steps`: its releases, in order, each as a `kngjax.estimators.analyses.Step`. `columns`: of the data, with their
+    `steps`: its releases, in order, each as a `kngjax.estimators.steps.Step`. `columns`: of the data, with their
     public bounds or levels, for the owner's check.
 
     **Arguments:** `num_records`: n, which under replace is public and decides which mechanisms serve; None under

@@ -89,7 +89,7 @@ def carry_out(
 ) -> Made:
     """All releases, if the ledger allows all; each is debited right before it is drawn, and kept right after.
 
-    **Arguments:** `steps`: as `kngjax.estimators.analyses.Step`, no two of one label. `frame`: private, or
+    **Arguments:** `steps`: as `kngjax.estimators.steps.Step`, no two of one label. `frame`: private, or
     `kngjax.data.named_columns.Columns`. `ledger`: or a reservation for each step, made beforehand. All but the frame
     are public. Raises as the `check` of their analyses, `kngjax.certify`, `kngjax.Ledger.reserve` and `kngjax.release`
     do; what depends on values is `kngjax.ReleaseFailed`.

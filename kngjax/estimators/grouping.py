@@ -15,8 +15,9 @@ from kngjax.data.dates import explain
 from kngjax.data.missing import Codes, explain_codes, without_codes
 from kngjax.data.named_columns import Columns, opened
 from kngjax.data.terms import Categorical
-from kngjax.estimators.analyses import AbstractAnalysis, Analysis, Prepared, Step
+from kngjax.estimators.analyses import Analysis, Prepared
 from kngjax.estimators.group_sizes import GroupSize
+from kngjax.estimators.steps import AbstractAnalysis, Step
 from kngjax.releases.divided import plan_of_groups
 from kngjax.releases.division import Division
 from kngjax.releases.plan import Plan

@@ -7,7 +7,7 @@ from typing import Any
 import kngjax as kng
 from kngjax.core.errors import holders_of_records
 from kngjax.core.html import html_table
-from kngjax.estimators.analyses import Analysis, Step
+from kngjax.estimators.analyses import Analysis
 from kngjax.estimators.analysis_previews import AnalysisPreview
 from kngjax.estimators.asked import AbstractAnalyses
 from kngjax.estimators.carrying_out import Made, carry_out, in_words, together
@@ -17,6 +17,7 @@ from kngjax.estimators.grouping import GroupedAnalysis
 from kngjax.estimators.groups import GroupedAnalyses, Sizes, groups_of
 from kngjax.estimators.public_facts import PublicFacts
 from kngjax.estimators.results import Results
+from kngjax.estimators.steps import Step
 
 
 class Previews(AbstractAnalyses[AnalysisPreview]):

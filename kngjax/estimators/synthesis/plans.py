@@ -126,10 +126,9 @@ class SynthesisPlan:
         Each part is a mechanism of the same records, drawn by itself: costs add up.
         """
         if num_records not in self._resolved:
-            parts = self.parts(num_records)
-            plans = [part.resolved(num_records) for part in parts]
-            certificates = tuple(one for plan in plans for one in plan.certificates)
-            drawing = functools.partial(_drawn, parts, plans)
+            plans = [(part, part.resolved(num_records)) for part in self.parts(num_records)]
+            certificates = tuple(one for _, plan in plans for one in plan.certificates)
+            drawing = functools.partial(_drawn, plans)
             self._resolved[num_records] = Plan(certificates, *self.owed(certificates), drawing)
         return self._resolved[num_records]
 
@@ -207,11 +206,10 @@ class SynthesisPlan:
 
     def rows_of(self, parts: Sequence[AbstractPart], of: Mapping[str, kng.Certificate]) -> list[tuple[str, str]]:
         """Lists what parts release and cost, and the sum. **Arguments:** `of`: the certificate of each, by label."""
-        found = []
-        for part in parts:
-            cost, certificate = self.price(of[part.label])[0], of[part.label]
-            found.append((part.label, f"{part.what}: epsilon = {cost.epsilon:.6g}, {certificate.assurance}"))
-        return [*found, ("all together", self.owed(list(of.values()))[0].explain())]
+        made = [(part, of[part.label]) for part in parts]
+        words = [f"{part.what}: epsilon = {self.price(one)[0].epsilon:.6g}, {one.assurance}" for part, one in made]
+        rows = [(part.label, said) for (part, _), said in zip(made, words, strict=True)]
+        return [*rows, ("all together", self.owed(list(of.values()))[0].explain())]
 
     def __repr__(self) -> str:
         return "\n".join(f"{label}: {words}" for label, words in self.rows())
@@ -253,12 +251,9 @@ class SynthesisPlan:
         return hash(json.dumps(self.to_dict(), sort_keys=True))
 
 
-def _drawn(
-    parts: Sequence[AbstractPart], plans: Sequence[Plan], values: Values, progress: bool | None
-) -> list[kng.Release]:
+def _drawn(plans: Sequence[tuple[AbstractPart, Plan]], values: Values, progress: bool | None) -> list[kng.Release]:
     rows = len(next(iter(values.values())))
-    made = zip(parts, plans, strict=True)
-    return [one for part, plan in made for one in plan.draw(part.records(values, rows), False)]
+    return [one for part, plan in plans for one in plan.draw(part.records(values, rows), False)]
 
 
 def synthesis(

@@ -4,8 +4,8 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
-from kngjax.estimators.analyses import AbstractAnalysis, Step
 from kngjax.estimators.checks import DeclaredColumn
+from kngjax.estimators.steps import AbstractAnalysis, Step
 from kngjax.estimators.synthesis.columns import Category
 from kngjax.estimators.synthesis.plans import SynthesisPlan
 from kngjax.estimators.synthesis.synthetic_tables import SyntheticTable
