@@ -17,7 +17,6 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Float
 
 from kngjax.losses.base import AbstractPredictorLoss
@@ -50,11 +49,6 @@ class Envelope(NamedTuple):
     floors: Float[Array, " pieces"]
     log_masses: Float[Array, " components"]
     log_excess: Float[Array, ""]
-
-    @property
-    def has_shells(self) -> bool:
-        """Whether there is any; of an envelope on the host."""
-        return bool(np.any(np.isfinite(np.asarray(self.log_masses)[: self.heights.size])))
 
 
 def build(target: Target, certificate: Certificate) -> Envelope:
