@@ -229,6 +229,7 @@ class _Rows(NamedTuple):
 
 
 def whitened_rows(records: ShellRecords, factor: np.ndarray) -> _Rows:
+    """Computes Rx of each record, its length, and how far that is off."""
     values = records.x @ factor.T
     errors = (
         sum_error(records.dimension) * np.sqrt(np.square(np.abs(records.x) @ np.abs(factor).T).sum(axis=2)) * UPWARD
