@@ -19,7 +19,7 @@ WORST_OF = {
     "QuadraticMinimum": "objective, half for the noise",
     "QuadraticDraw": "KNG, means, replace",
     "BoxDraw": "KNG, Huber",
-    "ShellDraw": "KNG, pseudo-Huber, shells",
+    "ShellDraw": "KNG, pseudo-Huber, shells, replace",
     "IteratesOnGrid": "private IRLS, gaussian, moment, replace",
     "NoisyCounts": "counts, replace",
     "ExactChoice": "choice, replace",
