@@ -9,6 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from kngjax.chains.base import AbstractSampler
+from kngjax.chains.ensemble_walk import EnsembleWalk
+from kngjax.chains.exact.exact import Exact
+from kngjax.chains.gradient_space import GradientSpace
+from kngjax.chains.line_gibbs import LineGibbs
+from kngjax.chains.slice_gibbs import SliceGibbs
 from kngjax.data.bounds import Bounds
 from kngjax.draws.lattice.lattice import Lattice
 from kngjax.geometry.domains import Box, L2Ball
@@ -31,12 +37,6 @@ from kngjax.mechanisms.output_perturbation import OutputPerturbation
 from kngjax.mechanisms.posterior_sample import PosteriorSample
 from kngjax.mechanisms.private_quantile import PrivateQuantile
 from kngjax.releases.release import Release, release
-from kngjax.samplers.base import AbstractSampler
-from kngjax.samplers.chains.ensemble_walk import EnsembleWalk
-from kngjax.samplers.chains.gradient_space import GradientSpace
-from kngjax.samplers.chains.line_gibbs import LineGibbs
-from kngjax.samplers.chains.slice_gibbs import SliceGibbs
-from kngjax.samplers.exact.exact import Exact
 
 BOUNDS = Bounds(x=([0.0, 0.0], [1.0, 1.0]), y=(0.0, 1.0))
 BOX = Box(-2.0, 2.0)

@@ -19,6 +19,8 @@ from audits.processes_told_apart import black_box_of_process, worst_pair
 from audits.support import impossible_outputs, laplace_values
 from audits.worst_losses import worst_losses
 from kngjax.audit import black_box, replayed_sensitivity
+from kngjax.chains.ensemble_walk import EnsembleWalk
+from kngjax.chains.exact.exact import Exact
 from kngjax.core.randomness import research_key
 from kngjax.data.bounds import Bounds
 from kngjax.draws.base import IN_REALS, PROVED
@@ -33,8 +35,6 @@ from kngjax.mechanisms.density import AbstractDensityMechanism
 from kngjax.mechanisms.k_norm import KNormMechanism
 from kngjax.mechanisms.kng import KNG
 from kngjax.mechanisms.objective_perturbation import ObjectivePerturbation
-from kngjax.samplers.chains.ensemble_walk import EnsembleWalk
-from kngjax.samplers.exact.exact import Exact
 
 
 def figures(quick: bool = False) -> Iterator[Finding]:

@@ -17,9 +17,9 @@ from audits.quantile_processes import ProcessLaws
 from kngjax.core.arrays import float64
 from kngjax.data.records import Counts
 from kngjax.draws.lattice.lattice import Lattice
-from kngjax.estimators.synthesis.parts import CurvesPart, TablePart
-from kngjax.estimators.synthesis.plans import SynthesisPlan
 from kngjax.releases.curves.halving import Halving
+from kngjax.study.synthesis.parts import CurvesPart, TablePart
+from kngjax.study.synthesis.plans import SynthesisPlan
 
 _COARSE = Lattice(data_digits=4, theta_digits=2)
 _MOST_OUTCOMES = 2**16

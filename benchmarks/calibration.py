@@ -4,7 +4,8 @@
 from the posterior of the parameters given the release alone, by NUTS with four chains. If the likelihood is right, the
 rank of the true parameter among draws is uniform (Talts et al. 2018), and intervals of 95% hold it 95 times in 100. A
 row for each parameter has the p-value of a test of Kolmogorov and Smirnov, the coverage of central intervals, and the
-worst R-hat; one program serves all data sets. `--by augmentation` is `kngjax.augmented_posterior`, of few records.
+worst R-hat; one program serves all data sets. `--by augmentation` is `kngjax.inference.augmented_posterior`, of few
+records.
 """
 
 import argparse
@@ -191,7 +192,7 @@ def calibrate(
 ) -> dict:
     """The figures of one row. **Arguments:** `batch`: how many data sets one call of the program has."""
     mechanism, key = MECHANISMS[name](epsilon), kng.research_key(seed)
-    sampler = kng.Exact() if name == "robust" else None
+    sampler = kng.chains.Exact() if name == "robust" else None
     start = time.perf_counter()
     made = kng.simulate(
         functools.partial(records, name), mechanism, num_sets, key, num_records=num_records, sampler=sampler,

@@ -67,7 +67,7 @@ def simulated(num_records: int, replicates: int, device: Any) -> Case:
 
     def run(key: Any) -> Any:
         sizes = {"num_records": num_records, "devices": [device], "progress": False}
-        return kng.simulate(design, mechanism, replicates, key, sampler=kng.Exact(), **sizes).theta
+        return kng.simulate(design, mechanism, replicates, key, sampler=kng.chains.Exact(), **sizes).theta
 
     return Case(replicates, run)
 
@@ -78,7 +78,7 @@ def sampled(loss: Any, sampler: Any, num_records: int, dimension: int, num_chain
     mechanism = kng.KNG(loss, BOUNDS, domain, 1.0, "replace")
     data = mechanism.prepare(*records(num_records, dimension))
     settings = {"sampler": sampler, "num_chains": num_chains, "num_draws": num_draws, "progress": False}
-    if not isinstance(sampler, kng.Exact):
+    if not isinstance(sampler, kng.chains.Exact):
         settings["num_warmup"] = min(sampler.num_warmup, num_draws)
     return Case(num_chains * num_draws, lambda key: kng.sample(mechanism, data, key=key, **settings).theta)
 
@@ -90,13 +90,17 @@ def cases(quick: bool, device: Any) -> dict[str, Callable[[], Case]]:
     squared = kng.SquaredLoss()
     return {
         f"Figure 1, {replicates} data sets of {n}": lambda: simulated(n, replicates, device),
-        f"CoordinateWalk, {few} chains, d = {d}": lambda: sampled(squared, kng.CoordinateWalk(), n, d, few, sweeps),
-        f"CoordinateWalk, {many} chains, d = {d}": lambda: sampled(
-            squared, kng.CoordinateWalk(), n, d, many, sweeps // 10
+        f"CoordinateWalk, {few} chains, d = {d}": lambda: sampled(
+            squared, kng.chains.CoordinateWalk(), n, d, few, sweeps
         ),
-        f"SliceGibbs, {few} chains, d = {d}": lambda: sampled(squared, kng.SliceGibbs(), n, d, few, sweeps // 10),
+        f"CoordinateWalk, {many} chains, d = {d}": lambda: sampled(
+            squared, kng.chains.CoordinateWalk(), n, d, many, sweeps // 10
+        ),
+        f"SliceGibbs, {few} chains, d = {d}": lambda: sampled(
+            squared, kng.chains.SliceGibbs(), n, d, few, sweeps // 10
+        ),
         f"GradientSpace, pseudo-Huber, n = {n}": lambda: sampled(
-            kng.PseudoHuberLoss(0.1), kng.GradientSpace(), n, d, 4, sweeps
+            kng.PseudoHuberLoss(0.1), kng.chains.GradientSpace(), n, d, 4, sweeps
         ),
     }
 

@@ -40,8 +40,8 @@ WAYS: dict[str, Callable[[np.ndarray], Any]] = {
     "sandwich": lambda rows: kng.Sandwich(),
     "zcdp": lambda rows: kng.Sandwich(noise="zcdp"),
     "groups": lambda rows: kng.Groups(),
-    "independent": lambda rows: kng.IndependentErrors(),
-    "public": kng.PublicDesign,
+    "independent": lambda rows: kng.inference.IndependentErrors(),
+    "public": kng.inference.PublicDesign,
 }
 WITHOUT = ("without privacy", "naive")
 
@@ -152,7 +152,7 @@ class Cell:
                 self._note_errors("naive", value, fit)
             else:
                 found = way.interval(x, y, fit, drawn, random)
-            if isinstance(found, kng.NoInterval):
+            if isinstance(found, kng.inference.NoInterval):
                 self.notes[name].append(None)
             else:
                 self._note(name, found.lower, found.upper, fit)

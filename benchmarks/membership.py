@@ -65,31 +65,31 @@ def people(one: dict[str, Any], number: int = NUM_PEOPLE) -> pd.DataFrame:
     return pd.concat([others, pd.DataFrame([one])], ignore_index=True)
 
 
-def public_levels(frame: pd.DataFrame, epsilon: float, with_numbers: bool = True) -> kng.SynthesisPlan:
+def public_levels(frame: pd.DataFrame, epsilon: float, with_numbers: bool = True) -> kng.synthesis.SynthesisPlan:
     """A plan that does not look at the table."""
     return _plan(LEVELS, WORKS, epsilon, with_numbers)
 
 
-def levels_of_the_data(frame: pd.DataFrame, epsilon: float, with_numbers: bool = True) -> kng.SynthesisPlan:
+def levels_of_the_data(frame: pd.DataFrame, epsilon: float, with_numbers: bool = True) -> kng.synthesis.SynthesisPlan:
     """The planted leak: levels that are read off the table."""
     regions, works = (list(frame[name].unique()) for name in ("region", "works"))
     return _plan(regions, works, epsilon, with_numbers)
 
 
-WAYS: dict[str, Callable[..., kng.SynthesisPlan]] = {
+WAYS: dict[str, Callable[..., kng.synthesis.SynthesisPlan]] = {
     "public levels": public_levels,
     "levels of the data": levels_of_the_data,
 }
 
 
-def _plan(regions: Any, works: Any, epsilon: float, with_numbers: bool) -> kng.SynthesisPlan:
+def _plan(regions: Any, works: Any, epsilon: float, with_numbers: bool) -> kng.synthesis.SynthesisPlan:
     columns: list[Any] = [
-        kng.Category("region", regions, other="north"),
-        kng.Category("works", works, other="no", parents=["region"]),
+        kng.synthesis.Category("region", regions, other="north"),
+        kng.synthesis.Category("works", works, other="no", parents=["region"]),
     ]
     if with_numbers:
-        columns.append(kng.Numeric("income", 0, 1, levels=[0.5, 0.9]))
-    return kng.synthesis(columns, epsilon=epsilon, adjacency="replace", force=True, allow_large_epsilon=True)
+        columns.append(kng.synthesis.Numeric("income", 0, 1, levels=[0.5, 0.9]))
+    return kng.synthesis.plan(columns, epsilon=epsilon, adjacency="replace", force=True, allow_large_epsilon=True)
 
 
 def features(table: pd.DataFrame) -> np.ndarray:
@@ -107,7 +107,11 @@ def features(table: pd.DataFrame) -> np.ndarray:
 
 
 def shadow_tables(
-    plan_of: Callable[..., kng.SynthesisPlan], epsilon: float, number: int, bar: Any, with_numbers: bool = True
+    plan_of: Callable[..., kng.synthesis.SynthesisPlan],
+    epsilon: float,
+    number: int,
+    bar: Any,
+    with_numbers: bool = True,
 ) -> tuple[np.ndarray, np.ndarray]:
     """The features of tables with the target, and of those without, each of a release of its own: (number, k)."""
     found = []

@@ -108,7 +108,7 @@ WAYS = {
     ),
     "KNG, pseudo-Huber loss": released(
         lambda kng, n, d: kng.KNG(kng.PseudoHuberLoss(1.345), _bounds(kng, d), kng.Box(-4.0, 4.0), 1.0, "replace"),
-        lambda kng: kng.GradientSpace(),
+        lambda kng: kng.chains.GradientSpace(),
     ),
     "AdaSSP": released(lambda kng, n, d: kng.AdaSSP(_bounds(kng, d), 1.0, DELTA, "replace")),
     "posterior sample (OPS)": released(

@@ -154,7 +154,7 @@ def compared(table: Table, mechanism: Any, draws: int) -> dict[str, np.ndarray]:
         values = [kng.release(mechanism, table.x, table.y, progress=False).value for _ in range(draws)]
     else:
         data, key = mechanism.prepare(table.x, table.y), kng.research_key(0)
-        sampler = kng.GradientSpace() if isinstance(mechanism, kng.KNG) else None
+        sampler = kng.chains.GradientSpace() if isinstance(mechanism, kng.KNG) else None
         settings = {"sampler": sampler, "num_draws": draws, "num_chains": 1, "progress": False}
         values = kng.sample(mechanism, data, key=key, **settings).theta[0]
     return {

@@ -41,7 +41,7 @@ def fits(analysis, frame) -> tuple[np.ndarray, np.ndarray]:
     x, y, _ = analysis.records(frame)
     records = prepare(kng.Bounds((analysis.design.lower, analysis.design.upper), y=analysis.response.ends), x, y)
     return np.asarray(records.x), np.array(
-        [kng.nonprivate.fit(kng.QuantileLoss(level), records).theta for level in LEVELS]
+        [kng.owner.nonprivate.fit(kng.QuantileLoss(level), records).theta for level in LEVELS]
     )
 
 

@@ -14,9 +14,9 @@ import numpy as np
 import pandas as pd
 
 import kngjax as kng
-from kngjax import nonprivate
 from kngjax.data import prepare
-from kngjax.estimators import regressions
+from kngjax.owner import nonprivate
+from kngjax.study import regressions
 
 WAGES = "log(wage) ~ education + poly(experience, 2) + ethnicity + smsa + region + parttime"
 MADE = "pay ~ a + poly(b, 2) + c + d + group"

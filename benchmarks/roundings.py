@@ -3,9 +3,9 @@
 `python -m benchmarks.roundings [--records 100000] [--dimensions 2 12] [--repeats 5] [--cpu] [names]`.
 
 The second column is what `kngjax.release` does by itself; the third draws the same law in float64, as it does where no
-exact draw is known, by `kngjax.Exact` or the mechanism itself. The first release of each is apart: it is not repeated,
-and has compiling in it. Then medians of warm releases, of the same data. With `--cpu` it is the time of processors,
-of all threads, which says more where others use the machine.
+exact draw is known, by `kngjax.chains.Exact` or the mechanism itself. The first release of each is apart: it is not
+repeated, and has compiling in it. Then medians of warm releases, of the same data. With `--cpu` it is the time of
+processors, of all threads, which says more where others use the machine.
 """
 
 import argparse
@@ -119,7 +119,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 row += f"{certificate.assurance:>22}{first:10.2f}{1e3 * warm:10.1f}"
                 if certificate.assurance == "proved":
                     # Of a density the sampler can be asked for.
-                    sampler = kng.Exact() if hasattr(mechanism, "target") else None
+                    sampler = kng.chains.Exact() if hasattr(mechanism, "target") else None
                     with in_float64():
                         float_first, float_warm, _ = timed(mechanism, data, options.repeats, clock, sampler)
                     row += f"{float_first:16.2f}{1e3 * float_warm:10.1f}{warm / float_warm:9.2f}"

@@ -18,7 +18,7 @@ import numpy as np
 import kngjax as kng
 from benchmarks import _table
 
-EVEN = kng.Shells(is_even=True)
+EVEN = kng.draws.Shells(is_even=True)
 # Records, coefficients, Θ and what is asked for.
 SIZES = {
     "default, d = 6": (80_000, 6, kng.Box(-3.0, 3.0), None),

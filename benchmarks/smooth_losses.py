@@ -6,8 +6,8 @@ Intercept and uniform features in [-1, 1], normal noise, ε = 1, θ in a box of 
 from arrays to the certificate; fits without privacy are the floor. Draws are judged by ArviZ's effective draws per
 second of their worst coefficient, without warm-up: the time is the kept draws' share of the best later run. Peers are
 written as most would write them: NumPyro's NUTS on `mechanism.numpyro_model(data)`, one chain, and the same in a loop
-that is compiled once, four chains at a time (`kngjax.NUTS`); BlackJAX's random walk with normal steps that have the
-limit law's covariance and 2.38/√d of its scale.
+that is compiled once, four chains at a time (`kngjax.chains.NUTS`); BlackJAX's random walk with normal steps that
+have the limit law's covariance and 2.38/√d of its scale.
 """
 
 import argparse
@@ -23,9 +23,9 @@ import statsmodels.api as sm
 from numpyro.infer import MCMC, NUTS, init_to_value
 
 import kngjax as kng
+from kngjax.chains.limit_law import sound_hessian, starts
 from kngjax.core.arrays import float64
 from kngjax.owner import nonprivate
-from kngjax.samplers.limit_law import sound_hessian, starts
 
 
 def records(num_records, dimension):
@@ -92,7 +92,7 @@ def _effective(thetas):
     """Of the worst coefficient; 0 for chains that never moved, where ArviZ counts every draw."""
     if np.any(np.ptp(thetas.reshape(-1, thetas.shape[-1]), axis=0) == 0.0):
         return 0.0
-    return float(kng.Draws(thetas[None] if thetas.ndim == 2 else thetas, "").ess().min())
+    return float(kng.owner.Draws(thetas[None] if thetas.ndim == 2 else thetas, "").ess().min())
 
 
 def by_blackjax(mechanism, data, num_draws):
@@ -140,11 +140,11 @@ def rows(num_records=100_000, dimension=12, num_draws=1000, nuts_draws=100, walk
     design = sm.add_constant(x)
     _, first, warm = timed(lambda: sm.RLM(y, design).fit(), 1)
     add("statsmodels RLM", {"first": first, "warm": warm})
-    _, first, warm = timed(lambda: kng.release(mechanism, x, y, sampler=kng.GradientSpace(), progress=False))
+    _, first, warm = timed(lambda: kng.release(mechanism, x, y, sampler=kng.chains.GradientSpace(), progress=False))
     add("release, GradientSpace", {"first": first, "warm": warm})
-    add("GradientSpace", by_kngjax(mechanism, data, kng.GradientSpace(), num_draws, 4, 0))
-    add("CoordinateWalk", by_kngjax(mechanism, data, kng.CoordinateWalk(), walk_sweeps, 4, 0))
-    add("NUTS, compiled once", by_kngjax(mechanism, data, kng.NUTS(), nuts_draws, 4, nuts_draws, 1))
+    add("GradientSpace", by_kngjax(mechanism, data, kng.chains.GradientSpace(), num_draws, 4, 0))
+    add("CoordinateWalk", by_kngjax(mechanism, data, kng.chains.CoordinateWalk(), walk_sweeps, 4, 0))
+    add("NUTS, compiled once", by_kngjax(mechanism, data, kng.chains.NUTS(), nuts_draws, 4, nuts_draws, 1))
     add("NUTS, as NumPyro runs it", by_numpyro(mechanism, data, nuts_draws, nuts_draws))
     add("BlackJAX random walk", by_blackjax(mechanism, data, 10 * walk_sweeps))
     return table

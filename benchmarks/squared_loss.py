@@ -16,8 +16,8 @@ import jax
 import numpy as np
 
 import kngjax as kng
+from kngjax.chains.exact.exact import quadratic_search
 from kngjax.data.records import QuadraticSummary
-from kngjax.samplers.exact.exact import quadratic_search
 
 MOST_ROWS = 100_000
 BOUNDS = kng.Bounds(x=(-1.0, 1.0), y=(-1.0, 1.0))
@@ -55,7 +55,7 @@ def many(mechanism, data, key):
 @jax.jit
 def cell(mechanism, data, keys):
     """One draw for each data set."""
-    return jax.vmap(lambda data, key: kng.draw(mechanism, data, key, kng.Exact()))(data, keys)
+    return jax.vmap(lambda data, key: kng.draw(mechanism, data, key, kng.chains.Exact()))(data, keys)
 
 
 def timed(function, *arguments):
@@ -81,14 +81,14 @@ def sweeps_a_draw(mechanism, data, num_chains=4, num_draws=1000):
         mechanism,
         data,
         key=kng.research_key(2),
-        sampler=kng.SliceGibbs(),
+        sampler=kng.chains.SliceGibbs(),
         num_draws=num_draws,
         num_chains=num_chains,
         progress=False,
     )
     norms = np.abs(draws.theta).sum(axis=2, keepdims=True)
     scores = np.asarray(draws.info.log_density)[..., None]
-    extended = kng.Draws(np.concatenate([draws.theta, norms, scores], axis=2), "SliceGibbs")
+    extended = kng.owner.Draws(np.concatenate([draws.theta, norms, scores], axis=2), "SliceGibbs")
     sweeps = num_chains * num_draws / extended.ess()
     return float(np.max(sweeps[:-1])), float(sweeps[-1])
 

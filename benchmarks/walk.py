@@ -24,10 +24,10 @@ from numpyro.infer.mcmc import MCMCKernel
 
 import kngjax as kng
 from benchmarks.squared_loss import data_set, mechanisms
+from kngjax.chains.limit_law import limit_law_scales
 from kngjax.core.arrays import float64
 from kngjax.owner import nonprivate
 from kngjax.releases.chains import advance, start_chains
-from kngjax.samplers.limit_law import limit_law_scales
 
 NUMPY_CHAINS = 2
 
@@ -46,7 +46,7 @@ def problem(num_records: int, dimension: int, num_chains: int) -> Problem:
     mechanism, data = mechanisms()["KNG"], data_set(num_records, dimension, 0)
     centre = nonprivate.minimiser(mechanism.loss, data)
     with float64():
-        states = start_chains(mechanism, data, kng.CoordinateWalk(), centre, kng.research_key(0), num_chains)
+        states = start_chains(mechanism, data, kng.chains.CoordinateWalk(), centre, kng.research_key(0), num_chains)
         scales = limit_law_scales(mechanism.target(data), centre)
         return Problem(mechanism, data, np.array(states.theta), np.array(scales))
 
@@ -87,7 +87,7 @@ def by_kngjax(given: Problem, num_moves: int, precision="float64"):
     """A function of a seed to draws of shape (chains, sweeps, d)."""
     num_chains, dimension = given.starts.shape
     num_sweeps = -(-num_moves // dimension)
-    walk = kng.CoordinateWalk(precision=precision)
+    walk = kng.chains.CoordinateWalk(precision=precision)
     with float64():
         centre = nonprivate.minimiser(given.mechanism.loss, given.data)
         states = start_chains(given.mechanism, given.data, walk, centre, kng.research_key(0), num_chains)
@@ -222,7 +222,7 @@ def effective(thetas: np.ndarray) -> float:
     kept = thetas[:, thetas.shape[1] // 10 :]
     # Moves of one coordinate: a draw in d of them says nearly all.
     step = max(1, kept.shape[1] // 1000)
-    return float(kng.Draws(kept[:, ::step], "").ess().min())
+    return float(kng.owner.Draws(kept[:, ::step], "").ess().min())
 
 
 def rows(num_chains=100, num_moves=10_000, num_records=10_000, dimension=12, rounds=5) -> list[dict]:

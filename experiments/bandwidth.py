@@ -21,8 +21,8 @@ import jax
 import numpy as np
 
 import kngjax as kng
-from kngjax import nonprivate
 from kngjax.data import prepare, terms
+from kngjax.owner import nonprivate
 
 SETTINGS = ("tau", "epsilon", "box", "draws", "seed")
 HEADER = ("table", "n", "tau", "rule", "bandwidth", "bias", "check", "kng", "objective_perturbation")
@@ -116,7 +116,7 @@ def compare(table: Table, tau: float, settings: dict[str, Any]) -> list[list[Any
         with jax.enable_x64(True):
             rate = settings["epsilon"] / (2.0 * mechanism.sensitivity_for(dimension).value)
             key, count = kng.research_key(settings["seed"]), settings["draws"]
-            z = np.array(kng.k_norm_noise(mechanism.score_norm(dimension), key, rate, (count,), dimension))
+            z = np.array(kng.geometry.k_norm_noise(mechanism.score_norm(dimension), key, rate, (count,), dimension))
             hessian = np.array(loss.hessian(estimate, records))
         return float(np.median(largest(estimate + np.linalg.solve(hessian, z.T).T)))
 

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 import kngjax as kng
-from kngjax import nonprivate
 from kngjax.data import prepare
+from kngjax.owner import nonprivate
 
 SETTINGS = ("tau", "epsilon", "records", "releases", "zeros", "seed")
 HEADER = ("estimate", "mechanism", "tau", "dither", "error")

@@ -178,11 +178,11 @@ def methods(settings: dict[str, Any], num_records: int) -> list[Method]:
         domain = kng.L2Ball(settings["radius"])
         robust = kng.KNG(kng.PseudoHuberLoss(settings["k"]), free, domain, epsilon, "replace")
         median = kng.KNG(kng.QuantileLoss(0.5), free, domain, epsilon, "replace")
-        found.append(Method("KNG median regression", "equal", pure, chains(median, kng.LineGibbs(), 200)))
+        found.append(Method("KNG median regression", "equal", pure, chains(median, kng.chains.LineGibbs(), 200)))
         # Of fewer records proposals in the space of gradients hardly ever serve; for so many coefficients the walk of
         # an ensemble would need tens of thousands of sweeps there.
         if num_records >= 3000:
-            found.append(Method("robust KNG", "equal", pure, chains(robust, kng.GradientSpace(), 100)))
+            found.append(Method("robust KNG", "equal", pure, chains(robust, kng.chains.GradientSpace(), 100)))
     iterations = settings["iterations"]
     currencies = {
         NOTED_ZCDP: np.sqrt(epsilon / iterations),

@@ -26,8 +26,8 @@ import numpy as np
 
 import kngjax as kng
 from experiments import bandwidth
-from kngjax import nonprivate
 from kngjax.data import Records, prepare, terms
+from kngjax.owner import nonprivate
 
 SETTINGS = ("epsilon", "delta", "box", "sizes", "ridges", "draws", "seed")
 HEADER = ("table", "n", "method", "guarantee", "k", "bias", "error")
@@ -97,7 +97,7 @@ def methods(table: Table, bounds: kng.Bounds, num_records: int, settings: dict[s
         loss, within = kng.PseudoHuberLoss(k), kng.Bounds(x=(table.design.lower, table.design.upper))
         perturbed = kng.ObjectivePerturbation(loss, within, box, epsilon, "replace")
         yield Method("objective perturbation, pseudo-Huber", pure, (perturbed,), loss)
-        sampler = kng.Exact() if is_exact else kng.GradientSpace()
+        sampler = kng.chains.Exact() if is_exact else kng.chains.GradientSpace()
         words = pure if is_exact else f"{pure} of its density"
         yield Method("KNG, pseudo-Huber", words, (kng.KNG(loss, within, box, epsilon, "replace"),), loss, sampler)
     loss, delta = kng.PseudoHuberLoss(rule), settings["delta"]
@@ -167,7 +167,7 @@ def errors(
 
     if not method.mechanisms:
         return [None, largest(np.zeros_like(exact.theta))]
-    is_chain, key = isinstance(method.sampler, kng.GradientSpace), kng.research_key(settings["seed"])
+    is_chain, key = isinstance(method.sampler, kng.chains.GradientSpace), kng.research_key(settings["seed"])
     found = []
     for mechanism in method.mechanisms:
         options = {"key": key, "num_draws": settings["draws"], "num_chains": 4 if is_chain else 1, "progress": False}

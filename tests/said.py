@@ -9,8 +9,8 @@ from typing import Any
 from unittest import mock
 
 import kngjax as kng
-from kngjax.estimators import intervals, public_facts
 from kngjax.inference import makings, with_intervals
+from kngjax.study import intervals, public_facts
 
 
 class AtDebit(Exception):

@@ -16,6 +16,7 @@ import pytest
 from scipy import stats
 
 import kngjax as kng
+from kngjax.chains.base import AbstractSampler
 from kngjax.core import registry
 from kngjax.core.representation import ShownAsTyped
 from kngjax.geometry.abstract_norms import AbstractNorm
@@ -25,10 +26,10 @@ from kngjax.mechanisms.base import AbstractMechanism
 from kngjax.mechanisms.density import AbstractDensityMechanism
 from kngjax.releases.certificate import describe
 from kngjax.releases.debits import in_json
-from kngjax.samplers.base import AbstractSampler
 from tests import laws
 from tests.examples import CLASSES, FEW, KINDS, MANY, PARTS, RECORDS, arguments, bounds, example, of_kinds, records
 from tests.offenders import every_case
+from tests.public import PUBLIC
 
 # Compiling their draws takes seconds; their laws have tests of their own.
 LONG_TO_COMPILE = {
@@ -65,10 +66,10 @@ BASES = {
 
 def test_every_public_class_is_registered_as_what_its_base_class_says():
     """A class in a new file of its room is in the registry, in jobs and in the tests of this file."""
-    public = [part for name in kng.__all__ if isinstance(part := getattr(kng, name), type)]
+    public = [part for part in PUBLIC.values() if isinstance(part, type)]
     offenders = []
     for kind, base in BASES.items():
-        registered = {one for (its, _), one in CLASSES.items() if its == kind} - {kng.Lattice, kng.Shells}
+        registered = {one for (its, _), one in CLASSES.items() if its == kind} - {kng.draws.Lattice, kng.draws.Shells}
         by_class = {one for one in public if issubclass(one, base)}
         offenders += [f"{one.__name__} is no {base.__name__}, and stands among {kind}" for one in registered - by_class]
         offenders += [
@@ -82,7 +83,7 @@ def test_every_public_class_is_registered_as_what_its_base_class_says():
 @pytest.mark.parametrize("kinds", [PARTS, ("mechanisms",)], ids=["parts", "mechanisms"])
 @dimensions
 def test_each_is_shown_as_the_call_that_makes_it_again(kinds, dimension):
-    public = {name: getattr(kng, name) for name in kng.__all__} | {"Normal": dist.Normal}
+    public = PUBLIC | {"Normal": dist.Normal}
     with every_case() as case:
         for name, one in of_kinds(*kinds):
             with case(name):
@@ -398,7 +399,7 @@ def test_a_sampler_says_what_its_draws_are():
     with every_case() as case:
         for name, one in of_kinds("samplers"):
             # Those two are settings of draws, whose certificates say it.
-            if one not in (kng.Lattice, kng.Shells):
+            if one not in (kng.draws.Lattice, kng.draws.Shells):
                 with case(name):
                     sampler = example(one)
                     words = (*sampler.assumptions, *sampler.failures, *sampler.unproved)

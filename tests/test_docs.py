@@ -7,12 +7,12 @@ import matplotlib
 import matplotlib.pyplot as plt
 import pytest
 
-import kngjax as kng
 from kngjax.command import job_file, named_parts
 from kngjax.core import registry
 from kngjax.losses.base import AbstractLoss, AbstractPredictorLoss, AbstractResidualLoss
 from tests.offenders import every_case
 from tests.pages import BLOCK, CELL, DOCS, EXECUTED, ROOT, programs, text
+from tests.public import PUBLIC
 from tests.test_architecture import ROOMS
 
 PAGES = [*EXECUTED, *(ROOT / name for name in ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"))]
@@ -186,14 +186,14 @@ def test_the_page_of_architecture_has_every_room_in_its_order():
 
 def homes(*rooms):
     """The public names that files of these rooms define, and the files."""
-    public = {name: getattr(getattr(kng, name), "__module__", "") for name in kng.__all__}
+    public = {name: getattr(one, "__module__", "") for name, one in PUBLIC.items()}
     return {name: home for name, home in public.items() if home.split(".")[1:2] and home.split(".")[1] in rooms}
 
 
 def test_the_table_of_symbols_is_complete():
     """Every file that defines a public name of mathematics is in the table, by itself or with its folder."""
     table = text(DOCS / "from-paper-to-code.md")
-    for home in set(homes("geometry", "losses", "sensitivity", "mechanisms", "samplers", "releases").values()):
+    for home in set(homes("geometry", "losses", "sensitivity", "mechanisms", "chains", "releases").values()):
         file = pathlib.PurePosixPath(home.replace(".", "/"))
         named = [f"{file}.py", *(f"{folder}/" for folder in file.parents)]
         assert any(f"`{name}`" in table for name in named), f"{named[0]} is not in the table"
@@ -207,7 +207,7 @@ def test_the_table_of_symbols_names_files_that_exist():
 
 def test_every_sampler_mechanism_and_loss_can_be_chosen():
     page = text(DOCS / "how-to-choose.md")
-    chosen = {name: rf"`{name}\b" for name in homes("samplers", "mechanisms")}
+    chosen = {name: rf"`{name}\b" for name in homes("chains", "mechanisms")}
     assert len(chosen) > 20
     served = {name: rf"\b{name}\b" for name in registry.names("losses").values()}
     assert not [name for name, pattern in (chosen | served).items() if not re.search(pattern, page)]

@@ -17,14 +17,14 @@ import pytest
 
 import kngjax as kng
 import kngjax.sklearn
-from kngjax.estimators import expectations
-from kngjax.estimators.analyses import Analysis
 from kngjax.releases import plan, research, simulation
-from tests.estimators.methods import METHODS
-from tests.estimators.people import BOUNDS, LEVELS, PEOPLE
+from kngjax.study import expectations
+from kngjax.study.analyses import Analysis
 from tests.offenders import every_case
 from tests.sklearn.people import BOUNDS as COLUMNS
 from tests.sklearn.people import EVERY, X, response_for
+from tests.study.methods import METHODS
+from tests.study.people import BOUNDS, LEVELS, PEOPLE
 
 FRAME, SOME = PEOPLE.head(60), X.head(80)
 WIDE = SOME.assign(a=SOME["age"], b=SOME["skill"], c=1.0)
@@ -199,7 +199,15 @@ _PARTS = {
     "tau": (None, 2, "a"),
     "max_records": (None, 0),
 }
-_SAMPLERS = (kng.Lattice(), kng.Exact(), kng.EnsembleWalk(), kng.LineGibbs(), kng.SliceGibbs(), kng.GradientSpace(), 5)
+_SAMPLERS = (
+    kng.draws.Lattice(),
+    kng.chains.Exact(),
+    kng.chains.EnsembleWalk(),
+    kng.chains.LineGibbs(),
+    kng.chains.SliceGibbs(),
+    kng.chains.GradientSpace(),
+    5,
+)
 _WAYS = (None, kng.Sandwich(), kng.Groups(), kng.Groups(5), kng.Groups(50), kng.Sandwich(bandwidth=0.5), 5)
 _ROWS = np.linspace(-1.0, 1.0, 60)
 
@@ -246,7 +254,7 @@ def mechanisms() -> Iterator[tuple[str, Entry]]:
 def researches() -> Iterator[tuple[str, Entry]]:
     """Research draws."""
     given = {"key": kng.research_key(0), "sampler": None}
-    odd = {"key": (5,), "sampler": (*_SAMPLERS, kng.HMC()), "num_draws": (0,)}
+    odd = {"key": (5,), "sampler": (*_SAMPLERS, kng.chains.HMC()), "num_draws": (0,)}
     for name in ("KNG, quantile", "KNG, pseudo-Huber", "AdaSSP"):
         kind, settings = _MECHANISMS[name]
 
@@ -263,7 +271,7 @@ def researches() -> Iterator[tuple[str, Entry]]:
             kng.simulate(_design, _made(), 2, num_records=num_records, **settings)
 
         of_simulation = {"key": (5,), "sampler": odd["sampler"], "num_records": (0,), "epsilons": ([0.0],)}
-        plain = given | ({} if name == "AdaSSP" else {"sampler": kng.EnsembleWalk()})
+        plain = given | ({} if name == "AdaSSP" else {"sampler": kng.chains.EnsembleWalk()})
         yield f"simulate, {name}", Entry(simulate, plain, named(kng.simulate), of_simulation)
 
 

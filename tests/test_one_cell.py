@@ -15,13 +15,13 @@ import kngjax as kng
 from kngjax.data import conditions
 from kngjax.data.records import prepare_rows
 from kngjax.data.terms import Categorical, Design, Indicator, Polynomial, Product, Spline
-from kngjax.estimators.classifications import Axis
-from kngjax.estimators.grouping import Grouping
-from kngjax.estimators.responses import Response
-from kngjax.estimators.survey_weights import SurveyWeights
 from kngjax.sklearn import PublicPipeline, PublicTerms
 from kngjax.sklearn.made_up_rows import made_up_rows, with_public_types
 from kngjax.sklearn.private_search import _Held
+from kngjax.study.classifications import Axis
+from kngjax.study.grouping import Grouping
+from kngjax.study.responses import Response
+from kngjax.study.survey_weights import SurveyWeights
 from tests.sklearn.people import linear
 
 WHOLE, WORDS, TRUTHS, REALS = [1, 2, 1, 2, 2, 1], ["1", "2", "b", "2", "b", "1"], [True, False] * 3, [1.0, 2.5] * 3
@@ -178,9 +178,9 @@ PLACES = {
     "weights": lambda frame: SurveyWeights("c", (0.0, 3.0), 1.0).cells_of(nw.from_native(frame)),
     "condition": lambda frame: conditions.read("c == '1'", {"c": ("1", "2")}, {"c": "2"})[0].of(frame["c"]),
     "condition of numbers": lambda frame: conditions.read("c > 1", {}, {"c": 1})[0].of(frame["c"]),
-    "synthetic category": lambda frame: kng.Category("c", ["1", "2"], missing="?").read(frame["c"]),
-    "synthetic ordinal": lambda frame: kng.Ordinal("c", 0, 3, missing=1).read(frame["c"]),
-    "synthetic numbers": lambda frame: kng.Numeric("c", 0, 3, missing=1).read(frame["c"]),
+    "synthetic category": lambda frame: kng.synthesis.Category("c", ["1", "2"], missing="?").read(frame["c"]),
+    "synthetic ordinal": lambda frame: kng.synthesis.Ordinal("c", 0, 3, missing=1).read(frame["c"]),
+    "synthetic numbers": lambda frame: kng.synthesis.Numeric("c", 0, 3, missing=1).read(frame["c"]),
     "public design": lambda frame: PublicTerms(terms=(CATEGORY,)).transform(frame),
     "public design of numbers": lambda frame: PublicTerms(terms=(NUMBER,)).transform(frame),
     "pipeline": lambda frame: np.asarray(with_public_types(frame)["c"], dtype=object),

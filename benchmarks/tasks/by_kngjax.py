@@ -88,7 +88,7 @@ def ledger(people):
     values = [one.mean("wage", epsilon=0.3).value for _ in range(3)]
     try:
         one.mean("wage", epsilon=0.2)
-    except kng.BudgetExceeded:
+    except kng.ledger.BudgetExceeded:
         values.append(0.0)
     return dict(zip(["first", "second", "third", "refused"], values, strict=True))
 

@@ -26,14 +26,11 @@ class Page:
 
 
 PAGES = (
-    Page("studies", "Studies", "Analyses of a private data frame.", files=r"estimators\.study"),
-    Page("results", "Results", "What a study releases, with names.", files=r"estimators\.results"),
-    Page("results-by-kind", "Results by kind", "What each kind of results has besides.", "kngjax.estimators.views"),
+    Page("studies", "Studies", "Analyses of a private data frame.", files=r"study\.(study|synthesis\.synthesizing)"),
+    Page("results", "Results", "What a study releases, with names.", files=r"study\.results"),
+    Page("results-by-kind", "Results by kind", "What each kind of results has besides.", "kngjax.study.views"),
     Page(
-        "synthetic-tables",
-        "Synthetic tables",
-        "Tables drawn of released counts and curves.",
-        files=r"estimators\.synthesis\..*",
+        "synthetic-tables", "kngjax.synthesis", "Tables drawn of released counts and curves.", "kngjax.study.synthesis"
     ),
     Page("mechanisms", "Mechanisms", "Each with its guarantee.", files=r"mechanisms\..*|releases\.curves\..*"),
     Page("losses", "Losses", "What is estimated.", files=r"losses\..*"),
@@ -41,20 +38,30 @@ PAGES = (
     Page(
         "geometry", "Domains and norms", "Where estimates lie, and how gradients are measured.", files=r"geometry\..*"
     ),
-    Page("sensitivity", "Sensitivity", "What one record can change.", files=r"sensitivity\..*"),
+    Page("hulls", "kngjax.geometry", "Hulls of features, and noise by itself.", "kngjax.geometry"),
+    Page("sensitivity", "kngjax.sensitivity", "What one record can change.", "kngjax.sensitivity"),
     Page(
         "releases",
         "Releases and certificates",
         "One private draw, and what was proved of it.",
         files=r"releases\.(certificate|release|chains|research|simulation)|core\.(errors|randomness)|accounting\..*",
     ),
-    Page("samplers", "Samplers", "How a draw is made.", files=r"samplers\..*|draws\.lattice\..*|draws\.shells\..*"),
+    Page("samplers", "kngjax.chains", "Samplers: how research draws are made.", "kngjax.chains"),
+    Page("kept", "kngjax.releases", "Certificates, simulations and curves.", "kngjax.releases"),
+    Page("draws", "kngjax.draws", "What a release can be asked for by name.", "kngjax.draws"),
     Page("inference", "Intervals, previews, posteriors", "What a release is worth.", files=r"inference\..*"),
+    Page(
+        "covariances",
+        "kngjax.inference",
+        "What intervals are made of, and what previews and intervals are.",
+        "kngjax.inference",
+    ),
     Page("ledger", "Ledgers", "Budgets that nobody forgets.", files=r"ledger\..*"),
-    Page("owner-draws", "Draws for the owner", "Never published.", files=r"owner\..*"),
+    Page("ledger-errors", "kngjax.ledger", "What ledgers raise, and reservations.", "kngjax.ledger"),
+    Page("each-person", "Privacy of each person", "Never published.", files=r"owner\..*"),
     Page("owner", "kngjax.owner", "For the data owner's eyes alone.", "kngjax.owner"),
-    Page("nonprivate", "kngjax.nonprivate", "The estimate without privacy.", "kngjax.owner.nonprivate"),
-    Page("per-instance", "kngjax.per_instance", "What each person's privacy was.", "kngjax.owner.per_instance"),
+    Page("nonprivate", "kngjax.owner.nonprivate", "The estimate without privacy.", "kngjax.owner.nonprivate"),
+    Page("per-instance", "kngjax.owner.per_instance", "What each person's privacy was.", "kngjax.owner.per_instance"),
     Page("sklearn", "kngjax.sklearn", "Estimators for scikit-learn.", "kngjax.sklearn"),
     Page("audit", "kngjax.audit", "Attacks on a mechanism of one's own.", "kngjax.audit"),
     Page("accounting", "kngjax.accounting", "What releases cost together.", "kngjax.accounting"),

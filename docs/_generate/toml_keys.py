@@ -53,10 +53,10 @@ def page_of_keys() -> str:
             f"The arguments of {{py:meth}}`kngjax.Study.{name}`.",
             table(_HEAD, keys_of_call(getattr(named_parts.public("Study"), name), without=("self",))),
         ]
-    synthesis = named_parts.public("synthesis")
+    synthesis = named_parts.public("synthesis.plan")
     parts += [
         '### [[analyses]] method = "synthesis"',
-        "The arguments of {py:func}`kngjax.synthesis`.",
+        "The arguments of {py:func}`kngjax.synthesis.plan`.",
         table(_HEAD, keys_of_call(synthesis, without=("columns", "adjacency"), required=("epsilon",))),
     ]
     for kind, name in COLUMNS.items():
@@ -68,7 +68,11 @@ def page_of_keys() -> str:
     parts += ["### [analyses.draws]", _said(DrawSettings), table(_HEAD, keys_of_table(DrawSettings)), "## Samplers"]
     parts.append(f"`domain` is one of {', '.join(f'`{form}`' for form in named_parts.forms())}.")
     for sampler in named_parts.SAMPLERS:
-        parts += [f'### sampler type = "{sampler}"', f"{{py:class}}`kngjax.{sampler}`.", _keys_of_class(sampler)]
+        parts += [
+            f'### sampler type = "{sampler}"',
+            f"{{py:class}}`kngjax.{named_parts.SAMPLERS[sampler]}`.",
+            _keys_of_class(named_parts.SAMPLERS[sampler]),
+        ]
     return "\n\n".join(parts) + "\n"
 
 

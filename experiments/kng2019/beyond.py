@@ -81,7 +81,7 @@ def chains(
             means.append(errors(found.theta).mean())
             rhats.append(found.rhat().max())
         # Of a few exact draws R-hat says nothing.
-        return Result(np.array(means), None if isinstance(sampler, kng.Exact) else float(np.max(rhats)))
+        return Result(np.array(means), None if isinstance(sampler, kng.chains.Exact) else float(np.max(rhats)))
 
     return fit
 
@@ -160,7 +160,7 @@ def methods(settings: dict[str, Any], size: int, tuning: list[Records]) -> list[
     robust_draws, median_draws = lengths["robust_draws"][size], lengths["median_draws"][size]
     robust_kng = kng.KNG(robust, *parts, epsilon, "replace")
     is_exact = settings["sizes"][size] * epsilon >= EXACT_FROM * DIMENSION**2
-    sampler = kng.Exact() if is_exact else kng.GradientSpace()
+    sampler = kng.chains.Exact() if is_exact else kng.chains.GradientSpace()
     perturbation = kng.ObjectivePerturbation(robust, *parts, epsilon, "replace")
     approximate = f"({epsilon:g}, {delta:g})-DP"
     found = [
@@ -177,7 +177,7 @@ def methods(settings: dict[str, Any], size: int, tuning: list[Records]) -> list[
         Method("noisy gradient descent, tuned on the truth", approximate, "replace", "", descent(settings, tuning)),
     ]
     if median_draws > 0:
-        fit = chains(median, kng.LineGibbs(), median_draws, lengths["median_replicates"])
+        fit = chains(median, kng.chains.LineGibbs(), median_draws, lengths["median_replicates"])
         found.append(Method("median regression KNG", f"{pure} of its density", "replace", "LineGibbs", fit))
     limit = settings["largest_response"]
     adaptive = kng.AdaSSP(kng.Bounds(x=(-1.0, 1.0), y=(-limit, limit)), epsilon, delta, "replace")

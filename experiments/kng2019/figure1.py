@@ -21,7 +21,7 @@ from tqdm import tqdm
 
 import kngjax as kng
 from experiments.kng2019 import algorithm1, plots
-from kngjax import nonprivate
+from kngjax.owner import nonprivate
 
 SETTINGS = ("epsilon", "radius", "dimension", "sizes", "replicates", "seed")
 
@@ -44,7 +44,7 @@ def methods(epsilon: float, radius: float) -> list[plots.Method]:
 @jax.jit
 def draw_all(mechanism: Any, data: Any, keys: Any) -> Any:
     """One exact draw for each data set, shape (replicates, d)."""
-    sampler = None if isinstance(mechanism, kng.ObjectivePerturbation) else kng.Exact()
+    sampler = None if isinstance(mechanism, kng.ObjectivePerturbation) else kng.chains.Exact()
     return jax.vmap(lambda data, key: kng.draw(mechanism, data, key, sampler)[0])(data, keys)
 
 

@@ -23,7 +23,7 @@ from tqdm import tqdm
 
 import kngjax as kng
 from experiments.kng2019 import algorithm1, plots
-from kngjax import nonprivate
+from kngjax.owner import nonprivate
 
 SETTINGS = ("tau", "epsilon", "radius", "dimension", "sizes", "replicates", "sweeps", "seed")
 # `LineGibbs` runs in blocks of so many sweeps: with whole blocks one compiled program serves all that is done at an n.
@@ -47,7 +47,7 @@ def methods(tau: float, epsilon: float, radius: float) -> list[plots.Method]:
 def chain(mechanism: Any, sweeps: int, num_draws: int, data: Any, key: Any) -> np.ndarray:
     """The sweeps of one chain after the first `sweeps`, shape (draws, d)."""
     options: dict[str, Any] = {"num_chains": 1, "num_warmup": sweeps, "num_draws": num_draws, "progress": False}
-    return kng.sample(mechanism, data, key=key, sampler=kng.LineGibbs(), **options).theta[0]
+    return kng.sample(mechanism, data, key=key, sampler=kng.chains.LineGibbs(), **options).theta[0]
 
 
 def estimate(method: plots.Method, loss: kng.QuantileLoss, sweeps: int, data: Any, key: Any) -> np.ndarray:
@@ -102,7 +102,7 @@ def run(settings: dict[str, Any], output: pathlib.Path, smoke: bool) -> None:
                     rows.append(plots.row(n, method, errors, seconds))
                     continue
                 judge = functools.partial(chain, method.mechanism, sweeps, judged_sweeps(n), data[0])
-                judged = kng.Draws(np.stack(list(pool.map(judge, keys[count:]))), "LineGibbs")
+                judged = kng.owner.Draws(np.stack(list(pool.map(judge, keys[count:]))), "LineGibbs")
                 how = f"LineGibbs, {sweeps} sweeps"
                 rows.append(plots.row(n, method, errors, seconds, how, float(judged.rhat().max())))
     plots.write(output / "figure2.csv", rows)

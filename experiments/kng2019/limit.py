@@ -26,7 +26,7 @@ from tqdm import tqdm
 
 import kngjax as kng
 from experiments.kng2019 import algorithm1, plots
-from kngjax import nonprivate
+from kngjax.owner import nonprivate
 
 SETTINGS = ("epsilon", "radius", "huber_k", "dimension", "sizes", "replicates", "draws", "seed")
 CHAINS = 4
@@ -74,9 +74,9 @@ def cases(epsilon: float, radius: float, huber_k: float) -> list[Case]:
     """KNG with the l_inf norm, for three losses."""
     bounds, ball = kng.Bounds(x=(-1.0, 1.0), y=(-1.0, 1.0)), kng.L1Ball(radius)
     losses = {
-        "squared": (kng.SquaredLoss(), kng.Exact()),
-        f"pseudo-Huber, k = {huber_k:g}": (kng.PseudoHuberLoss(huber_k), kng.GradientSpace()),
-        "check, τ = 1/2": (kng.QuantileLoss(0.5), kng.LineGibbs()),
+        "squared": (kng.SquaredLoss(), kng.chains.Exact()),
+        f"pseudo-Huber, k = {huber_k:g}": (kng.PseudoHuberLoss(huber_k), kng.chains.GradientSpace()),
+        "check, τ = 1/2": (kng.QuantileLoss(0.5), kng.chains.LineGibbs()),
     }
     return [
         Case(name, kng.KNG(loss, bounds, ball, epsilon, "replace", norm=kng.LInf()), sampler)

@@ -103,7 +103,7 @@ def methods(dimension: int, n: int, settings: dict[str, Any]) -> list[tuple[str,
     if n <= settings["robust_sizes"]:
         robust = kng.KNG(kng.PseudoHuberLoss(settings["k"]), free, box, epsilon, "add_remove")
         # GradientSpace is for n of at least 100d/ε.
-        sampler = kng.GradientSpace() if n >= 100 * dimension / epsilon else kng.EnsembleWalk()
+        sampler = kng.chains.GradientSpace() if n >= 100 * dimension / epsilon else kng.chains.EnsembleWalk()
         found.append(("robust KNG", pure, chains(robust, sampler)))
     return found
 
@@ -120,7 +120,7 @@ def direct(mechanism: Any, draws: int) -> Fit:
 
 def chains(mechanism: kng.KNG, sampler: Any) -> Fit:
     """The draws of four chains; refuses those that did not mix."""
-    walk = isinstance(sampler, kng.EnsembleWalk)
+    walk = isinstance(sampler, kng.chains.EnsembleWalk)
 
     def fit(columns: np.ndarray, response: np.ndarray, key: Any) -> np.ndarray:
         data = mechanism.prepare(columns, response)

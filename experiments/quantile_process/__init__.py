@@ -41,8 +41,8 @@ from experiments.quantile_process.measures import Truth, mean_check_loss, measur
 from experiments.quantile_process.nodes import NotDrawn
 from experiments.quantile_process.tables import Table, made_up, wages
 from experiments.quantile_process.ways import WAYS, Cell, Drawn
-from kngjax import nonprivate
 from kngjax.data import prepare
+from kngjax.owner import nonprivate
 
 SETTINGS = (
     *("levels", "epsilon", "sizes", "dimensions", "levels_made_up", "epsilon_made_up"),

@@ -50,33 +50,35 @@ TABLES = {
     "wages": Table(
         ("AER", "CPS1988"),
         (
-            kng.Category("region", ["northeast", "midwest", "south", "west"], other="south"),
-            kng.Category("ethnicity", ["cauc", "afam"], other="cauc", parents=["region"]),
-            kng.Category("parttime", ["no", "yes"], other="no", parents=["ethnicity"]),
-            kng.Ordinal("education", 0, 18, parents=["ethnicity", "parttime"]),
-            kng.Count("experience", 0, 60, given="education"),
-            kng.Numeric("wage", 20, 20000, transform="log", given="education + poly(experience, 2)", share=0.4),
+            kng.synthesis.Category("region", ["northeast", "midwest", "south", "west"], other="south"),
+            kng.synthesis.Category("ethnicity", ["cauc", "afam"], other="cauc", parents=["region"]),
+            kng.synthesis.Category("parttime", ["no", "yes"], other="no", parents=["ethnicity"]),
+            kng.synthesis.Ordinal("education", 0, 18, parents=["ethnicity", "parttime"]),
+            kng.synthesis.Count("experience", 0, 60, given="education"),
+            kng.synthesis.Numeric(
+                "wage", 20, 20000, transform="log", given="education + poly(experience, 2)", share=0.4
+            ),
         ),
         "log(wage) ~ education + poly(experience, 2)",
     ),
     "diamonds": Table(
         ("ggplot2", "diamonds"),
         (
-            kng.Category("cut", ["Fair", "Good", "Very Good", "Premium", "Ideal"], other="Ideal"),
-            kng.Category("color", list("DEFGHIJ"), other="J", parents=["cut"]),
-            kng.Numeric("carat", 0.1, 6, transform="log"),
-            kng.Numeric("price", 100, 30000, transform="log", given="log(carat)", share=0.4),
+            kng.synthesis.Category("cut", ["Fair", "Good", "Very Good", "Premium", "Ideal"], other="Ideal"),
+            kng.synthesis.Category("color", list("DEFGHIJ"), other="J", parents=["cut"]),
+            kng.synthesis.Numeric("carat", 0.1, 6, transform="log"),
+            kng.synthesis.Numeric("price", 100, 30000, transform="log", given="log(carat)", share=0.4),
         ),
         "log(price) ~ log(carat)",
     ),
     "flights": Table(
         ("nycflights13", "flights"),
         (
-            kng.Category("origin", ["EWR", "JFK", "LGA"], other="JFK"),
-            kng.Ordinal("month", 1, 12, parents=["origin"]),
-            kng.Ordinal("hour", 5, 23, parents=["origin"]),
-            kng.Count("dep_delay", -30, 300, given="hour"),
-            kng.Count("arr_delay", -60, 300, given="dep_delay", share=0.4),
+            kng.synthesis.Category("origin", ["EWR", "JFK", "LGA"], other="JFK"),
+            kng.synthesis.Ordinal("month", 1, 12, parents=["origin"]),
+            kng.synthesis.Ordinal("hour", 5, 23, parents=["origin"]),
+            kng.synthesis.Count("dep_delay", -30, 300, given="hour"),
+            kng.synthesis.Count("arr_delay", -60, 300, given="dep_delay", share=0.4),
         ),
         "arr_delay ~ dep_delay",
     ),
@@ -95,12 +97,12 @@ def frame_of(table: Table, rows: int, seed: int) -> Any:
     return frame.iloc[chosen].reset_index(drop=True)
 
 
-def sequential(table: Table, epsilon: float) -> kng.SynthesisPlan:
+def sequential(table: Table, epsilon: float) -> kng.synthesis.SynthesisPlan:
     """The plan as it is written."""
     return _plan(table.columns, epsilon)
 
 
-def margins(table: Table, epsilon: float) -> kng.SynthesisPlan:
+def margins(table: Table, epsilon: float) -> kng.synthesis.SynthesisPlan:
     """Its columns without what they depend on."""
     free = [type(column)(**_without_others(column)) for column in table.columns]
     return _plan(free, epsilon)
@@ -111,11 +113,11 @@ def _without_others(column: Any) -> dict[str, Any]:
     return fields | {name: none for name, none in (("parents", ()), ("given", None)) if name in fields}
 
 
-def _plan(columns: Sequence[Any], epsilon: float) -> kng.SynthesisPlan:
-    return kng.synthesis(list(columns), epsilon=epsilon, adjacency="replace", allow_large_epsilon=True)
+def _plan(columns: Sequence[Any], epsilon: float) -> kng.synthesis.SynthesisPlan:
+    return kng.synthesis.plan(list(columns), epsilon=epsilon, adjacency="replace", allow_large_epsilon=True)
 
 
-PLANS: dict[str, Callable[[Table, float], kng.SynthesisPlan]] = {"sequential": sequential, "margins": margins}
+PLANS: dict[str, Callable[[Table, float], kng.synthesis.SynthesisPlan]] = {"sequential": sequential, "margins": margins}
 
 
 def measures(report: Any, seconds: float) -> dict[str, float]:
@@ -177,7 +179,7 @@ Row = tuple[tuple[Any, ...], dict[str, float]]
 def _by_plans(settings: dict[str, Any], frames: dict[str, Any]) -> Iterator[Row]:
     """Of all plans, the first tables of all cells before the second ones."""
     cells = [(plan, epsilon) for plan in PLANS for epsilon in settings["epsilon"]] + [("no noise", None)]
-    noiseless: dict[str, tuple[kng.SyntheticTable, float]] = {}
+    noiseless: dict[str, tuple[kng.synthesis.SyntheticTable, float]] = {}
     for replicate in range(settings["replicates"]):
         for name, frame in frames.items():
             for plan, epsilon in cells:
@@ -205,6 +207,6 @@ def _by_peers(settings: dict[str, Any], frames: dict[str, Any]) -> Iterator[Row]
                 yield (name, len(frame), mechanism, epsilon), measures(report, seconds)
 
 
-def _released(plan: kng.SynthesisPlan, frame: Any) -> tuple[kng.SyntheticTable, float]:
+def _released(plan: kng.synthesis.SynthesisPlan, frame: Any) -> tuple[kng.synthesis.SyntheticTable, float]:
     start = time.process_time()
     return kng.synthesize(plan, frame), time.process_time() - start

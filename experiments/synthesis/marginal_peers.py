@@ -35,7 +35,7 @@ class Coding(NamedTuple):
         """Of levels themselves, and of numbers in bins."""
         if column.is_parent:
             return cls(column, None)
-        if isinstance(column, kng.Count):
+        if isinstance(column, kng.synthesis.Count):
             width = -(-(column.high - column.low + 1) // _BINS_OF_WHOLE_NUMBERS)
             return cls(column, np.append(np.arange(column.low, column.high + 1, width), column.high + 1) - 0.5)
         low, high = _scaled(column, np.array([column.low, column.high])).tolist()
@@ -65,7 +65,13 @@ def _scaled(column: Any, values: np.ndarray) -> np.ndarray:
 
 
 def tables(
-    python: str, source: str, mechanism: str, plan: kng.SynthesisPlan, frame: Any, epsilon: float, seeds: range
+    python: str,
+    source: str,
+    mechanism: str,
+    plan: kng.synthesis.SynthesisPlan,
+    frame: Any,
+    epsilon: float,
+    seeds: range,
 ) -> Iterator[tuple[pd.DataFrame, float]]:
     """Synthetic tables, each with the seconds of the processor that it took.
 

@@ -14,6 +14,7 @@ from jaxtyping import Float, Int, PRNGKeyArray
 from scipy import stats
 
 from kngjax.accounting.guarantees import Adjacency, Guarantee
+from kngjax.chains.base import AbstractIndependentSampler, AbstractSampler
 from kngjax.core.arrays import float64
 from kngjax.data import weights
 from kngjax.data.records import Records, prepare
@@ -21,7 +22,6 @@ from kngjax.mechanisms.base import AbstractMechanism
 from kngjax.mechanisms.density import AbstractDensityMechanism
 from kngjax.mechanisms.direct import AbstractDirectMechanism
 from kngjax.releases.chains import direct_draws, independent_draws, require_success
-from kngjax.samplers.base import AbstractIndependentSampler, AbstractSampler
 
 LARGEST_BATCH = 250_000
 _NEWTON_STEPS = 12
@@ -105,7 +105,8 @@ def black_box(
     if not isinstance(mechanism, AbstractDirectMechanism) and not isinstance(sampler, AbstractIndependentSampler):
         raise TypeError(
             f"{type(mechanism).__name__} needs a sampler, and a black-box audit cannot tell a chain's error from a "
-            "leak: name one with exact draws, sampler=kngjax.Exact(), or audit its density, kngjax.audit.density_ratio"
+            "leak: name one with exact draws, sampler=kngjax.chains.Exact(), or audit its density, "
+            "kngjax.audit.density_ratio"
         )
     if isinstance(mechanism, AbstractDirectMechanism) and sampler is not None:
         raise TypeError(f"{type(mechanism).__name__} draws from its own law directly: leave the sampler out")

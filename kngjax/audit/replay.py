@@ -9,13 +9,13 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
+from kngjax.chains.base import AbstractSampler
 from kngjax.core.arrays import float64
 from kngjax.core.randomness import require_typed_key
 from kngjax.data.records import QuadraticSummary
 from kngjax.mechanisms.base import AbstractMechanism
 from kngjax.mechanisms.density import AbstractDensityMechanism
 from kngjax.releases.research import sample
-from kngjax.samplers.base import AbstractSampler
 
 # What float64 may add to a ratio that is 1 in real numbers, besides what sums of large terms lose.
 _ROUNDING = 1e-9

@@ -51,7 +51,7 @@ def _advice() -> dict[str, str]:
 
 def _of_covariance(covariance: Any) -> str:
     """A covariance as a file writes it, with the settings that differ from its defaults or are always said."""
-    [kind] = [key for key, name in COVARIANCES.items() if name == type(covariance).__name__]
+    [kind] = [key for key, name in COVARIANCES.items() if name.endswith(type(covariance).__name__)]
     given = {name: value for name, value in covariance.settings().items() if name != "type"}
     known = named_parts.parameters(type(covariance))
     said = {

@@ -12,8 +12,8 @@ from kngjax.data import files
 COVARIANCES = {
     "sandwich": "Sandwich",
     "groups": "Groups",
-    "independent_errors": "IndependentErrors",
-    "public_design": "PublicDesign",
+    "independent_errors": "inference.IndependentErrors",
+    "public_design": "inference.PublicDesign",
 }
 
 

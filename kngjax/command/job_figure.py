@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kngjax.command.job_file import Figure, JobFile
-from kngjax.estimators.analyses import Analysis
+from kngjax.study.analyses import Analysis
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawn

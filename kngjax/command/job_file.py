@@ -2,7 +2,7 @@
 
     [data], [study], [[analyses]], and perhaps [intervals] and [figure]
 
-Keys are the arguments of `kngjax.Study`, of its methods and of `kngjax.synthesis`, read off their signatures.
+Keys are the arguments of `kngjax.Study`, of its methods and of `kngjax.synthesis.plan`, read off their signatures.
 """
 
 import dataclasses
@@ -215,7 +215,7 @@ def methods() -> dict[str, inspect.Signature]:
 def parameters(method: str) -> dict[str, inspect.Parameter]:
     """The arguments that a table [[analyses]] has for this method, or for a synthesis, by name."""
     if method == SYNTHESIS:
-        found = dict(inspect.signature(named_parts.public(SYNTHESIS)).parameters)
+        found = dict(inspect.signature(named_parts.public(f"{SYNTHESIS}.plan")).parameters)
         # That of the study is meant.
         return {name: one for name, one in found.items() if name != "adjacency"}
     found = {name: one for name, one in methods()[method].parameters.items() if name != "self"}

@@ -9,18 +9,18 @@ from kngjax.command.error_words import told
 from kngjax.command.job_file import FIT, Asked, JobFile, parameters, takes_several
 from kngjax.command.synthesis_file import KINDS, SYNTHESIS
 from kngjax.command.toml import plain
-from kngjax.estimators.carrying_out import Made, in_words
-from kngjax.estimators.study import Study
-from kngjax.estimators.synthesis.plans import SynthesisPlan, synthesis
-from kngjax.estimators.synthesis.synthesis_analysis import SynthesisAnalysis
-from kngjax.estimators.synthesis.synthetic_tables import MOST_ROWS, SyntheticTable
 from kngjax.releases import totals
+from kngjax.study.carrying_out import Made, in_words
+from kngjax.study.study import Study
+from kngjax.study.synthesis.plans import SynthesisPlan, plan
+from kngjax.study.synthesis.synthesis_analysis import SynthesisAnalysis
+from kngjax.study.synthesis.synthetic_tables import MOST_ROWS, SyntheticTable
 
 
 class JobPlan:
     """Plans the releases of a job from its public settings alone.
 
-    `steps`: its releases, in order, each as a `kngjax.estimators.steps.Step`. `columns`: of the data, with their
+    `steps`: its releases, in order, each as a `kngjax.study.steps.Step`. `columns`: of the data, with their
     public bounds or levels, for the owner's check.
 
     **Arguments:** `num_records`: n, which under replace is public and decides which mechanisms serve; None under
@@ -149,7 +149,7 @@ def _synthesis_of(asked: Any, adjacency: str, where: str) -> SynthesisPlan:
         raise ValueError(f"{where}, [analyses.draws] num_rows: must be at most {MOST_ROWS:,}, not {rows:,}")
     others = {name: value for name, value in arguments.items() if name != "columns"}
     with told(f"{where}: "):
-        return synthesis(columns, adjacency=adjacency, **others)
+        return plan(columns, adjacency=adjacency, **others)
 
 
 def _lines_of(step: Any, num_records: int) -> list[str]:

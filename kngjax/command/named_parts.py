@@ -4,6 +4,7 @@ Names are text here, so that reading a file loads no JAX; classes are looked up 
 """
 
 import inspect
+import operator
 from dataclasses import fields
 from typing import Any, Literal, get_origin
 
@@ -12,8 +13,8 @@ from kngjax.core import registry
 
 # Without what no file can write, a distribution.
 DOMAINS = registry.names("domains", without="geometry.base_measures")
-# Samplers are named as in Python.
-SAMPLERS = tuple(registry.names("samplers").values())
+# Samplers are named as in Python, without their modules.
+SAMPLERS = registry.paths("samplers")
 # What a job says instead of `kngjax.core.errors.FAILED`, whatever happened.
 FAILED = (
     "the release did not complete, and nothing of it is released; what it was debited from a ledger stays spent. Why "
@@ -26,10 +27,10 @@ _PLAIN = (bool, int, float, str)
 
 
 def public(name: str) -> Any:
-    """The public class or function of this name."""
+    """The public class or function of this name, as "KNG" or "synthesis.Category"."""
     import kngjax
 
-    return getattr(kngjax, name)
+    return operator.attrgetter(name)(kngjax)
 
 
 def parameters(kind: type) -> dict[str, inspect.Parameter]:
@@ -70,7 +71,7 @@ def sampler(value: Any) -> Any:
     if not isinstance(value, dict) or value.get("type") not in SAMPLERS:
         named = value.get("type") if isinstance(value, dict) else value
         raise ValueError(f'must be {{ type = "..." }} with one of {", ".join(SAMPLERS)}; not {shown(named)}')
-    kind = public(value["type"])
+    kind = public(SAMPLERS[value["type"]])
     return kind(**settings(kind, {name: one for name, one in value.items() if name != "type"}))
 
 

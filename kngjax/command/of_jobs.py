@@ -14,8 +14,8 @@ from kngjax.command.synthesis_file import DrawSettings
 from kngjax.core import side_doors
 from kngjax.core.errors import UnfitShape
 from kngjax.core.randomness import research_key
-from kngjax.estimators import checks
-from kngjax.estimators.synthesis.synthetic_tables import SyntheticTable
+from kngjax.study import checks
+from kngjax.study.synthesis.synthetic_tables import SyntheticTable
 
 
 def release(options: argparse.Namespace) -> int:

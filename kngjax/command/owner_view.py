@@ -10,11 +10,11 @@ from kngjax.core.randomness import research_key
 from kngjax.data.records import prepare
 from kngjax.draws.lattice.lattice import Lattice
 from kngjax.draws.shells.shells import Shells
-from kngjax.estimators.analyses import Analysis, arguments, table_of
-from kngjax.estimators.checks import OWNER_BANNER, heading, of_column
 from kngjax.owner import nonprivate
 from kngjax.releases.curves.quantile_process import QuantileProcess
 from kngjax.releases.research import sample
+from kngjax.study.analyses import Analysis, arguments, table_of
+from kngjax.study.checks import OWNER_BANNER, heading, of_column
 
 # A line draw costs a sort of all records, a move of the other chains a sum over them.
 OWNER_DRAWS = {"LineGibbs": 100}

@@ -15,7 +15,12 @@ from kngjax.command.toml import Text, refuse_unknown, shown
 # The method of [[analyses]] that is no method of a study.
 SYNTHESIS = "synthesis"
 # What a column of a file is called, by its class.
-KINDS = {"category": "Category", "ordinal": "Ordinal", "count": "Count", "numeric": "Numeric"}
+KINDS = {
+    "category": "synthesis.Category",
+    "ordinal": "synthesis.Ordinal",
+    "count": "synthesis.Count",
+    "numeric": "synthesis.Numeric",
+}
 
 
 @dataclass(frozen=True, kw_only=True)

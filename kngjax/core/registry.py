@@ -10,7 +10,9 @@ import importlib
 import pathlib
 import re
 
-_LIST = pathlib.Path(__file__).parents[1] / "__init__.pyi"
+_PACKAGE = pathlib.Path(__file__).parents[1]
+# The module of the public classes of a kind, where that is not the top of the package.
+_MODULES = {"samplers": ("chains", "draws")}
 # The files that define the classes of each kind, new files of a room too: a test compares the kinds with base classes.
 # NumPyro's kernel around a sampler is none of ours.
 _FILES = {
@@ -18,15 +20,18 @@ _FILES = {
     "norms": r"geometry\.(?!domains|base_measures|feature_hulls).*",
     "domains": r"geometry\.(domains|base_measures)",
     "mechanisms": r"mechanisms\..*",
-    "samplers": r"samplers\.(chains|exact)\.(?!numpyro_kernel).*|draws\.lattice\..*|draws\.shells\..*",
+    "samplers": r"(?!numpyro_kernel).*",
 }
 _WORD_STARTS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
 @functools.cache
-def public_names() -> dict[str, str]:
-    """The file that defines each public name: "losses.quantile" for QuantileLoss."""
-    statements = ast.parse(_LIST.read_text(encoding="utf-8")).body
+def public_names(module: str = "") -> dict[str, str]:
+    """The file that defines each public name: "losses.quantile" for QuantileLoss.
+
+    **Arguments:** `module`: a room with a list of its own, as "chains", whose files are told from there; or "".
+    """
+    statements = ast.parse((_PACKAGE / module / "__init__.pyi").read_text(encoding="utf-8")).body
     imports = [statement for statement in statements if isinstance(statement, ast.ImportFrom)]
     return {alias.name: one.module or "" for one in imports for alias in one.names}
 
@@ -36,14 +41,28 @@ def names(kind: str, without: str = "") -> dict[str, str]:
 
     **Arguments:** `without`: a file whose classes are left out, as "losses.distance".
     """
-    files = {name: file for name, file in public_names().items() if name[0].isupper() and file != without}
-    return {short_name(name): name for name, file in files.items() if re.fullmatch(_FILES[kind], file)}
+    return {short_name(name): name for _, name in _named(kind, without)}
 
 
 def classes(kind: str) -> dict[str, type]:
     """The public classes of a kind themselves, by their short names."""
-    package = importlib.import_module("kngjax")
-    return {short: getattr(package, name) for short, name in names(kind).items()}
+    modules = {module: importlib.import_module(f"kngjax.{module}".rstrip(".")) for module, _ in _named(kind)}
+    return {short_name(name): getattr(modules[module], name) for module, name in _named(kind)}
+
+
+def paths(kind: str) -> dict[str, str]:
+    """Where each public class of a kind stands, from the top of the package: NUTS is "chains.NUTS"."""
+    return {name: f"{module}.{name}".lstrip(".") for module, name in _named(kind)}
+
+
+def _named(kind: str, without: str = "") -> list[tuple[str, str]]:
+    """The public classes of a kind, each with the module that offers it."""
+    return [
+        (module, name)
+        for module in _MODULES.get(kind, ("",))
+        for name, file in public_names(module).items()
+        if name[0].isupper() and file != without and re.fullmatch(_FILES[kind], file)
+    ]
 
 
 def short_name(name: str) -> str:

@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Float
 
 from kngjax.accounting.exact_costs import exactly
+from kngjax.chains.advice import LITTLE_RANGE
 from kngjax.core.arrays import float64
 from kngjax.core.balls import precision, upper_end
 from kngjax.data.schema import Schema
@@ -31,7 +32,6 @@ from kngjax.losses.poisson import PoissonLoss
 from kngjax.mechanisms.base import AbstractMechanism
 from kngjax.mechanisms.density import AbstractDensityMechanism
 from kngjax.mechanisms.kng import KNG
-from kngjax.samplers.advice import LITTLE_RANGE
 
 # Cells are so many binary digits finer than the least that KNG's noise can be for any records, or for as many as are
 # promised. Float64 knows draws to some 2^-12 of the former cells, and few need more digits.
@@ -205,19 +205,20 @@ def _more(known: SmoothFacts, mechanism: KNG, facts: Schema) -> str:
     if facts.num_records is None:
         return (
             "how many records there are is not public here, or not known beforehand: state a public number that they "
-            f"are not fewer than, sampler=kngjax.Shells(least_records={sure}) or more; or "
-            f"sampler=kngjax.Shells(least_records={even}, is_even=True) or more where no column is rare or nearly "
-            "collinear with others (a false statement costs time, and no privacy)"
+            f"are not fewer than, sampler=kngjax.draws.Shells(least_records={sure}) or more; or "
+            f"sampler=kngjax.draws.Shells(least_records={even}, is_even=True) or more where no column is rare or "
+            "nearly collinear with others (a false statement costs time, and no privacy)"
         )
     if facts.num_records >= even:
         return (
             f"there are {facts.num_records} records, and {sure} are enough whatever they are; if you know that no "
-            "column is rare or nearly collinear with others, promise it with sampler=kngjax.Shells(is_even=True), for "
-            f"which {even} are enough (a false promise costs time, and no privacy)"
+            "column is rare or nearly collinear with others, promise it with "
+            "sampler=kngjax.draws.Shells(is_even=True), for which "
+            f"{even} are enough (a false promise costs time, and no privacy)"
         )
     return (
         f"there are {facts.num_records} records, and {sure} are enough at this epsilon, or {even} with "
-        "sampler=kngjax.Shells(is_even=True), where no column is rare or nearly collinear with others"
+        "sampler=kngjax.draws.Shells(is_even=True), where no column is rare or nearly collinear with others"
     )
 
 

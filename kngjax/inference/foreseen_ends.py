@@ -20,7 +20,10 @@ OTHER_WAYS = {
         ", of zCDP and no pure ε: at δ = 10⁻⁶ their ε is larger than this epsilon",
     ),
     "kngjax.Groups()": (Groups(), ""),
-    "kngjax.IndependentErrors(share=0.3)": (IndependentErrors(share=0.3), ", if errors do not depend on features"),
+    "kngjax.inference.IndependentErrors(share=0.3)": (
+        IndependentErrors(share=0.3),
+        ", if errors do not depend on features",
+    ),
 }
 _NOT_FORESEEN = "not foreseen: whether intervals will have ends, as"
 

@@ -178,7 +178,7 @@ def _instead(part: ReleasedGradient, count: float) -> str:
         require_served(part, int(count))
     except ValueError:
         return ""
-    return ". kngjax.augmented_posterior(release, model) serves it, by latent records"
+    return ". kngjax.inference.augmented_posterior(release, model) serves it, by latent records"
 
 
 def _rows(parts: tuple[ReleasedGradient, ...], design: Any) -> tuple[np.ndarray, ...]:

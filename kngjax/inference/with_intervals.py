@@ -35,12 +35,12 @@ class WithIntervals(AbstractReleasePlan):
       noise="zcdp" it is a share of ρ, and all together are zCDP with the mechanism's ρ, and not ε-DP.
     - `kngjax.Groups(number)`: the estimate is the mean of those of disjoint groups of records, each at the whole ε by
       parallel composition, and its interval is that of Student. Nothing is assumed of the errors.
-    - `kngjax.IndependentErrors(share)`: X'X and two numbers are released; errors that depend on the features make the
-      intervals wrong.
-    - `kngjax.ReleasedDesign(release)`: two numbers are released, beside X'X that was before, for all regressions on
-      these features; errors that depend on the features make the intervals wrong.
-    - `kngjax.PublicDesign(rows)`: two numbers are released, and public rows stand for the records' features; rows that
-      are unlike them make the intervals wrong.
+    - `kngjax.inference.IndependentErrors(share)`: X'X and two numbers are released; errors that depend on the
+      features make the intervals wrong.
+    - `kngjax.inference.ReleasedDesign(release)`: two numbers are released, beside X'X that was before, for all
+      regressions on these features; errors that depend on the features make the intervals wrong.
+    - `kngjax.inference.PublicDesign(rows)`: two numbers are released, and public rows stand for the records'
+      features; rows that are unlike them make the intervals wrong.
 
     Of a mechanism with Gaussian noise, as `AdaSSP`, ρ is not that of everything together: sums with pure noise at ε_2
     cost ε_2²/2 of it besides. `guarantee` has what both come to.

@@ -16,7 +16,8 @@ _OF_MECHANISMS = {
     ),
     "QuantileInterval": "it releases an interval itself: kngjax.release(mechanism, y=values).intervals()",
     "DesignMoments": (
-        "they are of regressions that are made with it: kngjax.WithIntervals(mechanism, kngjax.ReleasedDesign(release))"
+        "they are of regressions that are made with it: "
+        "kngjax.WithIntervals(mechanism, kngjax.inference.ReleasedDesign(release))"
     ),
     "KNormMechanism": (
         "a sum is of these records alone, and noise.deviations says how far it may be off: of a mean, "

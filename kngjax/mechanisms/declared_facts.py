@@ -59,7 +59,7 @@ def require_declared(mechanism: AbstractMechanism, dimension: int, sampler: Any)
         if needs_convexity and sampler is not None and all(one.fact != "intervals" for one in found):
             chains = (
                 ". Markov chains need no convexity, and nothing is proved of what they release: "
-                "sampler=kngjax.EnsembleWalk()"
+                "sampler=kngjax.chains.EnsembleWalk()"
             )
         raise ValueError(
             f"{type(loss).__name__} is not as it declares within these bounds and this domain, and the proof rests on "

@@ -13,6 +13,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from kngjax.accounting.guarantees import Guarantee
+from kngjax.chains.target import Target
 from kngjax.core.arrays import Vector, float64, is_traced
 from kngjax.core.compiling import quick_compilation
 from kngjax.core.modules import constants
@@ -22,7 +23,6 @@ from kngjax.geometry.domains import AbstractDomain
 from kngjax.mechanisms.base import AbstractMechanism
 from kngjax.mechanisms.noise_facts import AbstractNoiseFacts
 from kngjax.mechanisms.preparation import AbstractIntake, PlainIntake
-from kngjax.samplers.target import Target
 from kngjax.sensitivity import weighted
 
 

@@ -32,7 +32,7 @@ class DesignMoments(AbstractDirectMechanism):
     add_remove; ‖·‖_K is the largest of the changes over these, so that Δ = 1: pure ε. What no record changes, as n
     under replace, has no noise and is not released: `gram` puts it back.
 
-    Released once, it serves every later regression on these features, `kngjax.ReleasedDesign(release)`.
+    Released once, it serves every later regression on these features, `kngjax.inference.ReleasedDesign(release)`.
 
     **Arguments:** all public. `bounds`: those of the regressions, of whose features the moments are; columns are
     counted, `Bounds(..., columns=5)` where they are scalars, and y is not looked at. `epsilon`: ε in nats, at most 100

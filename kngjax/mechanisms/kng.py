@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from kngjax.accounting.guarantees import Adjacency
+from kngjax.chains.target import Target
 from kngjax.core.arrays import Scalar, float64
 from kngjax.core.compiling import quick_compilation
 from kngjax.data.bounds import Bounds
@@ -21,7 +22,6 @@ from kngjax.mechanisms.density import AbstractDensityMechanism, AbstractDensityN
 from kngjax.mechanisms.expected_noise import ExpectedNoise, k_norm_covariance
 from kngjax.mechanisms.gradient_noise import GradientNoise
 from kngjax.mechanisms.parameters import check_epsilon, order_domain, require_part
-from kngjax.samplers.target import Target
 from kngjax.sensitivity import gradients, pointwise, weighted
 from kngjax.sensitivity.gradients import Sensitivity
 

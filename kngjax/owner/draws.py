@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 import numpy as np
 from jaxtyping import Float
 
+from kngjax.chains.base import Info
 from kngjax.core.html import html_table
 from kngjax.core.owner_only import OwnerOnly, owner_only
-from kngjax.samplers.base import Info
 
 
 @owner_only

@@ -12,6 +12,9 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 from tqdm import tqdm
 
+from kngjax.chains.advice import Density, chain
+from kngjax.chains.base import AbstractChainSampler, AbstractIndependentSampler, AbstractSampler, Info
+from kngjax.chains.newton import descend
 from kngjax.core.arrays import Vector, is_traced
 from kngjax.core.compiling import Compiled
 from kngjax.core.errors import raise_from_outside
@@ -23,9 +26,6 @@ from kngjax.mechanisms.declared_facts import require_declared
 from kngjax.mechanisms.density import AbstractDensityMechanism
 from kngjax.mechanisms.direct import AbstractDirectMechanism
 from kngjax.owner import nonprivate
-from kngjax.samplers.advice import Density, chain
-from kngjax.samplers.base import AbstractChainSampler, AbstractIndependentSampler, AbstractSampler, Info
-from kngjax.samplers.newton import descend
 
 SEARCH_GIVEN_UP = (
     "the exact search reached its public limit of proposals, or an equation that float64 cannot solve: the domain and "
@@ -91,14 +91,18 @@ def require_sampler(mechanism: AbstractMechanism, sampler: AbstractSampler | Lat
         if sampler is not None:
             raise ValueError(f"{name} draws from its own law directly: leave the sampler out")
     elif sampler is None:
-        raise ValueError(f"{name} is a density: say which sampler draws from it, for instance kngjax.EnsembleWalk()")
+        raise ValueError(
+            f"{name} is a density: say which sampler draws from it, for instance kngjax.chains.EnsembleWalk()"
+        )
     elif isinstance(sampler, Lattice | Shells):
         raise ValueError(
             f"{type(sampler).__name__} draws for release alone; for research draws ask for Exact(), the law in real "
             "numbers, or for LineGibbs() of a quantile loss with more than one coefficient"
         )
     elif not isinstance(sampler, AbstractSampler):
-        raise TypeError(f"sampler must be an object like kngjax.Exact(), or None, not a {type(sampler).__name__}")
+        raise TypeError(
+            f"sampler must be an object like kngjax.chains.Exact(), or None, not a {type(sampler).__name__}"
+        )
 
 
 def require_success(succeeded: bool, advice: str = SEARCH_GIVEN_UP) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import jax
 
+from kngjax.chains.base import AbstractChainSampler, AbstractIndependentSampler, AbstractSampler
 from kngjax.core.arrays import float64
 from kngjax.data.schema import Schema
 from kngjax.draws.base import ON_REQUEST, AbstractDraw
@@ -22,7 +23,6 @@ from kngjax.releases.certificate import Certificate
 from kngjax.releases.chains import blocks, require_sampler
 from kngjax.releases.float64_draws import ChainDraw, DirectDraw
 from kngjax.releases.sampler_choice import exact_sampler, refuse_gradients
-from kngjax.samplers.base import AbstractChainSampler, AbstractIndependentSampler, AbstractSampler
 
 # What the argument `sampler` of a release may be.
 REQUESTS = (Lattice, Shells, AbstractSampler)
@@ -77,7 +77,7 @@ def instead_of_rounding(
     Empty where nothing is. **Arguments:** `sampler`: what the caller asked for, or None. `is_allowed`: whether what is
     left of a budget holds the release of a certificate.
     """
-    ways = {"leave the sampler out": None, "give sampler=kngjax.Lattice()": Lattice()}
+    ways = {"leave the sampler out": None, "give sampler=kngjax.draws.Lattice()": Lattice()}
     for words, request in ways.items():
         if type(request) is type(sampler):
             continue

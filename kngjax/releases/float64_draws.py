@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 import numpy as np
 from jaxtyping import Float
 
+from kngjax.chains.base import AbstractChainSampler, AbstractIndependentSampler
 from kngjax.core.arrays import float64
 from kngjax.core.randomness import key_from
 from kngjax.core.representation import describe
@@ -25,7 +26,6 @@ from kngjax.releases.chains import (
     require_success,
     run_chains,
 )
-from kngjax.samplers.base import AbstractChainSampler, AbstractIndependentSampler
 
 UNPROVED_OF_CHAINS = (
     "how far the law of this draw is from the law that the guarantee is about: it comes from a Markov chain after "

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Float
 
+from kngjax.chains.base import AbstractSampler
 from kngjax.core import arithmetic
 from kngjax.core.compiling import quick_compilation
 from kngjax.core.errors import holding_no_records, run_telling_refusals
@@ -30,7 +31,6 @@ from kngjax.releases import debits
 from kngjax.releases.certificate import Certificate
 from kngjax.releases.draw_choice import REQUESTS, draw_for, instead_of_rounding
 from kngjax.releases.plan import AbstractReleasePlan, Plan
-from kngjax.samplers.base import AbstractSampler
 
 
 @dataclasses.dataclass(frozen=True, init=False, eq=False)
@@ -90,14 +90,16 @@ class Release(AbstractKeptAsJson):
         return html_table("Release", [*value, *self.certificate.rows()])
 
     def intervals(self, level: float | None = None) -> Any:
-        """Confidence intervals of what was released, `kngjax.Interval`, or `kngjax.NoInterval` with the reason. Free.
+        """Gives confidence intervals of what was released, for free; where there are none, the reason.
+
+        They are `kngjax.inference.Interval` or `kngjax.inference.NoInterval`.
 
         **Arguments:** `level`: None for the one that the release was made for.
         """
         # By the public name: that room stands on this one.
         import kngjax as kng
 
-        return kng.Interval.of(self, level)
+        return kng.inference.Interval.of(self, level)
 
     def to_json(self) -> str:
         """Canonical JSON: sorted keys, shortest decimals that round-trip."""
@@ -178,10 +180,10 @@ def release(
     for a key, a seed or a generator; RuntimeError while a side door is open, see `kngjax.core.side_doors`, and where
     this process does not compute as IEEE 754 says (`kngjax.core.arithmetic`; tried once more when the value is drawn,
     and then a failure after the debit). Then the certificate is made, of public facts alone, and
-    `kngjax.BudgetExceeded` raised where the budget does not allow it, as `Ledger.reserve` does for the rest. Whatever
-    goes wrong after the debit may depend on values, and is `kngjax.ReleaseFailed`: one text without a cause; but where
-    the ledger cannot keep the release, `kngjax.LedgerError` says so, and nothing is released. What is interrupted from
-    outside (Ctrl-C, a kill) ends as Python ends it. What was debited stays spent.
+    `kngjax.ledger.BudgetExceeded` raised where the budget does not allow it, as `Ledger.reserve` does for the rest.
+    Whatever goes wrong after the debit may depend on values, and is `kngjax.ReleaseFailed`: one text without a cause;
+    but where the ledger cannot keep the release, `kngjax.ledger.LedgerError` says so, and nothing is released. What is
+    interrupted from outside (Ctrl-C, a kill) ends as Python ends it. What was debited stays spent.
     """
     unknown = sorted(set(refused) - {"key", "seed", "rng_key", "num_draws", "num_chains", "random_state"})
     if unknown:
@@ -291,9 +293,11 @@ def _check_arguments(mechanism: Any, X: Any, y: Any, weights: Any, sampler: Any,
     if not isinstance(mechanism, AbstractMechanism):
         raise TypeError(f"mechanism must be an object like kngjax.KNG(...), not a {type(mechanism).__name__}")
     if isinstance(sampler, type) and issubclass(sampler, REQUESTS):
-        raise TypeError(f"sampler is the class {sampler.__name__}: call it, kngjax.{sampler.__name__}()")
+        raise TypeError(f"sampler is the class {sampler.__name__}: call it, {sampler.__name__}()")
     if sampler is not None and not isinstance(sampler, REQUESTS):
-        raise TypeError(f"sampler must be an object like kngjax.Exact(), or None, not a {type(sampler).__name__}")
+        raise TypeError(
+            f"sampler must be an object like kngjax.chains.Exact(), or None, not a {type(sampler).__name__}"
+        )
     if not isinstance(progress, bool | None):
         raise TypeError(f"progress must be True, False or None, not a {type(progress).__name__}")
 

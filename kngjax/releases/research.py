@@ -6,6 +6,7 @@ import jax
 import numpy as np
 from jaxtyping import PRNGKeyArray
 
+from kngjax.chains.base import AbstractChainSampler, AbstractIndependentSampler, AbstractSampler
 from kngjax.core.arrays import float64
 from kngjax.core.randomness import require_typed_key
 from kngjax.data.records import Data
@@ -25,7 +26,6 @@ from kngjax.releases.chains import (
     run_chains,
 )
 from kngjax.releases.sampler_choice import default_sampler
-from kngjax.samplers.base import AbstractChainSampler, AbstractIndependentSampler, AbstractSampler
 
 
 def sample(

@@ -53,7 +53,7 @@ class Rounding:
     probability that is negligible beside η. The slope of g is at most 2/max(1, t), so
     |g(t') - g(t)| ≤ 2·2^-44·s_j/u_j with s_j = |c_j| + u_j, but for terms of second order, and by the theorem above
     η = Σ_j (2·2^-44·s_j/h_j + 2^-64). That is a statement about this assumption, which nobody has proved of the
-    program: for that see `kngjax.Lattice`.
+    program: for that see `kngjax.draws.Lattice`.
 
     **Arguments:** `centre`: c, shape (d,). `exponents`: of h. `units`: of u; empty in a certificate from before
     offsets were random, whose η rests on a density that hardly varies over a cell. All from public settings.

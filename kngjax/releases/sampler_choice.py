@@ -7,21 +7,21 @@ import math
 
 import jax
 
-from kngjax.data.schema import Schema
-from kngjax.draws.lattice.lattice import ELSE, Lattice
-from kngjax.draws.shell_draws import more_records
-from kngjax.mechanisms.density import AbstractDensityMechanism
-from kngjax.samplers.advice import (
+from kngjax.chains.advice import (
     Density,
     advice,
     exact_serves_smooth,
     has_gradients,
 )
-from kngjax.samplers.base import AbstractIndependentSampler, AbstractSampler
-from kngjax.samplers.chains.ensemble_walk import EnsembleWalk
-from kngjax.samplers.chains.line_gibbs import LineGibbs
-from kngjax.samplers.chains.slice_gibbs import SliceGibbs
-from kngjax.samplers.exact.exact import Exact
+from kngjax.chains.base import AbstractIndependentSampler, AbstractSampler
+from kngjax.chains.ensemble_walk import EnsembleWalk
+from kngjax.chains.exact.exact import Exact
+from kngjax.chains.line_gibbs import LineGibbs
+from kngjax.chains.slice_gibbs import SliceGibbs
+from kngjax.data.schema import Schema
+from kngjax.draws.lattice.lattice import ELSE, Lattice
+from kngjax.draws.shell_draws import more_records
+from kngjax.mechanisms.density import AbstractDensityMechanism
 
 # Beyond it rejection for the squared loss takes millions of proposals where Θ and noise are of one size and features
 # are correlated.
@@ -94,7 +94,7 @@ def exact_sampler(
         raise ValueError(
             f"no exact sampler of {type(mechanism).__name__} with {type(loss).__name__} and {several} here takes "
             f"weights of records, and what a Markov chain releases is not proved to be private: {instead}; or ask for "
-            "a chain by name, sampler=kngjax.EnsembleWalk()"
+            "a chain by name, sampler=kngjax.chains.EnsembleWalk()"
         )
     if not isinstance(sampler, AbstractIndependentSampler):
         instead = f"{_of_the_lattice(mechanism, dimension, num_records)}{advice(density)}"

@@ -13,6 +13,7 @@ from jax.sharding import AxisType, Mesh, PartitionSpec
 from jaxtyping import Array, Float, PRNGKeyArray
 from tqdm import tqdm
 
+from kngjax.chains.base import AbstractIndependentSampler, AbstractSampler
 from kngjax.core.randomness import require_typed_key
 from kngjax.data.records import prepare_simulated
 from kngjax.mechanisms.base import AbstractMechanism
@@ -21,7 +22,6 @@ from kngjax.mechanisms.density import AbstractDensityMechanism
 from kngjax.mechanisms.direct import AbstractDirectMechanism
 from kngjax.mechanisms.parameters import check_epsilon
 from kngjax.releases.chains import draw, estimate, require_sampler
-from kngjax.samplers.base import AbstractIndependentSampler, AbstractSampler
 
 # (key, number of records) -> (X, y, θ): the records, and the θ that estimates are measured against.
 DataGenerator = Callable[[PRNGKeyArray, int], tuple[Any, Any, Any]]

@@ -14,14 +14,14 @@ from kngjax.core.errors import FAILED_OF_FIT, holding_no_records
 from kngjax.data.formulas import Formula
 from kngjax.data.named_columns import Columns
 from kngjax.data.terms import Design
-from kngjax.estimators.analyses import Analysis
-from kngjax.estimators.expectations import expecting
-from kngjax.estimators.responses import Response
-from kngjax.estimators.results import Results
 from kngjax.mechanisms.parameters import check_count, whole_epsilon
 from kngjax.sklearn.column_facts import design_of, pair_of, plain
 from kngjax.sklearn.named_tables import feature_names, refuse_text, renamed, seen_as, table_of, with_response
 from kngjax.sklearn.uncounted_fits import UncountedFits
+from kngjax.study.analyses import Analysis
+from kngjax.study.expectations import expecting
+from kngjax.study.responses import Response
+from kngjax.study.results import Results
 
 NO_SCORE = (
     "a private estimator has no score: it would be computed from the records once more, without a guarantee. "
@@ -54,7 +54,7 @@ class AbstractPrivateEstimator(BaseEstimator, abc.ABC):
     A fitted estimator has `results_` (named results, `results_.summary()`), `release_`, `certificate_`, `coef_` and
     `intercept_` in own units, `coef_names_`, `basis_coef_`, `n_features_in_` and, of a data frame, `feature_names_in_`.
     All of them may be published. `fit` raises ValueError or TypeError, in words, for what public facts refuse, at no
-    cost; `kngjax.BudgetExceeded`; and `kngjax.ReleaseFailed`, a constant text, for what depends on values.
+    cost; `kngjax.ledger.BudgetExceeded`; and `kngjax.ReleaseFailed`, a constant text, for what depends on values.
     """
 
     epsilon: Any

@@ -8,11 +8,11 @@ from sklearn.utils import ClassifierTags
 
 from kngjax.data.formulas import Formula
 from kngjax.data.named_columns import Columns
-from kngjax.estimators import regressions
-from kngjax.estimators.analyses import Analysis
-from kngjax.estimators.responses import Response
 from kngjax.sklearn.base import AbstractPrivateEstimator, levels_of
 from kngjax.sklearn.rowwise import predictors, probabilities
+from kngjax.study import regressions
+from kngjax.study.analyses import Analysis
+from kngjax.study.responses import Response
 
 
 class PrivateLogisticRegression(AbstractPrivateEstimator):

@@ -15,8 +15,6 @@ from sklearn.utils.validation import check_is_fitted
 import kngjax as kng
 from kngjax.core.errors import FAILED_OF_FIT, holding_no_records, run_hiding_errors
 from kngjax.data.named_columns import Columns
-from kngjax.estimators.analyses import Analysis
-from kngjax.estimators.responses import Response
 from kngjax.mechanisms.parameters import whole_epsilon
 from kngjax.mechanisms.private_choice import PrivateChoice
 from kngjax.releases.debits import settings
@@ -25,6 +23,8 @@ from kngjax.sklearn.base import NO_SCORE, AbstractPrivateEstimator, refuse_argum
 from kngjax.sklearn.holdouts import is_covered, parts
 from kngjax.sklearn.public_pipeline import PublicPipeline
 from kngjax.sklearn.uncounted_fits import UncountedFits
+from kngjax.study.analyses import Analysis
+from kngjax.study.responses import Response
 
 
 def _has(method: str) -> Any:
@@ -111,7 +111,7 @@ class PrivateSearch(BaseEstimator):
         owed: Sequence[kng.Guarantee],
         held: "_Held",
     ) -> None:
-        debits: list[kng.Reservation | None] = [None] * (len(candidates) + 1)
+        debits: list[kng.ledger.Reservation | None] = [None] * (len(candidates) + 1)
         if self.ledger is not None:
             words = [
                 {"analysis": plan.title, "formula": plan.formula, "mechanism": settings(plan.parts[0].mechanism)}

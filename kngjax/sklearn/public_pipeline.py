@@ -10,10 +10,10 @@ from sklearn.utils.metaestimators import available_if
 
 from kngjax.core.errors import FAILED_OF_FIT, holding_no_records
 from kngjax.data.named_columns import Columns
-from kngjax.estimators.analyses import Analysis
 from kngjax.sklearn.base import AbstractPrivateEstimator, refuse_arguments
 from kngjax.sklearn.made_up_rows import dense, made_up_rows, with_public_types
 from kngjax.sklearn.public_steps import in_this_process, require_no_memory, require_public
+from kngjax.study.analyses import Analysis
 
 
 class PublicPipeline(Pipeline):

@@ -11,12 +11,12 @@ from sklearn.utils import RegressorTags
 
 from kngjax.data.formulas import Formula
 from kngjax.data.named_columns import Columns
-from kngjax.estimators import regressions
-from kngjax.estimators.analyses import Analysis
-from kngjax.estimators.responses import Response
 from kngjax.sklearn.base import AbstractPrivateEstimator, ends_of
 from kngjax.sklearn.column_facts import plain
 from kngjax.sklearn.rowwise import exponentials, predictors
+from kngjax.study import regressions
+from kngjax.study.analyses import Analysis
+from kngjax.study.responses import Response
 
 
 class AbstractPrivateRegressor(AbstractPrivateEstimator):

@@ -242,7 +242,9 @@ def exact_draws_told_apart(epsilon):
     mechanism = kng.KNG(kng.PseudoHuberLoss(0.5), kng.Bounds(), kng.Box(-100.0, 1000.0), epsilon, "replace")
     pair = [(None, np.append(np.zeros(4), other)) for other in (-1e5, 1e5)]
     claimed = kng.Guarantee.pure(1.0, "replace")
-    return black_box(mechanism, *pair, key=kng.research_key(0), sampler=kng.Exact(), num_draws=40_000, claimed=claimed)
+    return black_box(
+        mechanism, *pair, key=kng.research_key(0), sampler=kng.chains.Exact(), num_draws=40_000, claimed=claimed
+    )
 
 
 @pytest.mark.slow
@@ -256,6 +258,6 @@ def test_exact_draws_of_a_smooth_loss_are_told_apart_as_much_as_claimed_and_no_m
 
 def test_draws_of_a_chain_are_not_audited_as_a_black_box():
     mechanism = kng.KNG(kng.PseudoHuberLoss(0.5), kng.Bounds(), kng.Box(-1.0, 1.0), 1.0, "replace")
-    for sampler in (None, kng.EnsembleWalk()):
+    for sampler in (None, kng.chains.EnsembleWalk()):
         with pytest.raises(TypeError, match="audit its density"):
             black_box(mechanism, (None, np.zeros(2)), (None, np.ones(2)), key=kng.research_key(0), sampler=sampler)

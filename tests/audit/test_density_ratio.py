@@ -260,8 +260,8 @@ def test_refusals():
 @pytest.mark.parametrize("norm", ["hull", "L1"])
 def test_exact_sensitivities_on_a_curve_of_features_are_all_of_epsilon_and_no_more(norm, adjacency):
     """Features (t, t²): no record is at most corners of their box, and the sensitivity counts on it."""
-    parts = kng.QuantileLoss(0.7), kng.Bounds(hull=kng.FeatureHull.powers(2, 0.0, 1.0), intercept=False)
-    chosen = kng.L1() if norm == "L1" else kng.sensitivity_set(*parts, kng.Box(-1.0, 1.0), adjacency).hull()
+    parts = kng.QuantileLoss(0.7), kng.Bounds(hull=kng.geometry.FeatureHull.powers(2, 0.0, 1.0), intercept=False)
+    chosen = kng.L1() if norm == "L1" else kng.sensitivity.sensitivity_set(*parts, kng.Box(-1.0, 1.0), adjacency).hull()
     mechanism = kng.KNG(*parts, kng.Box(-1.0, 1.0), EPSILON, adjacency, chosen)
     found = density_ratio(mechanism, dimension=2, resolution=15, **FAST)
     assert found.passed, found.explain()

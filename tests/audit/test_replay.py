@@ -57,7 +57,7 @@ DRAWN = {}
 
 
 def replayed(claimed, loss, adjacency):
-    walk = kng.EnsembleWalk(num_warmup=20)
+    walk = kng.chains.EnsembleWalk(num_warmup=20)
     return replayed_sensitivity(
         claimed, *neighbours(loss, adjacency), key=kng.research_key(0), num_points=80, sampler=walk
     )

@@ -49,7 +49,7 @@ def test_a_sensitivity_that_depends_on_theta_stays_one():
     cut = restricted(mechanism, 1)
     assert cut.pointwise_sensitivity
     assert density_ratio(cut, num_records=(5,), num_steps=10, resolution=51).passed
-    hull = kng.FeatureHull(np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]]))
+    hull = kng.geometry.FeatureHull(np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]]))
     by_box = restricted(kng.KNG(kng.QuantileLoss(0.5), kng.Bounds(hull=hull), kng.Box(-1.0, 1.0), 1.0, "replace"), 2)
     np.testing.assert_array_equal(by_box.bounds.x_upper, [1.0])
 

@@ -13,7 +13,7 @@ from kngjax.sensitivity import in_fractions
 
 ADJACENCIES = ("replace", "add_remove")
 LEVELS = (0.25, 0.5, 0.75)
-COARSE = kng.Lattice(data_digits=4, theta_digits=2)
+COARSE = kng.draws.Lattice(data_digits=4, theta_digits=2)
 NUMBERS = kng.Bounds(y=(0.0, 1.0))
 
 
@@ -74,7 +74,11 @@ def test_no_outcome_of_more_records_does(adjacency, epsilon, levels):
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
 def test_no_outcome_of_lines_tells_neighbours_apart_by_more_than_epsilon(adjacency):
     """On parts of Θ with two coefficients: ties y = x'θ, records beyond the bounds, and none at all."""
-    bounds, box, coarse = kng.Bounds(x=([-1.0], [1.0])), kng.Box(-1.0, 1.0), kng.Lattice(data_digits=3, theta_digits=1)
+    bounds, box, coarse = (
+        kng.Bounds(x=([-1.0], [1.0])),
+        kng.Box(-1.0, 1.0),
+        kng.draws.Lattice(data_digits=3, theta_digits=1),
+    )
     drawn = Halving.of((0.25, 0.5, 0.9), bounds, box, 4.0, kng.Adjacency.parse(adjacency), 2, 16, coarse)
     laws, generator, found = ProcessLaws(drawn), np.random.default_rng(0), []
     for number in (0, 1, 2, 4):

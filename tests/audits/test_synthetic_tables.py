@@ -8,7 +8,7 @@ import pytest
 
 import kngjax as kng
 from audits.synthetic_tables import TableLaws, losses_of
-from kngjax.estimators.synthesis import parts
+from kngjax.study.synthesis import parts
 
 ADJACENCIES = ("replace", "add_remove")
 EPSILON = 8.0
@@ -22,11 +22,11 @@ APART = {("a", 0.1): 1, ("b", 0.4): 2, ("a", 0.9): 1}, {("b", 0.4): 2, ("a", 0.9
 def plan(adjacency, share=0.1):
     """A table of two levels, and by these one of a heap, and three curves of the numbers beside it."""
     columns = [
-        kng.Category("level", ["a", "b"], other="b", share=share),
-        kng.Numeric("number", 0.0, 1.0, heaps=[0.5], levels=[0.25, 0.5, 0.75]),
+        kng.synthesis.Category("level", ["a", "b"], other="b", share=share),
+        kng.synthesis.Numeric("number", 0.0, 1.0, heaps=[0.5], levels=[0.25, 0.5, 0.75]),
     ]
     rows = {} if adjacency == "replace" else {"rows": 0.05}
-    return kng.synthesis(columns, epsilon=EPSILON, adjacency=adjacency, **rows)
+    return kng.synthesis.plan(columns, epsilon=EPSILON, adjacency=adjacency, **rows)
 
 
 def frame(counts):

@@ -10,10 +10,10 @@ import pytest
 
 from kngjax.command import cli, job, named_parts
 from kngjax.core.errors import FAILED
-from kngjax.estimators import public_facts
-from kngjax.estimators.results import Results
 from kngjax.ledger.budgets import Budget
 from kngjax.ledger.ledgers import Ledger
+from kngjax.study import public_facts
+from kngjax.study.results import Results
 from tests.command.small_jobs import CHAIN, SECRET_WAGE, label, workers, write_job
 
 FORMULA = "log(wage) ~ education + region + poly(experience, 2)"

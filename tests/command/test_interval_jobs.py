@@ -8,8 +8,8 @@ import pytest
 import kngjax as kng
 from kngjax.command import cli, job, job_figure, job_file
 from kngjax.command.job_plan import JobPlan
-from kngjax.estimators import public_facts
 from kngjax.releases import release
+from kngjax.study import public_facts
 from tests.command.forms import STUDY_WITH_INTERVALS, write
 from tests.command.small_jobs import CHAIN, SECRET_WAGE, workers, write_job
 
@@ -140,7 +140,7 @@ def test_public_rows_become_those_of_the_basis(tmp_path):
     with_levels = ('formula = "log(wage) ~ education"\nepsilon', 'formula = "log(wage) ~ education + region"\nepsilon')
     config = read(tmp_path, PUBLIC, with_levels)
     design, groups, _ = asked(config)
-    assert (type(design), type(groups), design.share) == (kng.PublicDesign, kng.Groups, 0.1)
+    assert (type(design), type(groups), design.share) == (kng.inference.PublicDesign, kng.Groups, 0.1)
     text = (tmp_path / "public.csv").read_text(encoding="utf-8").splitlines()[1:]
     cells = [line.split(",") for line in text]
     by_hand = [[float(education) / 9.0 - 1.0, float(region == "south")] for education, region in cells]

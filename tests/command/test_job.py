@@ -12,8 +12,8 @@ import kngjax as kng
 from kngjax.command import job, job_file, named_parts
 from kngjax.command.job_plan import JobPlan
 from kngjax.core.errors import UnfitShape
-from kngjax.estimators import public_facts
-from kngjax.estimators.analyses import Analysis
+from kngjax.study import public_facts
+from kngjax.study.analyses import Analysis
 from tests.command.small_jobs import SECRET_WAGE, workers, write_job
 
 FORMULA = "education + poly(experience, 2)"
@@ -67,7 +67,7 @@ def test_terms_and_bounds_become_the_public_parts(tmp_path):
 
 def test_the_sampler_of_the_file_is_that_of_the_certificate(tmp_path):
     [step, _] = planned(make(tmp_path)).steps
-    assert isinstance(step.analysis.sampler, kng.LineGibbs)
+    assert isinstance(step.analysis.sampler, kng.chains.LineGibbs)
     assert step.certificates(300)[0].sampler["num_sweeps"] == 2
 
 

@@ -4,6 +4,7 @@ import equinox as eqx
 import pytest
 
 import kngjax as kng
+from kngjax.chains.base import AbstractSampler
 from kngjax.command import error_words, named_parts
 from kngjax.core.errors import about
 from kngjax.core.registry import classes, names
@@ -11,15 +12,15 @@ from kngjax.geometry.domains import AbstractDomain
 from kngjax.geometry.norms import AbstractNorm
 from kngjax.losses.base import AbstractLoss
 from kngjax.mechanisms.base import AbstractMechanism
-from kngjax.samplers.base import AbstractSampler
 from tests.offenders import every_case
 
 
 def public(kind):
     return {
         name
-        for name in kng.__all__
-        if isinstance(one := getattr(kng, name), type) and issubclass(one, kind) and one is not kind
+        for module in (kng, kng.chains, kng.draws)
+        for name in module.__all__
+        if isinstance(one := getattr(module, name), type) and issubclass(one, kind) and one is not kind
     }
 
 
@@ -28,7 +29,7 @@ KINDS = {
     "norms": AbstractNorm,
     "domains": AbstractDomain,
     "mechanisms": AbstractMechanism,
-    "samplers": AbstractSampler | kng.Lattice | kng.Shells,
+    "samplers": AbstractSampler | kng.draws.Lattice | kng.draws.Shells,
 }
 
 

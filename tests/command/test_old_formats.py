@@ -6,7 +6,7 @@ import kngjax as kng
 from kngjax.command import cli, job_file
 from kngjax.command.job_plan import JobPlan
 from kngjax.command.old_formats import OldFormat
-from kngjax.estimators import public_facts
+from kngjax.study import public_facts
 from tests.offenders import every_case
 
 REGRESSIONS = """
@@ -115,7 +115,7 @@ def test_regressions_are_the_same_mechanisms_with_the_same_figure(tmp_path):
     assert all(isinstance(one, kng.KNG) and one.bounds.y_upper == pytest.approx(9.9034875) for one in mechanisms)
     analysis = plan.steps[0].analysis
     assert analysis.names == ("intercept", "years at work", "years at work^2", "region[south]")
-    assert (analysis.sampler, analysis.response.missing) == (kng.LineGibbs(num_sweeps=2), 20)
+    assert (analysis.sampler, analysis.response.missing) == (kng.chains.LineGibbs(num_sweeps=2), 20)
     codes = {one.name: one.codes for one in plan.columns}
     assert (file.ledger, file.data.path, codes["wage"]) == ("book", "workers.csv", (-1,))
     assert (file.figure.x, file.figure.at) == ("years at work", {"region": "south"})
@@ -181,10 +181,10 @@ def test_other_mechanisms_become_analyses_of_a_study(tmp_path):
 def test_a_synthesis_is_the_same_plan(tmp_path):
     file, plan = written_anew(tmp_path, SYNTHESIS)
     columns = [
-        kng.Category("region", ["north", "south"], share=0.1),
-        kng.Numeric("wage", 20, 20000, "log", given="region"),
+        kng.synthesis.Category("region", ["north", "south"], share=0.1),
+        kng.synthesis.Numeric("wage", 20, 20000, "log", given="region"),
     ]
-    assert plan.steps[0].analysis.synthesis == kng.synthesis(columns, epsilon=3, adjacency="replace")
+    assert plan.steps[0].analysis.synthesis == kng.synthesis.plan(columns, epsilon=3, adjacency="replace")
     assert (file.drawn_files, file.ledger) == (("synthetic_1.csv", "synthetic_2.csv"), "book")
 
 

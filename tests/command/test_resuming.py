@@ -8,8 +8,8 @@ import pytest
 
 import kngjax as kng
 from kngjax.command import cli, job, job_file, resuming
-from kngjax.estimators import public_facts
 from kngjax.releases import release
+from kngjax.study import public_facts
 from tests.command.small_jobs import PROVED, label, workers, write_job
 
 LABELS = [label(level) for level in (0.1, 0.25, 0.5, 0.75, 0.9)]
@@ -242,7 +242,7 @@ def test_a_ledger_without_room_for_a_lost_debit_says_what_to_do(small, fails_at,
         job.run(config, workers(40), progress=False, ledger=ledger)
     advice = r"A debit of this job that led to no release stays spent: release the missing regressions alone"
     for again in ({"resume": True}, {"force": True}):
-        with pytest.raises(kng.BudgetExceeded, match=advice):
+        with pytest.raises(kng.ledger.BudgetExceeded, match=advice):
             job.run(config, workers(40), progress=False, ledger=ledger, **again)
     assert ledger.verify().num_rows == 6
 

@@ -10,9 +10,9 @@ import pytest
 import kngjax as kng
 from kngjax.command import cli, job, job_file
 from kngjax.command.job_plan import JobPlan
-from kngjax.estimators import public_facts
-from kngjax.estimators.study import AbstractAnalyses
 from kngjax.releases import release
+from kngjax.study import public_facts
+from kngjax.study.study import AbstractAnalyses
 from tests.command.forms import FORMULA, write
 from tests.command.small_jobs import PROVED, SECRET_WAGE, label, workers, write_job
 

@@ -18,9 +18,9 @@ from tests.command.small_jobs import SECRET_WAGE, workers
 
 PLAN = {
     "columns": [
-        kng.Category("region", ["north", "south"], other="south", share=0.1),
-        kng.Ordinal("education", 0, 18, parents=["region"]),
-        kng.Numeric("wage", 20, 20000, "log", given="education", levels=[0.25, 0.75], share=0.5),
+        kng.synthesis.Category("region", ["north", "south"], other="south", share=0.1),
+        kng.synthesis.Ordinal("education", 0, 18, parents=["region"]),
+        kng.synthesis.Numeric("wage", 20, 20000, "log", given="education", levels=[0.25, 0.75], share=0.5),
     ],
     "epsilon": 3,
 }
@@ -48,12 +48,12 @@ def test_its_plan_is_the_one_of_python(tmp_path):
     def planned(*changes):
         return JobPlan(read(tmp_path, *changes), None if changes else 300).steps[0].analysis.synthesis
 
-    assert planned() == kng.synthesis(**PLAN, adjacency="replace")
+    assert planned() == kng.synthesis.plan(**PLAN, adjacency="replace")
     rows = ("epsilon = 3", "epsilon = 3\nrows = 0.1\nmax_records = 1000")
-    expected = kng.synthesis(**PLAN, adjacency="add_remove", rows=0.1, max_records=1000)
+    expected = kng.synthesis.plan(**PLAN, adjacency="add_remove", rows=0.1, max_records=1000)
     assert planned(PRIVATE, rows) == expected
-    every = {getattr(kng, name) for name in KINDS.values()}
-    assert every == {kng.Category, kng.Ordinal, kng.Count, kng.Numeric}
+    every = {getattr(kng.synthesis, name.split(".")[1]) for name in KINDS.values()}
+    assert every == {kng.synthesis.Category, kng.synthesis.Ordinal, kng.synthesis.Count, kng.synthesis.Numeric}
 
 
 @pytest.mark.parametrize(("old", "new", "words"), MADE_SYNTHESIS[:2])
@@ -126,7 +126,7 @@ def test_a_release_is_one_debit_and_its_tables_are_drawn_beside_it(tmp_path, led
     assert written["missing"] == []
     [entry] = written["analyses"]
     assert entry["labels"] == ["1. synthesis"]
-    table = kng.SyntheticTable.from_json(json.dumps(entry["result"]))
+    table = kng.synthesis.SyntheticTable.from_json(json.dumps(entry["result"]))
     for number, seed in ((1, 7), (2, 8)):
         drawn = pd.read_csv(output / f"synthetic_{number}.csv")
         pd.testing.assert_frame_equal(drawn, table.draw(50, key=kng.research_key(seed)), check_dtype=False)

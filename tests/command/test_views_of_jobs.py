@@ -11,8 +11,8 @@ import pytest
 
 import kngjax as kng
 from kngjax.command import job, job_figure, job_file, owner_view
-from kngjax.estimators import public_facts
 from kngjax.releases import release
+from kngjax.study import public_facts
 from tests.command.small_jobs import label, workers, write_job
 
 FORMULA = "log(wage) ~ education + poly(experience, 2)"

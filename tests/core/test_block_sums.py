@@ -10,6 +10,7 @@ import pytest
 
 import kngjax as kng
 from audits.climbing import climbing_pair
+from kngjax.chains.lines import line_segments
 from kngjax.core import arrays
 from kngjax.core.arrays import ROWS_A_BLOCK, cumulative_sums, record_sums, record_sums_on_host, weighted_gram
 from kngjax.data import exact_sums
@@ -18,7 +19,6 @@ from kngjax.losses.base import AbstractLoss
 from kngjax.losses.extended import TangentExtension
 from kngjax.mechanisms.joint_quantiles import accumulate
 from kngjax.mechanisms.private_quantile import _gap_draws
-from kngjax.samplers.lines import line_segments
 
 UNIT = Fraction(1, 2**53)
 # Two levels of blocks and a rest.

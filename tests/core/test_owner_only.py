@@ -27,12 +27,12 @@ from kngjax.draws.quadratic.law import QuadraticLaw
 from kngjax.draws.shells.shell_certificate import ShellCertificate
 from kngjax.draws.shells.shell_envelope import ShellEnvelope
 from kngjax.draws.shells.shell_records import ShellRecords
-from kngjax.estimators.checks import Check
 from kngjax.geometry.scaled_norms import ScaledNorm
 from kngjax.losses.smooth_scores import SmoothPseudoHuber
 from kngjax.losses.verified_scores import HuberScore
 from kngjax.owner.per_instance.everyone import ForAll
 from kngjax.owner.per_instance.pairs_of_laws import PosteriorPair
+from kngjax.study.checks import Check
 from tests.offenders import every_case
 
 # As many digits as nothing else shows.
@@ -45,13 +45,15 @@ CERTIFICATE = ShellCertificate(
     *(VALUES, [arb(SECRET)], TABLE, [arb(SECRET)]), *6 * (SECRET,), (), SECRET, SECRET, VALUES, SECRET
 )
 OBJECTS = {
-    "draws": kng.Draws(np.full((1, 2, 3), SECRET), "Exact"),
-    "report": kng.PerInstanceReport(0.1, VALUES, VALUES, VALUES, PAIR, FOR_ALL, SECRET, "OPS", "removed"),
-    "summary": kng.PerInstanceSummary(SECRET, SECRET, SECRET, {0.5: SECRET}, {1.0: SECRET}, FOR_ALL, SECRET, 0.1, ""),
+    "draws": kng.owner.Draws(np.full((1, 2, 3), SECRET), "Exact"),
+    "report": kng.owner.PerInstanceReport(0.1, VALUES, VALUES, VALUES, PAIR, FOR_ALL, SECRET, "OPS", "removed"),
+    "summary": kng.owner.PerInstanceSummary(
+        SECRET, SECRET, SECRET, {0.5: SECRET}, {1.0: SECRET}, FOR_ALL, SECRET, 0.1, ""
+    ),
     "for all": FOR_ALL,
     "pair": PAIR,
     "utility": kng.owner.UtilityReport(SECRET, {}, {}, None, None, {"it": (["a"], VALUES, VALUES)}),
-    "fit": kng.nonprivate.NonprivateFit(VALUES, VALUES),
+    "fit": kng.owner.nonprivate.NonprivateFit(VALUES, VALUES),
     "records": Records(np.full((3, 2), SECRET), VALUES),
     "weighted records": WeightedRecords(Records(np.full((3, 2), SECRET), VALUES), VALUES),
     "weighted table": WeightedTable(TABLE, VALUES),

@@ -36,7 +36,7 @@ def sampler(name):
     """One that computes in JAX."""
     if name in BUDGETS:
         return None
-    return kng.EnsembleWalk(num_sweeps=4) if name == "pseudo-Huber" else kng.Exact()
+    return kng.chains.EnsembleWalk(num_sweeps=4) if name == "pseudo-Huber" else kng.chains.Exact()
 
 
 def origin(name):

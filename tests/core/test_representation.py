@@ -15,12 +15,14 @@ from kngjax.data import terms
 from kngjax.owner.draws import Draws
 from tests.made_once import MadeOnce
 from tests.offenders import every_case
+from tests.public import PUBLIC
 
 BOUNDS = kng.Bounds(x=(0.0, 1.0))
 BOTH = kng.Bounds(x=([-1.0, 0.0], [1.0, 2.5]), y=(-3.0, 3.0), columns=2)
 SQUARE = kng.Box(-10.0, 10.0)
 SHOWN = MadeOnce(
     {
+        "Shells(least_records=20000, is_even=True)": lambda: kng.draws.Shells(least_records=20_000, is_even=True),
         "KNG(QuantileLoss(tau=0.5), Bounds(x=(0.0, 1.0)), Box(-10.0, 10.0), epsilon=1.0, "
         'adjacency="replace")': lambda: kng.KNG(
             kng.QuantileLoss(tau=0.5), BOUNDS, SQUARE, epsilon=1.0, adjacency="replace"
@@ -86,15 +88,17 @@ SHOWN = MadeOnce(
         "WeightedLInf([1.0, 2.0])": lambda: kng.WeightedLInf([1.0, 2.0]),
         "Ellipsoid([[2.0, 0.0], [0.0, 1.0]])": lambda: kng.Ellipsoid([[2.0, 0.0], [0.0, 1.0]]),
         "LInf()": lambda: kng.LInf(),
-        "Exact(max_proposals=5)": lambda: kng.Exact(max_proposals=5),
-        "GradientSpace(num_sweeps=7)": lambda: kng.GradientSpace(num_sweeps=7),
-        "SliceGibbs()": lambda: kng.SliceGibbs(),
-        'LineGibbs(num_sweeps=3, directions="ensemble")': lambda: kng.LineGibbs(num_sweeps=3, directions="ensemble"),
-        "EnsembleWalk()": lambda: kng.EnsembleWalk(),
-        'CoordinateWalk(tuning="public")': lambda: kng.CoordinateWalk(tuning="public"),
-        "NUTS(step_size=0.1)": lambda: kng.NUTS(step_size=0.1),
-        "HMC()": lambda: kng.HMC(),
-        "Lattice(theta_digits=6)": lambda: kng.Lattice(theta_digits=6),
+        "Exact(max_proposals=5)": lambda: kng.chains.Exact(max_proposals=5),
+        "GradientSpace(num_sweeps=7)": lambda: kng.chains.GradientSpace(num_sweeps=7),
+        "SliceGibbs()": lambda: kng.chains.SliceGibbs(),
+        'LineGibbs(num_sweeps=3, directions="ensemble")': lambda: kng.chains.LineGibbs(
+            num_sweeps=3, directions="ensemble"
+        ),
+        "EnsembleWalk()": lambda: kng.chains.EnsembleWalk(),
+        'CoordinateWalk(tuning="public")': lambda: kng.chains.CoordinateWalk(tuning="public"),
+        "NUTS(step_size=0.1)": lambda: kng.chains.NUTS(step_size=0.1),
+        "HMC()": lambda: kng.chains.HMC(),
+        "Lattice(theta_digits=6)": lambda: kng.draws.Lattice(theta_digits=6),
     }
 )
 SPREAD = np.random.default_rng(0).normal(size=(12, 2))
@@ -104,15 +108,17 @@ HULLS = MadeOnce(
         "Polytope": lambda: kng.Polytope([[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]),
         "Polytope of facets": lambda: kng.Polytope(facets=SPREAD),
         "Polytope of scattered points": lambda: kng.Polytope(SPREAD),
-        "Polytope of a sensitivity": lambda: kng.sensitivity_set(
+        "Polytope of a sensitivity": lambda: kng.sensitivity.sensitivity_set(
             kng.QuantileLoss(0.3),
-            kng.Bounds(hull=kng.FeatureHull.powers(2, 0.0, 1.0, pieces=2)),
+            kng.Bounds(hull=kng.geometry.FeatureHull.powers(2, 0.0, 1.0, pieces=2)),
             kng.Box(-1.0, 1.0),
             "replace",
         ).hull(),
-        "FeatureHull": lambda: kng.FeatureHull([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]], [[0.0], [18.0], [3.0]]),
-        "FeatureHull of scattered points": lambda: kng.FeatureHull(SPREAD),
-        "FeatureHull of powers": lambda: kng.FeatureHull.powers(3, 0.1, 1.7) * kng.FeatureHull.intervals(0.1, 0.7),
+        "FeatureHull": lambda: kng.geometry.FeatureHull([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]], [[0.0], [18.0], [3.0]]),
+        "FeatureHull of scattered points": lambda: kng.geometry.FeatureHull(SPREAD),
+        "FeatureHull of powers": lambda: (
+            kng.geometry.FeatureHull.powers(3, 0.1, 1.7) * kng.geometry.FeatureHull.intervals(0.1, 0.7)
+        ),
         "FeatureHull of a design": lambda: terms.Design(
             (terms.Polynomial("age", 18, 80, 3, missing=50), terms.Categorical("region", ("north", "south", "west")))
         ).hull(),
@@ -121,7 +127,7 @@ HULLS = MadeOnce(
 
 
 def evaluated(text):
-    names = {name: getattr(kng, name) for name in kng.__all__} | {"Normal": dist.Normal}
+    names = PUBLIC | {"Normal": dist.Normal}
     return eval(text, names)
 
 
@@ -152,7 +158,7 @@ def test_a_hull_is_shown_by_vertices_that_make_it_again_to_the_last_bit():
             with case(name):
                 again = evaluated(repr(hull))
                 assert eqx.tree_equal(again, hull)
-                if not isinstance(hull, kng.FeatureHull):
+                if not isinstance(hull, kng.geometry.FeatureHull):
                     continue
                 rows = np.random.default_rng(1).normal(scale=3.0, size=(100, hull.columns))
                 assert again.move_inside(rows).tobytes() == hull.move_inside(rows).tobytes()
@@ -161,7 +167,7 @@ def test_a_hull_is_shown_by_vertices_that_make_it_again_to_the_last_bit():
 
 
 def test_no_public_class_is_left_out():
-    kinds = {getattr(kng, name) for name in kng.__all__}
+    kinds = [*PUBLIC.values()]
     typed = {kind for kind in kinds if isinstance(kind, type) and issubclass(kind, eqx.Module)}
     assert all(issubclass(kind, ShownAsTyped) for kind in typed)
     named = {name for text in SHOWN for name in re.findall(r"(\w+)\(", text)}
@@ -184,7 +190,10 @@ def test_long_arrays_are_short_and_tracers_and_deleted_arrays_break_nothing():
 def test_what_a_sampler_gathered_of_the_records_is_not_shown():
     secret = 98765.4321
     hidden = eqx.tree_at(
-        lambda sampler: sampler.expansion, kng.GradientSpace(), np.asarray(secret), is_leaf=lambda part: part is None
+        lambda sampler: sampler.expansion,
+        kng.chains.GradientSpace(),
+        np.asarray(secret),
+        is_leaf=lambda part: part is None,
     )
     assert repr(hidden) == "GradientSpace()"
 

@@ -153,7 +153,7 @@ def test_promises_do_not_move_with_the_arrays_they_were_made_of():
         kng.Box(lower, upper),
         kng.WeightedLInf(weights),
         kng.Ellipsoid(matrix),
-        kng.FeatureHull(vertices),
+        kng.geometry.FeatureHull(vertices),
         kng.Polytope(np.array([[1.0, 0.0], [0.0, 1.0]]) * weights),
         kng.BaseMeasure(dist.Normal(lower, weights)),
         kng.AdaSSP(kng.Bounds(x=(lower, upper), y=(0.0, 1.0)), 1.0, 1e-6, "replace", shares=shares),

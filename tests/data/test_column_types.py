@@ -125,7 +125,7 @@ SPENDING = {
     "response": lambda frame, ledger: _study(frame, ledger).linear_regression("c ~ d", epsilon=1),
     "weights": lambda frame, ledger: _study(frame, ledger, weights="c").mean("d", epsilon=1),
     "synthesis": lambda frame, ledger: kng.synthesize(
-        frame, [kng.Ordinal("c", 0, 9, missing=1)], epsilon=1, adjacency="replace", ledger=ledger
+        frame, [kng.synthesis.Ordinal("c", 0, 9, missing=1)], epsilon=1, adjacency="replace", ledger=ledger
     ),
     "release": _release,
     "estimator": lambda frame, ledger: linear(bounds={"c": (0, 9), "d": (0, 9)}, missing=1.0, ledger=ledger).fit(

@@ -76,7 +76,9 @@ def test_least_squares_in_these_units_is_least_squares(intercept):
 
 
 def test_hulls_move_with_their_columns():
-    hull = kng.FeatureHull.powers(2, 10.0, 30.0) * kng.FeatureHull([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
+    hull = kng.geometry.FeatureHull.powers(2, 10.0, 30.0) * kng.geometry.FeatureHull(
+        [[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]]
+    )
     bounds = kng.Bounds(hull=hull, y=(0.0, 1.0))
     units = PublicUnits.of(bounds, 5)
     found = jax.tree.map(np.asarray, units.bounds(bounds).hull)
@@ -90,7 +92,7 @@ def test_hulls_move_with_their_columns():
 @pytest.mark.slow
 def test_a_hull_of_levels_is_centred_where_its_corners_are_near():
     """Of 20 levels: about the middle of the box each corner would be √20 away."""
-    bounds = kng.Bounds(hull=kng.FeatureHull(np.vstack([np.zeros(19), np.eye(19)])), y=(0.0, 1.0))
+    bounds = kng.Bounds(hull=kng.geometry.FeatureHull(np.vstack([np.zeros(19), np.eye(19)])), y=(0.0, 1.0))
     corners = PublicUnits.of(bounds, 20).bounds(bounds).hull.blocks[0]
     assert np.max(np.linalg.norm(corners, axis=1)) < 1.2
 
@@ -100,6 +102,6 @@ def test_data_in_public_units_are_taken_for_no_others():
     mechanism = kng.AdaSSP(bounds, 1.0, 1e-6, "replace")
     data = mechanism.intake.summarise(records)
     with pytest.raises(TypeError, match="in the public units of the mechanism"):
-        kng.nonprivate.minimiser(SQUARED, data)
+        kng.owner.nonprivate.minimiser(SQUARED, data)
     with pytest.raises(TypeError, match="from its own prepare"):
         mechanism.draws(SQUARED.summarise(records), jax.random.key(0), 1)

@@ -345,7 +345,7 @@ def test_what_is_no_number_is_missing_and_changes_no_other_record(odd, missing):
 
 
 def test_missing_values_are_replaced_before_they_are_clipped_to_the_box_and_to_the_hull():
-    hull = kng.FeatureHull([[0.0, 0.0], [1.0, 1.0], [1.0, 0.0]])
+    hull = kng.geometry.FeatureHull([[0.0, 0.0], [1.0, 1.0], [1.0, 0.0]])
     records = prepare(kng.Bounds(hull=hull, missing=[0.0, 1.0]), np.array([[np.nan, np.nan]]), [1.0])
     # (0, 1) lies outside of the hull.
     assert hull.outside(np.array([[0.0, 1.0]])).all()

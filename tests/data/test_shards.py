@@ -26,7 +26,7 @@ LOSSES = {
     "quantile": kng.QuantileLoss(0.3),
 }
 # By name, since n is too small for exact draws of it unasked.
-CHAINS = {"pseudo-Huber": kng.EnsembleWalk()}
+CHAINS = {"pseudo-Huber": kng.chains.EnsembleWalk()}
 
 
 def mechanism(name, epsilon=1.0):

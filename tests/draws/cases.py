@@ -317,7 +317,7 @@ ROWS: dict[str, Row] = {
     "KNG, logistic, shells": Row(ShellDraw, _shells, REPLACE, (), False, responses=(0.0, 1.0), count=400),
     "KNG, quantile, lattice": Row(LatticeDraw, lambda a, s: _kng(_CHECK, a, plane(s), theta(s)), BOTH, (), False),
     "KNG, squared, lattice": Row(
-        LatticeDraw, lambda a, s: _kng(_SQUARED, a, plane(s), theta(s)), sampler=kng.Lattice(theta_digits=20)
+        LatticeDraw, lambda a, s: _kng(_SQUARED, a, plane(s), theta(s)), sampler=kng.draws.Lattice(theta_digits=20)
     ),
     "exponential, lattice": Row(
         LatticeDraw,

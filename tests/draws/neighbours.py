@@ -30,7 +30,7 @@ from kngjax.mechanisms.output_perturbation import TOLERANCE
 LINE = kng.Bounds(x=([-0.3], [0.7]), y=(-1.3, 0.9), intercept=False)
 LEAST, MOST = -1.9, 2.1
 UNIT = kng.Bounds(y=(0.0, 1.0))
-COARSE = kng.Lattice(data_digits=6, theta_digits=6, max_records=999)
+COARSE = kng.draws.Lattice(data_digits=6, theta_digits=6, max_records=999)
 
 
 def _way(mechanism: Any, count: int | None = None) -> Any:
@@ -231,7 +231,7 @@ def of_shells(adjacency: str) -> Fraction:
     bounds = kng.Bounds(x=(np.array([-0.5, 0.1]), np.array([0.3, 0.7])))
     mechanism = kng.KNG(kng.PseudoHuberLoss(0.1), bounds, kng.L1Ball(2.1), 0.3, adjacency)
     facts = mechanism.intake.check_schema(np.zeros((10**6, 2)), np.zeros(10**6))
-    way = ShellDraw.requested(mechanism, kng.Shells(least_records=10**6), facts)
+    way = ShellDraw.requested(mechanism, kng.draws.Shells(least_records=10**6), facts)
     number = 2 if adjacency == "replace" else 1
     changes = [number * Fraction(0.1) * size for size in map(Fraction, (1.0, 0.5, 0.7))]
     scales = [weight**2 * way.noise.scale_squared for weight in way.noise.weights]

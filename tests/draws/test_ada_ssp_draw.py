@@ -113,7 +113,7 @@ def test_a_release_is_the_estimate_of_these_moments(monkeypatch):
 @pytest.mark.parametrize("adjacency", ["add_remove", "replace"])
 def test_hulls_hide_what_they_let_through(adjacency):
     """A category's columns and a power's, of records that lie far outside of both."""
-    hull = kng.FeatureHull([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]]) * kng.FeatureHull.powers(2, 1.0, 4.0)
+    hull = kng.geometry.FeatureHull([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]]) * kng.geometry.FeatureHull.powers(2, 1.0, 4.0)
     mechanism = kng.AdaSSP(kng.Bounds(y=(-1.0, 3.0), hull=hull), 1.0, 1e-6, adjacency, SHARES)
     way, generator, found = way_of(mechanism, 5), np.random.default_rng(0), []
     for _ in range(12):

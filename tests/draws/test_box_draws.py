@@ -193,7 +193,9 @@ def test_no_value_lies_outside_of_the_domain(domain, shift, monkeypatch):
 
 def test_other_settings_are_drawn_as_before():
     bounds = kng.Bounds(x=(-1.0, 1.0), y=(0.0, 2.0), columns=1)
-    hull = kng.Bounds(y=(0.0, 2.0), hull=kng.FeatureHull([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]]), intercept=False)
+    hull = kng.Bounds(
+        y=(0.0, 2.0), hull=kng.geometry.FeatureHull([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]]), intercept=False
+    )
     wide = kng.Bounds(x=(-1.0, 1.0), y=(0.0, 2.0), columns=4)
     ball, loss = kng.L1Ball(1.0), kng.PseudoHuberLoss(0.3)
     others = (

@@ -276,4 +276,4 @@ def test_a_mean_costs_pure_epsilon_and_no_delta(tmp_path):
     ellipse = kng.release(mean_of(0.5, norm=kng.Ellipsoid(np.eye(1))), records).certificate
     assert ellipse.assurance == "in_reals"
     with pytest.raises(ValueError, match="draws from its own law"):
-        kng.release(mechanism, records, sampler=kng.Exact())
+        kng.release(mechanism, records, sampler=kng.chains.Exact())

@@ -77,7 +77,7 @@ def test_a_release_has_every_rounding_in_its_proof(kind):
 
 def test_hulls_are_proved_where_their_corners_are_known(monkeypatch):
     """And where they are not a release is rounded as before."""
-    hull = kng.FeatureHull.powers(2, 0.0, 1.0)
+    hull = kng.geometry.FeatureHull.powers(2, 0.0, 1.0)
     mechanism, x = irls(kng.Bounds(hull=hull, y=(-1.0, 1.0))), np.linspace(-0.5, 1.5, 9)[:, None] ** [1, 2]
     assert kng.release(mechanism, x, np.zeros(9)).certificate.assurance == "proved"
     found = way(mechanism)

@@ -76,7 +76,7 @@ def test_the_noise_is_that_which_the_certificate_tells(adjacency):
 
 
 def test_what_is_not_built_is_rounded_as_before():
-    hull = kng.Bounds(y=(-1.0, 1.0), hull=kng.FeatureHull.powers(4, 0.0, 1.0))
+    hull = kng.Bounds(y=(-1.0, 1.0), hull=kng.geometry.FeatureHull.powers(4, 0.0, 1.0))
     mechanism = ridge(hull)
     assert proved_draw(mechanism, Schema(mechanism.dimension)) is None
 

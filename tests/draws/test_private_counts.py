@@ -17,8 +17,8 @@ COVARIANCES = {
     "Gaussian sandwich": kng.Sandwich(noise="zcdp"),
     "groups": kng.Groups(),
     "three groups": kng.Groups(3),
-    "independent errors": kng.IndependentErrors(),
-    "public design": kng.PublicDesign([[0.0, 0.5], [1.0, 1.5], [0.2, 2.0], [-0.5, 0.1]]),
+    "independent errors": kng.inference.IndependentErrors(),
+    "public design": kng.inference.PublicDesign([[0.0, 0.5], [1.0, 1.5], [0.2, 2.0], [-0.5, 0.1]]),
 }
 SUMS = ("sandwich", "Gaussian sandwich", "independent errors", "public design")
 LOSSES = {

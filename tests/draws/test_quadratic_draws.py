@@ -278,7 +278,9 @@ def test_neighbours_change_the_score_by_half_of_epsilon_at_most(loss, adjacency,
 
 
 def test_what_is_not_of_fractions_is_drawn_as_before():
-    hull = kng.Bounds(y=(-1.0, 1.0), hull=kng.FeatureHull([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]]), intercept=False)
+    hull = kng.Bounds(
+        y=(-1.0, 1.0), hull=kng.geometry.FeatureHull([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]]), intercept=False
+    )
     plain = kng.SquaredLoss(), PLANE, kng.L1Ball(1.0), 1.0, "replace"
     others = (
         kng.KNG(kng.SquaredLoss(), hull, kng.L1Ball(1.0), 1.0, "replace"),

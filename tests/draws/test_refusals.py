@@ -66,7 +66,7 @@ def test_what_the_budget_does_not_allow_draws_nothing(name, tmp_path, no_bits):
     row = ROWS[name]
     for adjacency in row.adjacencies:
         ledger = ledger_of(tmp_path, adjacency, kng.Budget.approximate(1e-3, 1e-12))
-        with pytest.raises(kng.BudgetExceeded):
+        with pytest.raises(kng.ledger.BudgetExceeded):
             row.release_of(row.made(adjacency), row.records(), ledger=ledger)
         assert not ledger.releases()
 
@@ -121,6 +121,6 @@ def test_no_error_of_a_release_holds_the_records(name, tmp_path):
     with every_case() as case:
         for way, ask in asks.items():
             with case(way):
-                with pytest.raises((ValueError, TypeError, kng.BudgetExceeded, kng.ReleaseFailed)) as caught:
+                with pytest.raises((ValueError, TypeError, kng.ledger.BudgetExceeded, kng.ReleaseFailed)) as caught:
                     ask()
                 assert records_held(caught.value, 29) == []

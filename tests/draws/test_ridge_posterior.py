@@ -70,7 +70,7 @@ def test_what_is_not_confirmed_is_rounded_as_before(monkeypatch):
 
 
 def test_records_of_a_hull_are_served_too():
-    hull = kng.FeatureHull([[-1.0, -1.0], [1.0, -1.0], [0.0, 1.0]])
+    hull = kng.geometry.FeatureHull([[-1.0, -1.0], [1.0, -1.0], [0.0, 1.0]])
     mechanism = sample(kng.Bounds(y=(-2.0, 2.0), hull=hull), regularization=100.0)
     certificate = kng.release(mechanism, np.zeros((40, 2)), records()[1]).certificate
     assert certificate.assurance == "proved"

@@ -46,7 +46,7 @@ def test_a_release_on_a_coarse_lattice_lies_within_the_domain(name):
     """Records pull far beyond it."""
     bounds = kng.Bounds(x=(LOWER, UPPER), y=RESPONSE, intercept=False)
     mechanism = kng.KNG(kng.QuantileLoss(0.9), bounds, DOMAINS[name], 99.9, "replace")
-    sampler = kng.Lattice(data_digits=6, theta_digits=6)
+    sampler = kng.draws.Lattice(data_digits=6, theta_digits=6)
     records = sampler.prepare(mechanism, np.tile(UPPER, (60, 1)), np.full(60, 1.3))
     bits = random.Random(1).getrandbits
     values = [sampler.draw(mechanism, records, bits) for _ in range(10)]

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 import kngjax as kng
+from kngjax.chains.exact.exact import Exact
 from kngjax.draws import shell_draws
 from kngjax.draws.choice import proved_draw
 from kngjax.draws.shell_draws import ShellDraw
 from kngjax.draws.shells import shell_search, shells
 from kngjax.draws.shells.shell_records import ShellRecords
-from kngjax.samplers.exact.exact import Exact
 from tests.oracles.goodness_of_fit import assert_cell_frequencies, assert_two_samples_agree
 from tests.oracles.shell_problems import LOSSES, gradients, log_density, moderate, parts, problem, scores
 
@@ -232,7 +232,7 @@ def rows(count, dimension=5):
 def asked(adjacency, count, loss=None, **promised):
     bounds = kng.Bounds(x=([-1.0] * 5, [1.0] * 5), intercept=False)
     mechanism = kng.KNG(loss or kng.LogisticLoss(), bounds, kng.L1Ball(5.0), 1.0, adjacency)
-    return kng.certify(mechanism, *rows(count), sampler=kng.Shells(**promised))
+    return kng.certify(mechanism, *rows(count), sampler=kng.draws.Shells(**promised))
 
 
 def test_promises_serve_where_public_facts_do_not_and_stand_in_the_certificate():
@@ -264,7 +264,7 @@ def test_advice_can_be_followed_word_for_word(adjacency, count, first, advised):
     with pytest.raises(ValueError, match="too few records") as refused:
         asked(adjacency, count, **first)
     arguments = ", ".join(f"{name}={value}" for name, value in advised.items())
-    assert f"sampler=kngjax.Shells({arguments})" in str(refused.value)
+    assert f"sampler=kngjax.draws.Shells({arguments})" in str(refused.value)
     assert asked(adjacency, count, **advised).assurance == "proved"
 
 
@@ -277,13 +277,13 @@ def test_other_losses_are_refused_whatever_is_promised(loss):
 @pytest.mark.parametrize("settings", [{"least_records": True}, {"least_records": 0}, {"is_even": 1}])
 def test_promises_are_of_their_types(settings):
     with pytest.raises((ValueError, TypeError), match=next(iter(settings))):
-        kng.Shells(**settings)
+        kng.draws.Shells(**settings)
 
 
 def test_research_draws_take_no_promise():
     mechanism, x, y = problem(40, 5, 1.0, loss="logistic")
     with pytest.raises(ValueError, match="release alone"):
-        kng.sample(mechanism, mechanism.prepare(x, y), sampler=kng.Shells(), num_draws=2, key=kng.research_key(0))
+        kng.sample(mechanism, mechanism.prepare(x, y), sampler=kng.draws.Shells(), num_draws=2, key=kng.research_key(0))
 
 
 @pytest.mark.parametrize("count", [0, 1, 12])
@@ -294,7 +294,7 @@ def test_records_that_may_be_added_or_removed_end_in_values_of_the_domain(count)
     generator = np.random.default_rng(4)
     x, y = generator.uniform(-0.3, 0.7, (count, 5)), (generator.uniform(size=count) < 0.4) * 1.0
     facts = mechanism.intake.check_schema(np.ones((9, 5)), np.ones(9))
-    way = ShellDraw.requested(mechanism, kng.Shells(least_records=10_000), facts)
+    way = ShellDraw.requested(mechanism, kng.draws.Shells(least_records=10_000), facts)
     value = way.draw_alone(
         way.prepare(x, y) if count else ShellRecords.of(x, y, way.score), random.Random(1).getrandbits
     )

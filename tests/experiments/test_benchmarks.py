@@ -121,10 +121,14 @@ def test_quick_sums_are_those_of_the_columns_of_all_records(kind, people):
     for covariance in (
         kng.Sandwich(),
         kng.Sandwich(noise="zcdp"),
-        kng.IndependentErrors(),
-        kng.PublicDesign(people.rows),
+        kng.inference.IndependentErrors(),
+        kng.inference.PublicDesign(people.rows),
     ):
-        if kind == "AdaSSP" and not isinstance(covariance, kng.IndependentErrors) and covariance != kng.Sandwich():
+        if (
+            kind == "AdaSSP"
+            and not isinstance(covariance, kng.inference.IndependentErrors)
+            and covariance != kng.Sandwich()
+        ):
             continue
         making = kng.WithIntervals(mechanism, covariance).making(500)
         columns = making.covariance.columns(Records(table.x, y), theta, making.curvature, mechanism.adjacency)
@@ -149,7 +153,7 @@ def test_quick_estimates_have_the_law_of_research_draws(kind, people):
     fit, quick = _quick_releases.fit_of(mechanism.loss, table.x, y), _quick_releases.QuickRelease(mechanism)
     found = np.array([quick(table.x, y, fit, random).value for _ in range(number)])
     data = mechanism.prepare(table.x[:, 1:], y)
-    sampler = kng.GradientSpace() if isinstance(mechanism, kng.KNG) else None
+    sampler = kng.chains.GradientSpace() if isinstance(mechanism, kng.KNG) else None
     options = {"sampler": sampler, "num_draws": number, "num_chains": 1, "progress": False}
     drawn = np.asarray(kng.sample(mechanism, data, key=kng.research_key(3), **options).theta[0])
     deviations = drawn.std(axis=0)

@@ -10,8 +10,8 @@ from scipy import stats
 
 import kngjax as kng
 from experiments.quantile_process import Task, measures, nodes, resampled, tables, tasks, truth_of, ways, within
-from kngjax import nonprivate
 from kngjax.data import prepare
+from kngjax.owner import nonprivate
 from kngjax.releases.curves import quantile_process
 from tests.experiments.test_experiments import smoke
 

@@ -29,7 +29,7 @@ def test_a_cell_stays_in_its_bin(column):
 
 
 def test_whole_numbers_are_drawn_alike_within_their_bin():
-    coding = marginal_peers.Coding.of(kng.Count("age", 0, 119))
+    coding = marginal_peers.Coding.of(kng.synthesis.Count("age", 0, 119))
     drawn = coding.values(np.full(30_000, 4), np.random.default_rng(0))
     found, counts = np.unique(drawn, return_counts=True)
     assert found.tolist() == [12, 13, 14]
@@ -59,8 +59,11 @@ def source(tmp_path):
 
 
 def test_a_table_by_another_interpreter_has_its_codes(source):
-    plan = kng.synthesis(
-        [kng.Category("city", ["no", "yes"], other="no"), kng.Numeric("wage", 20, 5000, transform="log")],
+    plan = kng.synthesis.plan(
+        [
+            kng.synthesis.Category("city", ["no", "yes"], other="no"),
+            kng.synthesis.Numeric("wage", 20, 5000, transform="log"),
+        ],
         epsilon=2.0,
         adjacency="replace",
         force=True,
@@ -76,7 +79,9 @@ def test_a_table_by_another_interpreter_has_its_codes(source):
 
 
 def test_an_interpreter_that_stops_is_told(tmp_path):
-    plan = kng.synthesis([kng.Category("city", ["no", "yes"])], epsilon=2.0, adjacency="replace", force=True)
+    plan = kng.synthesis.plan(
+        [kng.synthesis.Category("city", ["no", "yes"])], epsilon=2.0, adjacency="replace", force=True
+    )
     frame = pd.DataFrame({"city": ["no", "yes"]})
     with pytest.raises(RuntimeError, match="stopped"):
         list(marginal_peers.tables(sys.executable, str(tmp_path), "MST", plan, frame, 2.0, range(1)))

@@ -112,8 +112,8 @@ def test_a_narrow_hull_far_from_zero_is_refused_and_others_keep_their_records():
     angles = 2.0 * np.pi * (np.arange(60) + 0.37) / 60
     circle = np.column_stack([np.cos(angles), np.sin(angles)])
     with pytest.raises(ValueError, match="subtract a public number from the columns"):
-        kng.FeatureHull(1e6 + 1e-6 * circle)
-    hull = kng.FeatureHull(1e6 + 2.0 * circle)
+        kng.geometry.FeatureHull(1e6 + 1e-6 * circle)
+    hull = kng.geometry.FeatureHull(1e6 + 2.0 * circle)
     random = np.random.default_rng(0)
     inside = hull.move_inside(hull.centre + 3.0 * random.normal(size=(20_000, 2)))
     # By hand, and half way to the polytope that sensitivities are computed from.

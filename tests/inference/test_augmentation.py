@@ -148,7 +148,7 @@ def chance(kind):
 @pytest.mark.parametrize("kind", MECHANISMS)
 def test_the_posterior_of_a_chance_is_that_of_a_sum_over_all_tables(kind):
     release = as_release(MECHANISMS[kind](), [VALUES[kind]])
-    found = kng.augmented_posterior(release, chance(kind), num_warmup=500, num_samples=1500)
+    found = kng.inference.augmented_posterior(release, chance(kind), num_warmup=500, num_samples=1500)
     draws = found.posterior["chance"].values
     grid = (np.arange(2000) + 0.5) / 2000
     likelihood = scipy.stats.binom.pmf(np.arange(COUNT + 1), COUNT, grid[:, None]) @ np.exp(
@@ -182,7 +182,7 @@ def test_records_of_every_model_are_drawn(law):
         shape = (4.0,) if law == "StudentT" else ()
         return lambda x: getattr(dist, law)(*shape, level + 2.0 * x[:, 1], scale)
 
-    found = kng.augmented_posterior(
+    found = kng.inference.augmented_posterior(
         as_release(made, [2.0, 1.0]), model, design=[[0.0], [0.5], [1.0]], num_warmup=100, num_samples=40, num_chains=2
     )
     assert found.posterior["level"].shape == (2, 40)
@@ -220,15 +220,15 @@ REFUSED = {
 @pytest.mark.parametrize("words", REFUSED)
 def test_what_is_not_served_is_refused_with_the_reason(words):
     with pytest.raises(ValueError, match=words):
-        kng.augmented_posterior(REFUSED[words](), chance("mean"), num_records=61 if "60" in words else None)
+        kng.inference.augmented_posterior(REFUSED[words](), chance("mean"), num_records=61 if "60" in words else None)
 
 
 def test_what_is_no_release_or_has_no_chain_is_refused():
     mean = as_release(MECHANISMS["mean"](), [0.4])
     with pytest.raises(TypeError, match="must be a Release"):
-        kng.augmented_posterior(mean.to_json(), chance("mean"))
+        kng.inference.augmented_posterior(mean.to_json(), chance("mean"))
     with pytest.raises(ValueError, match="num_chains must be at least 1"):
-        kng.augmented_posterior(mean, chance("mean"), num_chains=0)
+        kng.inference.augmented_posterior(mean, chance("mean"), num_chains=0)
 
 
 @pytest.mark.slow
@@ -238,19 +238,19 @@ def test_what_is_asked_wrongly_is_refused():
         as_release(kng.KNG(kng.PseudoHuberLoss(0.5), LINE, BOX, 1.0, "replace"), [0.4, 0.1]),
     )
     with pytest.raises(ValueError, match="needs a design"):
-        kng.augmented_posterior(line, chance("KNG"))
+        kng.inference.augmented_posterior(line, chance("KNG"))
     with pytest.raises(TypeError, match="must return a function of rows"):
-        kng.augmented_posterior(line, chance("mean"), design=[[0.5]])
+        kng.inference.augmented_posterior(line, chance("mean"), design=[[0.5]])
     with pytest.raises(TypeError, match="must be a NumPyro distribution"):
-        kng.augmented_posterior(mean, chance("KNG"))
+        kng.inference.augmented_posterior(mean, chance("KNG"))
     with pytest.raises(ValueError, match="must draw the parameters"):
-        kng.augmented_posterior(mean, lambda: dist.Normal(np.zeros(1), 1.0))
+        kng.inference.augmented_posterior(mean, lambda: dist.Normal(np.zeros(1), 1.0))
 
     def wide():
         return dist.Normal(numpyro.sample("mean", dist.Normal(0.0, 1.0)) * jnp.ones(2), 1.0)
 
     with pytest.raises(ValueError, match="batch shape"):
-        kng.augmented_posterior(mean, wide)
+        kng.inference.augmented_posterior(mean, wide)
     with pytest.raises(ValueError, match=r"kngjax\.augmented_posterior"):
         kng.observe(as_release(MECHANISMS["mean"](), [0.4], 60), record=dist.Normal(np.zeros(1), 1.0))
 
@@ -289,7 +289,7 @@ def test_posteriors_of_two_coefficients_are_calibrated(kind):
         sigma = numpyro.sample("sigma", dist.LogNormal(jnp.log(0.5), 0.6)) if is_robust else 1.0
         return lambda x: law(x, beta, sigma)
 
-    sampler = kng.Exact() if is_robust else None
+    sampler = kng.chains.Exact() if is_robust else None
     made = kng.simulate(records, mechanism, sets, kng.research_key(0), num_records=number, sampler=sampler)
     places = made.truth[0, :, 0].astype(int)
     part = ReleasedGradient.of(as_release(mechanism, [0.0, 0.0], number))

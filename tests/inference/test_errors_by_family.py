@@ -233,7 +233,7 @@ def test_with_next_to_no_noise_intervals_of_ada_ssp_are_those_without_privacy(ki
     x = generator.uniform(LOWER, UPPER, (8000, 2))
     errors = generator.standard_normal(8000) * (0.5 if kind == "independent" else 0.1 + 0.5 * x[:, 1])
     y = np.clip(BETA[0] + x @ BETA[1:] + errors, *RESPONSES)
-    covariance = kng.IndependentErrors(0.5) if kind == "independent" else kng.Sandwich(0.5)
+    covariance = kng.inference.IndependentErrors(0.5) if kind == "independent" else kng.Sandwich(0.5)
     made = kng.AdaSSP(BOUNDS, 95.0, 0.01, "replace")
     found = kng.release(kng.WithIntervals(made, covariance), x, y).intervals()
     gram, moment = sums(x, y)
@@ -267,7 +267,7 @@ def test_with_next_to_no_noise_intervals_of_means_are_those_without_privacy_and_
 def test_no_record_moves_the_sums_by_more_than_the_noise_hides_and_one_by_as_much(kind, adjacency):
     if kind == "means" and adjacency is kng.Adjacency.ADD_REMOVE:
         pytest.skip("means have intervals under replace alone")
-    chosen = kng.IndependentErrors(0.3) if kind == "independent" else kng.Sandwich(0.3)
+    chosen = kng.inference.IndependentErrors(0.3) if kind == "independent" else kng.Sandwich(0.3)
     asked = mean() if kind == "means" else ada_ssp(adjacency)
     making = kng.WithIntervals(asked, chosen, 500).making()
     covariance, summing, theta = making.covariance, making.summing, np.array([0.9, 0.2, -0.3])[: making.dimension]
@@ -317,7 +317,7 @@ def test_everything_together_costs_the_epsilon_of_the_mechanism_by_one_debit(nam
     monkeypatch.setattr("secrets.randbits", random.Random(2).getrandbits)
     make, share = FAMILIES[name]
     asked, (x, y) = make(), table(2000)
-    covariance = kng.IndependentErrors(share) if "independent" in name else kng.Sandwich(share)
+    covariance = kng.inference.IndependentErrors(share) if "independent" in name else kng.Sandwich(share)
     plan = kng.WithIntervals(asked, covariance)
     budget, adjacency = kng.Budget.approximate(1.5, 2.0 * DELTA), asked.adjacency
     ledger = kng.Ledger.create(tmp_path / "book", budget, adjacency=adjacency, dataset="made up")
@@ -329,13 +329,13 @@ def test_everything_together_costs_the_epsilon_of_the_mechanism_by_one_debit(nam
     assert [part.certificate.mechanism["epsilon"] for part in released.parts] == pytest.approx([1.0 - share, share])
     assert all(part.certificate.assurance == "proved" for part in released.parts)
     assert len(ledger.releases()) == 1
-    again = kng.ReleaseWithIntervals.from_json(released.to_json())
+    again = kng.inference.ReleaseWithIntervals.from_json(released.to_json())
     assert again == released
     found = released.intervals(0.9)
-    assert isinstance(found, kng.Interval)
+    assert isinstance(found, kng.inference.Interval)
     assert repr(again.intervals(0.9)) == repr(found)
     assert found.assumptions
-    with pytest.raises(kng.BudgetExceeded):
+    with pytest.raises(kng.ledger.BudgetExceeded):
         kng.release(plan, *records, ledger=ledger)
 
 
@@ -351,9 +351,9 @@ def test_a_posterior_sample_takes_the_scale_of_its_part_of_epsilon():
 
 def test_what_suits_no_mechanism_is_refused_in_words():
     for asked, covariance, words in (
-        (mean(), kng.IndependentErrors(), "variances alone"),
+        (mean(), kng.inference.IndependentErrors(), "variances alone"),
         (mean(), kng.Groups(5), "needs no groups"),
-        (ada_ssp(), kng.PublicDesign(np.ones((4, 2))), "publishes X'X"),
+        (ada_ssp(), kng.inference.PublicDesign(np.ones((4, 2))), "publishes X'X"),
         (ada_ssp(), kng.Groups(5), "moves every group"),
         (kng.KNormMechanism(COLUMNS, 1.0, "replace", statistic="sum"), kng.Sandwich(), "statistic='mean'"),
         (kng.KNG(kng.SquaredDistanceLoss(), COLUMNS, kng.Box(-2.0, 2.0), 1.0, "add_remove"), None, "n is private"),
@@ -371,12 +371,12 @@ def test_what_suits_no_mechanism_is_refused_in_words():
 
 
 def refused_interval(of):
-    return kng.Interval.of(of)
+    return kng.inference.Interval.of(of)
 
 
 NOT_OFFERED = {
     "standard errors without privacy": (
-        lambda x, y: refused_interval(kng.nonprivate.fit(kng.SquaredLoss(), exponential().intake.rows(x, y))),
+        lambda x, y: refused_interval(kng.owner.nonprivate.fit(kng.SquaredLoss(), exponential().intake.rows(x, y))),
         TypeError,
         "second release without a guarantee",
     ),
@@ -391,7 +391,7 @@ NOT_OFFERED = {
         "costs its epsilon again",
     ),
     "numbers by themselves": (lambda x, y: refused_interval(x), TypeError, "without a certificate"),
-    "a default design": (lambda x, y: kng.PublicDesign(), ValueError, "no default design"),
+    "a default design": (lambda x, y: kng.inference.PublicDesign(), ValueError, "no default design"),
     "matrices put in": (
         lambda x, y: kng.WithIntervals(exponential(), covariance=[np.eye(3), np.eye(3)]),
         TypeError,
@@ -405,7 +405,8 @@ NOT_OFFERED = {
     "moments of a design": (
         lambda x, y: kng.WithIntervals(kng.DesignMoments(BOUNDS, 1.0, "replace")),
         ValueError,
-        r"regressions that are made with it: kngjax.WithIntervals\(mechanism, kngjax.ReleasedDesign\(release\)\)",
+        r"regressions that are made with it: kngjax.WithIntervals\(mechanism, "
+        r"kngjax.inference.ReleasedDesign\(release\)\)",
     ),
     "joint quantiles": (
         lambda x, y: kng.WithIntervals(kng.PrivateQuantile([0.25, 0.75], kng.Bounds(y=RESPONSES), 1.0, "replace")),
@@ -427,14 +428,17 @@ def test_a_release_without_a_plan_and_an_implausible_covariance_have_no_interval
     monkeypatch.setattr("secrets.randbits", random.Random(3).getrandbits)
     x, y = table(60)
     alone = kng.release(exponential(), x, y).intervals()
-    assert isinstance(alone, kng.NoInterval)
+    assert isinstance(alone, kng.inference.NoInterval)
     assert "second release without a guarantee" in alone.reason
-    for made, covariance in ((ada_ssp(epsilon=0.1), kng.IndependentErrors()), (exponential(0.1), kng.Sandwich())):
+    for made, covariance in (
+        (ada_ssp(epsilon=0.1), kng.inference.IndependentErrors()),
+        (exponential(0.1), kng.Sandwich()),
+    ):
         found = kng.release(kng.WithIntervals(made, covariance, force=True), x, y).intervals()
-        assert isinstance(found, kng.NoInterval)
+        assert isinstance(found, kng.inference.NoInterval)
         assert "noise of the covariance" in found.reason
     iterates = kng.release(kng.PrivateIRLS(BOUNDS, 5.0, DELTA, "replace"), *table(500)).intervals()
-    assert isinstance(iterates, kng.NoInterval)
+    assert isinstance(iterates, kng.inference.NoInterval)
 
 
 COVERAGE = {
@@ -456,7 +460,7 @@ def test_intervals_hold_the_truth_as_often_as_they_say(name):
     for seed in range(200):
         x, y = table(number, seed)
         found = kng.release(plan, *((x,) if name == "mean" else (x, y))).intervals(0.95)
-        if isinstance(found, kng.Interval):
+        if isinstance(found, kng.inference.Interval):
             held.append((found.lower <= truth) & (found.upper >= truth))
     assert len(held) >= 195
     assert np.mean(held) >= 0.95 - 3.0 * np.sqrt(0.95 * 0.05 / 200)

@@ -52,7 +52,7 @@ def test_it_is_released_by_one_debit_and_ledgers_of_pure_epsilon_refuse_it(tmp_p
     of = {"adjacency": "replace", "dataset": "made up"}
     pure = kng.Ledger.create(tmp_path / "pure", kng.Budget.pure(50.0), **of)
     # It would fail if a value were looked at.
-    with pytest.raises(kng.BudgetExceeded):
+    with pytest.raises(kng.ledger.BudgetExceeded):
         kng.release(plan, x, np.full(300, np.nan), ledger=pure)
     assert pure.releases() == {}
     assert pure.read().num_rows == 1
@@ -64,10 +64,10 @@ def test_it_is_released_by_one_debit_and_ledgers_of_pure_epsilon_refuse_it(tmp_p
     assert "zCDP" in released.parts[1].certificate.explain()
     assert all(part.certificate.assurance == "proved" for part in released.parts)
     assert len(ledger.releases()) == 1
-    again = kng.ReleaseWithIntervals.from_json(released.to_json())
+    again = kng.inference.ReleaseWithIntervals.from_json(released.to_json())
     assert again == released
     assert repr(again.intervals(0.9)) == repr(released.intervals(0.9))
-    with pytest.raises(kng.BudgetExceeded):
+    with pytest.raises(kng.ledger.BudgetExceeded):
         kng.release(plan, x, y, ledger=ledger)
 
 
@@ -211,7 +211,7 @@ def test_units_of_columns_are_no_matter():
 def test_what_it_cannot_do_is_refused_in_words():
     with pytest.raises(ValueError, match="'pure' or 'zcdp'"):
         kng.Sandwich(noise="gaussian")
-    huge = kng.Bounds(hull=kng.FeatureHull([[0.0, 1.0], [2.0, 0.0], [0.0, 0.0]]), y=RESPONSES)
+    huge = kng.Bounds(hull=kng.geometry.FeatureHull([[0.0, 1.0], [2.0, 0.0], [0.0, 0.0]]), y=RESPONSES)
     found = gaussian_sums.summing_of(RecordCurvature(kng.PseudoHuberLoss(1.0), huge), 3, 0.3, kng.Adjacency.REPLACE)
     # Of a triangle about its centre, and not of the box about it.
     assert float(found.largest) < 9.0
@@ -223,7 +223,7 @@ def coverage(noise):
     for seed in range(200):
         released = kng.release(plan, *table(600, seed))
         found = released.intervals(0.95)
-        if isinstance(found, kng.Interval):
+        if isinstance(found, kng.inference.Interval):
             held.append((found.lower <= [0.5, 0.8, -0.4]) & (found.upper >= [0.5, 0.8, -0.4]))
     return np.array(held)
 

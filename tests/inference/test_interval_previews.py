@@ -101,7 +101,7 @@ MEANS = kng.KNormMechanism(kng.Bounds(x=([0.0] * 8, [1.0] * 8), intercept=False)
 # Plans of which public facts foresee that no interval has ends, and how many records they are of.
 WITHOUT_ENDS = {
     "sums": (mechanism(epsilon=0.5), kng.Sandwich(share=0.02), 2000),
-    "independent errors": (mechanism(epsilon=0.2), kng.IndependentErrors(), 60),
+    "independent errors": (mechanism(epsilon=0.2), kng.inference.IndependentErrors(), 60),
     "the default": (mechanism(epsilon=0.2), None, 60),
     "means": (MEANS, kng.Sandwich(), 30),
 }

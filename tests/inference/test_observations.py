@@ -187,7 +187,7 @@ def test_old_certificates_need_the_number_of_records():
     assert slope != 0.0
 
 
-HULL = kng.Bounds(hull=kng.FeatureHull.powers(2, 0.0, 1.0))
+HULL = kng.Bounds(hull=kng.geometry.FeatureHull.powers(2, 0.0, 1.0))
 MANY = kng.Bounds(x={"a": (-1.0, 1.0), "b": (0.0, 2.0)}, y=(-3.0, 3.0), missing_y=0.5)
 
 
@@ -341,7 +341,7 @@ def test_posteriors_are_calibrated():
         intercept, slope, sigma = jnp.asarray(truth)[place]
         return x, intercept + slope * x[:, 0] + sigma * noise, jnp.array([place.astype(float), 0.0])
 
-    made = kng.simulate(records, mechanism, sets, kng.research_key(0), num_records=number, sampler=kng.Exact())
+    made = kng.simulate(records, mechanism, sets, kng.research_key(0), num_records=number, sampler=kng.chains.Exact())
     places = made.truth[0, :, 0].astype(int)
     part = ReleasedGradient.of(as_release(mechanism, [0.0, 0.0], number))
     rows = np.column_stack([np.ones(24), (np.arange(24) + 0.5) / 12.0 - 1.0])

@@ -34,15 +34,15 @@ def test_several_quantiles_pay_for_the_design_once(made, tmp_path):
     spent = []
     for tau in (0.1, 0.5, 0.9):
         regression, bandwidth = made(tau)
-        plan = kng.WithIntervals(regression, kng.ReleasedDesign(released, share=0.05, bandwidth=bandwidth))
+        plan = kng.WithIntervals(regression, kng.inference.ReleasedDesign(released, share=0.05, bandwidth=bandwidth))
         fit = kng.release(plan, x, y, ledger=ledger)
         # Two numbers each.
         assert fit.parts[1].value.shape == (2,)
         spent.append(sum(exactly(float(part.certificate.mechanism["epsilon"])) for part in fit.parts))
-        assert isinstance(fit.intervals(), kng.Interval)
+        assert isinstance(fit.intervals(), kng.inference.Interval)
     assert sum(spent) <= 3
     assert len(ledger.releases()) == 4
-    with pytest.raises(kng.BudgetExceeded):
+    with pytest.raises(kng.ledger.BudgetExceeded):
         kng.release(plan, x, y, ledger=ledger)
 
 
@@ -50,14 +50,16 @@ def test_several_quantiles_pay_for_the_design_once(made, tmp_path):
 def test_with_next_to_no_noise_intervals_are_those_without_privacy(adjacency, exact_design):
     """Of errors that do not depend on the features."""
     x, y = table(20_000)
-    plan = kng.WithIntervals(mechanism(adjacency, 90.0), kng.ReleasedDesign(exact_design[adjacency], share=0.1))
+    plan = kng.WithIntervals(
+        mechanism(adjacency, 90.0), kng.inference.ReleasedDesign(exact_design[adjacency], share=0.1)
+    )
     fit = kng.release(plan, x, y)
     found = fit.intervals(0.95)
     theta, errors = sandwich_by_hand(x, y)
     np.testing.assert_allclose((found.upper + found.lower) / 2.0, theta, atol=0.2 * errors.max())
     np.testing.assert_allclose(found.upper - found.lower, 2.0 * 1.96 * errors, rtol=0.07)
     assert "independent of the features" in " ".join(found.assumptions)
-    again = kng.ReleaseWithIntervals.from_json(fit.to_json())
+    again = kng.inference.ReleaseWithIntervals.from_json(fit.to_json())
     np.testing.assert_array_equal(again.intervals(0.95).lower, found.lower)
 
 
@@ -68,7 +70,7 @@ def test_the_noise_of_the_design_widens_intervals():
     for epsilon in (90.0, 0.3):
         written = kng.DesignMoments(BOUNDS, epsilon, "replace")
         fields = kng.certify(written, table(1500)[0]).to_dict()
-        covariance = kng.ReleasedDesign({"value": value.value.tolist(), "certificate": fields})
+        covariance = kng.inference.ReleasedDesign({"value": value.value.tolist(), "certificate": fields})
         made = kng.WithIntervals(mechanism(), covariance).making(1500)
         summing = covariance.mechanism(3, made.curvature, 50.0, made.mechanism.adjacency)
         given = made.mechanism, made.noise(), summing, covariance, made.curvature
@@ -91,9 +93,9 @@ def test_what_it_does_not_suffice_for_is_refused_in_words():
         ("other bounds", mechanism(bounds=kng.Bounds(x=(LOWER, UPPER), y=(-3.0, 4.0), intercept=False))),
     ):
         with pytest.raises(ValueError, match=words):
-            kng.WithIntervals(made, kng.ReleasedDesign(released))
+            kng.WithIntervals(made, kng.inference.ReleasedDesign(released))
     mean = kng.release(kng.KNormMechanism(kng.Bounds(x=(LOWER, UPPER), intercept=False), 1.0, "replace"), table(50)[0])
     with pytest.raises(ValueError, match="not of KNormMechanism"):
-        kng.ReleasedDesign(mean)
+        kng.inference.ReleasedDesign(mean)
     with pytest.raises(ValueError, match="between 0 and 1"):
-        kng.ReleasedDesign(released, share=2.0)
+        kng.inference.ReleasedDesign(released, share=2.0)

@@ -27,7 +27,7 @@ def test_one_part_without_a_proof_leaves_all_of_them_without(released, place):
     """A file may hold parts that a Markov chain drew: nothing is proved of them together."""
     fields = json.loads(released.to_json())
     fields["parts"][place]["certificate"]["assurance"] = "none"
-    read = kng.ReleaseWithIntervals.from_json(json.dumps(fields))
+    read = kng.inference.ReleaseWithIntervals.from_json(json.dumps(fields))
     assert read.parts[place].certificate.cost is None
     assert read.cost is None
     assert f"NOT PROVED to be {released.guarantee.explain()}" in read.explain()

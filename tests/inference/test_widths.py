@@ -84,7 +84,7 @@ def on_a_wide_domain(epsilon, adjacency="replace"):
 
 def test_sums_at_an_estimate_that_may_be_far_off_are_refused_before_a_value_is_looked_at():
     unread, responses = np.zeros((1000, 3)), np.zeros(1000)
-    for covariance in (kng.Sandwich(), kng.Sandwich(noise="zcdp"), kng.IndependentErrors()):
+    for covariance in (kng.Sandwich(), kng.Sandwich(noise="zcdp"), kng.inference.IndependentErrors()):
         with pytest.raises(ValueError, match="may come from far off"):
             kng.release(kng.WithIntervals(on_a_wide_domain(0.3), covariance), unread, responses)
     assert len(kng.WithIntervals(on_a_wide_domain(1.0), kng.Sandwich()).certify(unread, responses)) == 2
@@ -96,7 +96,7 @@ def test_sums_at_an_estimate_that_may_be_far_off_are_refused_before_a_value_is_l
     # The density of a minimiser falls everywhere.
     bounds, domain = on_a_wide_domain(0.3).bounds, on_a_wide_domain(0.3).domain
     minimiser = kng.ObjectivePerturbation(kng.PseudoHuberLoss(0.5), bounds, domain, 0.3, "replace")
-    assert len(kng.WithIntervals(minimiser, kng.IndependentErrors()).certify(unread, responses)) == 2
+    assert len(kng.WithIntervals(minimiser, kng.inference.IndependentErrors()).certify(unread, responses)) == 2
 
 
 def test_the_preview_of_sums_at_an_estimate_that_may_be_far_off_has_no_width():

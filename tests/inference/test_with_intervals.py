@@ -24,8 +24,8 @@ BOUNDS = kng.Bounds(x=(LOWER, UPPER), y=RESPONSES)
 THETA = np.array([0.3, -0.4, 0.7])
 COVARIANCES = {
     "sandwich": kng.Sandwich(),
-    "independent": kng.IndependentErrors(),
-    "public": kng.PublicDesign([[0.0, 0.5], [1.0, 1.5], [0.2, 2.0], [-0.5, 0.1]]),
+    "independent": kng.inference.IndependentErrors(),
+    "public": kng.inference.PublicDesign([[0.0, 0.5], [1.0, 1.5], [0.2, 2.0], [-0.5, 0.1]]),
 }
 
 
@@ -63,10 +63,10 @@ def test_everything_together_costs_the_epsilon_of_the_mechanism(name, adjacency,
     assert released.guarantee.epsilon == pytest.approx(1.0, abs=1e-12)
     assert len(ledger.releases()) == 1
     assert all(part.certificate.assurance == "proved" for part in released.parts)
-    again = kng.ReleaseWithIntervals.from_json(released.to_json())
+    again = kng.inference.ReleaseWithIntervals.from_json(released.to_json())
     assert again == released
     assert repr(again.intervals(0.9)) == repr(released.intervals(0.9))
-    with pytest.raises(kng.BudgetExceeded):
+    with pytest.raises(kng.ledger.BudgetExceeded):
         kng.release(plan, x, y, ledger=ledger)
 
 
@@ -158,7 +158,7 @@ def test_intervals_hold_the_truth_as_often_as_they_say_and_naive_ones_do_not():
         x, y = table(600, seed)
         released = kng.release(plan, x, y)
         found, (_theta, errors) = released.intervals(0.95), sandwich_by_hand(x, y)
-        if isinstance(found, kng.Interval):
+        if isinstance(found, kng.inference.Interval):
             held.append((found.lower <= [0.5, 0.8, -0.4]) & (found.upper >= [0.5, 0.8, -0.4]))
         naive.append(np.abs(released.value - [0.5, 0.8, -0.4]) <= 1.96 * errors)
     assert len(held) > 150
@@ -181,7 +181,7 @@ def test_noise_of_the_sums_widens_intervals():
 def test_where_noise_drowns_the_covariance_there_is_no_interval():
     x, y = table(60)
     found = kng.release(kng.WithIntervals(mechanism(epsilon=0.2), kng.Sandwich(), force=True), x, y).intervals()
-    assert isinstance(found, kng.NoInterval)
+    assert isinstance(found, kng.inference.NoInterval)
     assert "noise of the covariance" in found.reason
     # Groups do not serve an estimate with a ridge.
     assert "Groups" not in found.reason
@@ -199,7 +199,9 @@ def test_groups_cost_what_one_of_them_costs_and_each_record_is_in_one():
     # Student's quantile of 2 degrees at .95 is 2.91999.
     spread = np.std([part.value for part in released.parts], axis=0, ddof=1)
     np.testing.assert_allclose(found.upper - found.lower, 2.0 * 2.919986 * spread / np.sqrt(3.0), rtol=1e-5)
-    assert kng.ReleaseWithIntervals.from_json(released.to_json()).intervals(0.9).lower == pytest.approx(found.lower)
+    assert kng.inference.ReleaseWithIntervals.from_json(released.to_json()).intervals(0.9).lower == pytest.approx(
+        found.lower
+    )
     marks = np.arange(100.0)
     lists = groups.divided([[mark, "a"] for mark in marks], list(marks), 2, kng.Adjacency.REPLACE)
     assert all(row == [mark, "a"] for part in lists for row, mark in zip(*part, strict=True))
@@ -323,7 +325,7 @@ def test_what_has_no_intervals_is_refused_in_words():
     with pytest.raises(ValueError, match="records each"):
         kng.WithIntervals(mechanism(kind=kng.KNG), kng.Groups(5)).making(200)
     with pytest.raises(ValueError, match="public rows have 4 columns, and 2 of"):
-        kng.WithIntervals(mechanism(), kng.PublicDesign(np.ones((4, 4))))
+        kng.WithIntervals(mechanism(), kng.inference.PublicDesign(np.ones((4, 4))))
     with pytest.raises(ValueError, match="positive number"):
         kng.WithIntervals(mechanism(kind=kng.KNG, loss=kng.QuantileLoss(0.5)), kng.Sandwich(bandwidth=0.0))
     with pytest.raises(ValueError, match="between 0 and 1"):

@@ -10,7 +10,7 @@ import pytest
 from kngjax import Budget, Guarantee, Ledger, ReleaseFailed
 from kngjax.command import cli, job
 from kngjax.command.job_file import read
-from kngjax.estimators.regressions import equal_parts
+from kngjax.study.regressions import equal_parts
 from tests.command.small_jobs import PROVED, label, workers, write_job
 
 TENTH = Guarantee.bounded_range("0.1", "replace")

@@ -183,8 +183,11 @@ def numbers(kind, loss, half, *more):
 PURE = 8.0, "replace"
 # A mechanism and its sampler; what is refused is decided by public facts alone.
 NOT_CONVEX = {
-    "KNG in the space of gradients": (numbers(kng.KNG, Cauchy(), 4.0, *PURE), kng.GradientSpace()),
-    "responses without bounds": (kng.KNG(Cauchy(100.0), kng.Bounds(), kng.Box(-4.0, 4.0), *PURE), kng.GradientSpace()),
+    "KNG in the space of gradients": (numbers(kng.KNG, Cauchy(), 4.0, *PURE), kng.chains.GradientSpace()),
+    "responses without bounds": (
+        kng.KNG(Cauchy(100.0), kng.Bounds(), kng.Box(-4.0, 4.0), *PURE),
+        kng.chains.GradientSpace(),
+    ),
     "objective perturbation": (numbers(kng.ObjectivePerturbation, Cauchy(), 4.0, *PURE), None),
     "objective perturbation without a domain": (
         kng.ObjectivePerturbation(Cauchy(1e4), kng.Bounds(y=(-0.9, 0.9)), None, *PURE),
@@ -196,9 +199,9 @@ NOT_CONVEX = {
     ),
     "a wide domain": (
         kng.KNG(Cauchy(1e10), kng.Bounds(y=(-0.9, 0.9)), kng.Box(-1e12, 1e12), *PURE),
-        kng.GradientSpace(),
+        kng.chains.GradientSpace(),
     ),
-    "a narrow trough": (numbers(kng.KNG, Welsch(), 9e4, *PURE), kng.GradientSpace()),
+    "a narrow trough": (numbers(kng.KNG, Welsch(), 9e4, *PURE), kng.chains.GradientSpace()),
 }
 
 
@@ -207,7 +210,7 @@ def test_a_loss_that_is_not_convex_is_refused_before_anything_is_spent_where_a_d
     (mechanism, sampler), y = NOT_CONVEX[name], np.zeros(3)
     with pytest.raises(ValueError, match=r"is not as it declares within these bounds.*not monotone") as refused:
         kng.certify(mechanism, None, y, sampler=sampler)
-    assert ("sampler=kngjax.EnsembleWalk()" in str(refused.value)) is (sampler is not None)
+    assert ("sampler=kngjax.chains.EnsembleWalk()" in str(refused.value)) is (sampler is not None)
 
 
 def test_research_refuses_it_likewise_and_a_chain_that_needs_no_convexity_serves():
@@ -225,7 +228,7 @@ def test_research_refuses_it_likewise_and_a_chain_that_needs_no_convexity_serves
     ):
         with pytest.raises(ValueError, match="not monotone"):
             call()
-    text = kng.certify(mechanism, None, np.zeros(3), sampler=kng.EnsembleWalk()).explain()
+    text = kng.certify(mechanism, None, np.zeros(3), sampler=kng.chains.EnsembleWalk()).explain()
     assert "Assumed: of Cauchy, a loss that is not kngjax's: it is convex" in text
 
 
@@ -233,7 +236,7 @@ def test_an_interval_of_scores_that_does_not_hold_is_refused_for_chains_too():
     """Sensitivities are made of it."""
     mechanism = numbers(kng.KNG, LogCosh(K, (("above", 0.9),)), 2.0, 1.0, "replace")
     with pytest.raises(ValueError, match="score_interval does not hold the score") as refused:
-        kng.certify(mechanism, None, np.zeros(3), sampler=kng.EnsembleWalk())
+        kng.certify(mechanism, None, np.zeros(3), sampler=kng.chains.EnsembleWalk())
     # So nobody is sent to one.
     assert "EnsembleWalk" not in str(refused.value)
 

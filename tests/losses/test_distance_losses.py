@@ -287,14 +287,14 @@ def test_a_column_without_width_needs_a_norm():
 def test_the_default_samplers():
     parts = kng.Bounds(x=(-1.0, 1.0), intercept=False), kng.Box(-1.0, 1.0), 1.0, "replace"
     for kind in (kng.KNG, kng.ExponentialMechanism):
-        assert isinstance(default_sampler(kind(LOSSES["mean"], *parts), 2)[0], kng.Exact)
-        assert isinstance(default_sampler(kind(LOSSES["median"], *parts), 2)[0], kng.EnsembleWalk)
+        assert isinstance(default_sampler(kind(LOSSES["mean"], *parts), 2)[0], kng.chains.Exact)
+        assert isinstance(default_sampler(kind(LOSSES["median"], *parts), 2)[0], kng.chains.EnsembleWalk)
 
 
 def test_gradients_say_nothing_of_a_median_on_a_line():
     bounds, x = kng.Bounds(x=(-1.0, 1.0), intercept=False), np.linspace(-1.0, 1.0, 9)[:, None]
     line = kng.KNG(LOSSES["median"], bounds, kng.Box(-1.0, 1.0), 1.0, "replace")
-    for sampler in (kng.NUTS(), kng.HMC()):
+    for sampler in (kng.chains.NUTS(), kng.chains.HMC()):
         with pytest.raises(ValueError, match="gradients, and those of this piecewise-constant density are zero"):
             kng.sample(line, line.prepare(x), key=kng.research_key(0), sampler=sampler)
     # In the plane the direction of the gradient turns, and the exponential mechanism's density has slopes.
@@ -308,7 +308,7 @@ def test_gradients_say_nothing_of_a_median_on_a_line():
 def test_a_release_of_a_median_and_its_certificate():
     mechanism = kng.KNG(LOSSES["median"], BOUNDS, kng.L2Ball(4.0), 1.0, "add_remove")
     x = np.random.default_rng(3).uniform([-1.0, 0.5], [2.0, 3.0], (200, 2))
-    release = kng.release(mechanism, x, sampler=kng.EnsembleWalk(num_sweeps=50), progress=False)
+    release = kng.release(mechanism, x, sampler=kng.chains.EnsembleWalk(num_sweeps=50), progress=False)
     assert release.value.shape == (2,)
     assert np.linalg.norm(release.value) <= 4.0
     assert kng.Release.from_json(release.to_json()) == release

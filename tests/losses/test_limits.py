@@ -66,7 +66,7 @@ def test_the_expectile_loss_at_one_half_is_the_squared_loss():
     np.testing.assert_allclose(jax.vmap(half.residual_value)(residuals), residuals**2 / 2, rtol=1e-12, atol=1e-15)
     # The minimiser of a constant has τ of all distances to it above: the estimate of Newey and Powell.
     y = np.random.default_rng(8).normal(size=301)
-    expectile = float(kng.nonprivate.minimiser(kng.ExpectileLoss(0.8), Records(np.ones((301, 1)), y))[0])
+    expectile = float(kng.owner.nonprivate.minimiser(kng.ExpectileLoss(0.8), Records(np.ones((301, 1)), y))[0])
     above, below = np.clip(y - expectile, 0.0, None).sum(), np.clip(expectile - y, 0.0, None).sum()
     assert 0.8 * above == pytest.approx(0.2 * below, rel=1e-6)
 

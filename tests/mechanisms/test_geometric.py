@@ -220,10 +220,10 @@ def test_a_release_is_whole_and_its_certificate_says_so(adjacency, tmp_path):
     assert (certificate.epsilon, certificate.cost.rho) == (0.1, pytest.approx(0.005))
     for part in ("no rounding enters their law", "two-sided geometric noise", "0.005-zCDP (rho = epsilon^2/2)"):
         assert part in certificate.explain()
-    with pytest.raises(kng.BudgetExceeded):
+    with pytest.raises(kng.ledger.BudgetExceeded):
         kng.release(mechanism, y, ledger=ledger)
     with pytest.raises(ValueError, match="leave the sampler out"):
-        kng.release(mechanism, y, sampler=kng.Exact())
+        kng.release(mechanism, y, sampler=kng.chains.Exact())
     with pytest.raises(ValueError, match="pass the values alone"):
         kng.release(mechanism, y, y)
     with pytest.raises(TypeError, match="data from its own prepare"):

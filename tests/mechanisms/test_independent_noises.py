@@ -62,17 +62,17 @@ SQUARED, CHECK = kng.SquaredLoss(), kng.QuantileLoss(0.5)
 # NUTS and HMC are NumPyro's.
 SAMPLED = MadeOnce(
     {
-        "rejection": lambda: (kng_of(SQUARED), kng.Exact()),
+        "rejection": lambda: (kng_of(SQUARED), kng.chains.Exact()),
         "rejection from the base measure": lambda: (
             kng_of(kng.SquaredDistanceLoss(), COLUMNS, kng.BaseMeasure(dist.Normal(0.0, 1.0))),
-            kng.Exact(),
+            kng.chains.Exact(),
         ),
-        "a line": lambda: (kng_of(CHECK, NUMBERS, kng.Box(-1.0, 1.0)), kng.Exact()),
-        "LineGibbs": lambda: (kng_of(CHECK), kng.LineGibbs(num_sweeps=2)),
-        "SliceGibbs": lambda: (kng_of(SQUARED), kng.SliceGibbs(num_sweeps=2)),
-        "CoordinateWalk": lambda: (kng_of(CHECK), kng.CoordinateWalk(num_sweeps=2, tuning="public")),
-        "EnsembleWalk": lambda: (kng_of(CHECK), kng.EnsembleWalk(num_sweeps=2)),
-        "GradientSpace": lambda: (kng_of(HUBER), kng.GradientSpace(num_sweeps=2)),
+        "a line": lambda: (kng_of(CHECK, NUMBERS, kng.Box(-1.0, 1.0)), kng.chains.Exact()),
+        "LineGibbs": lambda: (kng_of(CHECK), kng.chains.LineGibbs(num_sweeps=2)),
+        "SliceGibbs": lambda: (kng_of(SQUARED), kng.chains.SliceGibbs(num_sweeps=2)),
+        "CoordinateWalk": lambda: (kng_of(CHECK), kng.chains.CoordinateWalk(num_sweeps=2, tuning="public")),
+        "EnsembleWalk": lambda: (kng_of(CHECK), kng.chains.EnsembleWalk(num_sweeps=2)),
+        "GradientSpace": lambda: (kng_of(HUBER), kng.chains.GradientSpace(num_sweeps=2)),
     }
 )
 

@@ -101,7 +101,7 @@ def test_its_draws_are_those_of_kng_at_twice_the_epsilon(name):
     mechanism = mechanism_with(name)
     norm = kng.WeightedLInf(WIDTHS) if name == "default" else NORMS[name][0]
     wide = kng.KNG(kng.SquaredDistanceLoss(), BOUNDS, kng.Box(-100.0, 100.0), 2.0 * EPSILON, "replace", norm)
-    ours, theirs = drawn(mechanism, 3), drawn(wide, 4, sampler=kng.Exact())
+    ours, theirs = drawn(mechanism, 3), drawn(wide, 4, sampler=kng.chains.Exact())
     for project in (lambda v: v[:, 0], lambda v: v[:, 1], lambda v: v.sum(axis=1), NORMS[name][1]):
         assert_two_samples_agree(project(ours), project(theirs))
 
@@ -249,7 +249,7 @@ def test_data_that_do_not_fit_are_refused():
         mechanism.prepare(np.where(x == x[0, 0], np.nan, x))
     for call in (kng.release, lambda m, x, **k: kng.sample(m, m.prepare(x), key=kng.research_key(0), **k)):
         with pytest.raises(ValueError, match="draws from its own law directly: leave the sampler out"):
-            call(mechanism, x, sampler=kng.Exact())
+            call(mechanism, x, sampler=kng.chains.Exact())
     with pytest.raises(TypeError, match="randomness comes from the operating system"):
         kng.release(mechanism, x, key=kng.research_key(0))
 

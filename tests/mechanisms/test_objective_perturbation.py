@@ -197,7 +197,7 @@ def test_constants_and_guarantee_by_hand():
 
 
 def test_features_on_a_polytope_make_lambda_smaller():
-    triangle = kng.FeatureHull([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
+    triangle = kng.geometry.FeatureHull([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
     ridges = [
         float(kng.ObjectivePerturbation(kng.LogisticLoss(), bounds, None, 1.0, "replace").ridge(3))
         for bounds in (kng.Bounds(x=(np.zeros(2), np.ones(2))), kng.Bounds(hull=triangle))
@@ -229,12 +229,12 @@ def test_a_release_and_its_certificate(name, x64):
     assert ("a minimiser that is computed without error needs none" in text) == (name != "squared")
     assert kng.Release.from_json(release.to_json()) == release
     with pytest.raises(ValueError, match="draws from its own law directly"):
-        kng.release(mechanism, x, np.arange(25) % 3, sampler=kng.Exact())
+        kng.release(mechanism, x, np.arange(25) % 3, sampler=kng.chains.Exact())
 
 
 def unverified(columns):
     """Of a hull the sensitivity is not known in fractions, and float64 searches."""
-    hull = kng.FeatureHull(*([[-1.0], [1.0]] for _ in range(columns)))
+    hull = kng.geometry.FeatureHull(*([[-1.0], [1.0]] for _ in range(columns)))
     return kng.ObjectivePerturbation(kng.PseudoHuberLoss(0.3), kng.Bounds(hull=hull), None, 1.0, "replace")
 
 

@@ -313,7 +313,7 @@ def test_the_values_are_the_one_argument():
         kng.release(mechanism, [0.25, np.nan])
     assert "0.25" not in str(error.value)
     with pytest.raises(ValueError, match="leave the sampler out"):
-        kng.release(mechanism, DATA["spread"], sampler=kng.Exact())
+        kng.release(mechanism, DATA["spread"], sampler=kng.chains.Exact())
     regression = kng.KNG(kng.QuantileLoss(0.5), kng.Bounds(), kng.Box(LO, HI), 1.0, "replace")
     with pytest.raises(TypeError, match="own prepare, not Records"):
         mechanism.log_density(np.zeros(1), regression.prepare(None, DATA["spread"]))

@@ -90,7 +90,7 @@ def test_a_release_has_an_interval_and_keeps_it_in_json():
     assert release.certificate.assurance == "proved"
     assert release.certificate.guarantee.epsilon == 1.0
     interval = release.intervals()
-    assert isinstance(interval, kng.Interval)
+    assert isinstance(interval, kng.inference.Interval)
     np.testing.assert_array_equal([interval.lower[0], interval.upper[0]], release.value)
     assert interval.level == 0.9
     ranks = mechanism.ranks(400)
@@ -103,7 +103,7 @@ def test_a_release_has_an_interval_and_keeps_it_in_json():
     again = kng.Release.from_json(release.to_json()).intervals()
     assert repr(again) == repr(interval)
     other = release.intervals(0.95)
-    assert isinstance(other, kng.NoInterval)
+    assert isinstance(other, kng.inference.NoInterval)
     assert "0.9 before it was released" in repr(other)
 
 
@@ -112,7 +112,7 @@ def test_intervals_with_dither_are_wider_by_a_unit():
     bounds = kng.Bounds(y=(-0.05, 1.05), dither=0.1)
     release = kng.release(kng.QuantileInterval(0.5, bounds, 1.0, "add_remove", num_records=400), values)
     interval = release.intervals()
-    assert isinstance(interval, kng.Interval)
+    assert isinstance(interval, kng.inference.Interval)
     np.testing.assert_allclose(
         [interval.lower[0], interval.upper[0]], release.value + np.array([-0.05, 0.05]), rtol=1e-12
     )
@@ -139,7 +139,7 @@ def test_intervals_of_logarithms_are_wider_in_the_units_of_what_was_rounded():
 
 def test_other_releases_have_no_interval_and_say_so():
     found = kng.release(kng.PrivateQuantile(0.5, LINE, 1.0, "replace"), np.full(9, 0.5)).intervals()
-    assert isinstance(found, kng.NoInterval)
+    assert isinstance(found, kng.inference.NoInterval)
     assert "QuantileInterval" in found.reason
 
 
@@ -172,7 +172,7 @@ def test_what_is_forced_has_numbers_and_no_interval():
     release = kng.release(mechanism, values)
     assert release.value.shape == (2,)
     found = release.intervals()
-    assert isinstance(found, kng.NoInterval)
+    assert isinstance(found, kng.inference.NoInterval)
     assert "force=True: 200 records are too few" in found.reason
     few = forced(0.1, tau=0.98)
     for count in (3, 5, 20):

@@ -54,7 +54,7 @@ def test_the_sensitivity_is_the_largest_change_of_the_sum(adjacency, name):
 
 
 def test_a_hull_makes_a_smaller_sensitivity_than_its_box():
-    triangle = kng.FeatureHull([[0.0, 1.0], [2.0, 0.0], [0.0, 0.0]])
+    triangle = kng.geometry.FeatureHull([[0.0, 1.0], [2.0, 0.0], [0.0, 0.0]])
     bounds = kng.Bounds(hull=triangle, intercept=False)
     assert sum_of("add_remove", kng.L1(), bounds=bounds).sensitivity.value == pytest.approx(2.0)
     assert (

@@ -145,8 +145,8 @@ def test_there_is_no_proved_route_and_weights_are_asked_for():
     with pytest.raises(ValueError, match=r"of KNG with GeometricMedianLoss .*SquaredDistanceLoss.* one column"):
         kng.release(mechanism, x, weights=np.ones(9))
     with pytest.raises(ValueError, match="give them"):
-        kng.release(mechanism, x, sampler=kng.EnsembleWalk())
-    certificate = kng.certify(mechanism, x, weights=np.ones(9), sampler=kng.EnsembleWalk())
+        kng.release(mechanism, x, sampler=kng.chains.EnsembleWalk())
+    certificate = kng.certify(mechanism, x, weights=np.ones(9), sampler=kng.chains.EnsembleWalk())
     assert certificate.assurance == "none"
 
 
@@ -156,7 +156,7 @@ def test_a_chain_that_is_asked_for_takes_weights():
     x, given = np.random.default_rng(1).normal(0.3, 0.1, (400, 2)), np.full(400, LARGEST)
     x[:100], given[100:] = x[:100] - 0.8, 0.1
     mechanism = made(epsilon=6.0)
-    released = kng.release(mechanism, x, weights=given, sampler=kng.EnsembleWalk(num_sweeps=200, num_warmup=100))
+    released = kng.release(mechanism, x, weights=given, sampler=kng.chains.EnsembleWalk(num_sweeps=200, num_warmup=100))
     assert released.certificate.assurance == "none"
     # Three quarters of the records lie about .3, and nine tenths of the weight about -.5.
     np.testing.assert_allclose(released.value, [-0.5, -0.5], atol=0.15)
@@ -168,7 +168,12 @@ def test_chains_have_the_law_of_quadrature(adjacency):
     x, given = np.random.default_rng(2).uniform(-1.0, 1.0, (9, 1)), np.linspace(0.0, LARGEST, 9)
     mechanism = made(adjacency, dimension=1, epsilon=3.0)
     draws = kng.sample(
-        mechanism, rows(x, given), key=kng.research_key(1), sampler=kng.EnsembleWalk(), num_draws=400, thinning=10
+        mechanism,
+        rows(x, given),
+        key=kng.research_key(1),
+        sampler=kng.chains.EnsembleWalk(),
+        num_draws=400,
+        thinning=10,
     )
     theta = np.linspace(-1.0, 1.0, 4001)
     change = 2.0 * LARGEST if adjacency is Adjacency.REPLACE else LARGEST

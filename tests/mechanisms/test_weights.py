@@ -95,7 +95,7 @@ def test_estimates_without_privacy_are_those_of_repeated_records(name):
     bounds = kng.Bounds(x=(np.array([-1.0]), 1.0), weight=3.0)
     given = kng.data.prepare_rows(bounds, WeightedTable(X, WHOLE), Y)
     repeated = Records(np.repeat(given.rows.x, times, axis=0), np.repeat(Y, times))
-    fits = [kng.nonprivate.fit(LOSSES[name], data).theta for data in (given, repeated)]
+    fits = [kng.owner.nonprivate.fit(LOSSES[name], data).theta for data in (given, repeated)]
     values = [float(sums(LOSSES[name], fit, repeated)[0]) for fit in fits]
     assert values[0] == pytest.approx(values[1], rel=1e-6)
     fractions = kng.data.records.clipped_fractions(bounds, WeightedTable(X, WHOLE - 1.0), Y)
@@ -194,7 +194,7 @@ def test_releases_of_kng_have_the_probabilities_of_quadrature(name, adjacency, m
     monkeypatch.setattr(bodies, "_DIGITS", 3)
     mechanism, y = made(name, adjacency=adjacency, domain=LINE, epsilon=3.0), responses(name)
     change = logistic_change() if name == "logistic" else CHANGES[name, adjacency]
-    lattice = kng.Lattice(theta_digits=4, max_records=64 if adjacency == "add_remove" else None)
+    lattice = kng.draws.Lattice(theta_digits=4, max_records=64 if adjacency == "add_remove" else None)
     given, bits = with_weights(None, WEIGHTS), random.Random(5).getrandbits
     certificate = kng.certify(mechanism, given, y, sampler=lattice if name == "quantile" else None)
     assert certificate.assurance == "proved"
@@ -328,7 +328,7 @@ def test_replayed_neighbours_that_differ_in_a_weight_spend_no_more_than_epsilon(
     number = 29 if adjacency == "add_remove" else 30
     first = WeightedTable(x[:number], given[:number]), y[:number]
     mechanism = made("squared", kind, adjacency)
-    walk = kng.EnsembleWalk(num_warmup=20)
+    walk = kng.chains.EnsembleWalk(num_warmup=20)
     settings = {"key": kng.research_key(0), "num_points": 40, "sampler": walk}
     found = replayed_sensitivity(mechanism, first, (WeightedTable(x, other), y), **settings)
     assert found.passed
@@ -378,18 +378,18 @@ def test_streams_shards_simulations_and_other_samplers_refuse_weights():
     smooth = made("pseudo-Huber")
     data = smooth.prepare(X, Y, weights=WEIGHTS)
     assert isinstance(data, WeightedRecords)
-    for sampler in (kng.Exact(), kng.SliceGibbs(), kng.GradientSpace(), kng.LineGibbs()):
+    for sampler in (kng.chains.Exact(), kng.chains.SliceGibbs(), kng.chains.GradientSpace(), kng.chains.LineGibbs()):
         assert not sampler.takes_weights
         with pytest.raises(ValueError, match="takes no weights"):
             kng.sample(smooth, data, key=kng.research_key(0), sampler=sampler)
         with pytest.raises(ValueError, match="takes no weights"):
             kng.certify(smooth, X, Y, weights=WEIGHTS, sampler=sampler)
     with pytest.raises(ValueError, match="Lattice draws KNG with QuantileLoss"):
-        kng.certify(made("squared"), X, Y, weights=WEIGHTS, sampler=kng.Lattice())
+        kng.certify(made("squared"), X, Y, weights=WEIGHTS, sampler=kng.draws.Lattice())
     with pytest.raises(ValueError, match="Lattice draws KNG with QuantileLoss"):
-        kng.certify(made("quantile", kng.ExponentialMechanism), X, Y, weights=WEIGHTS, sampler=kng.Lattice())
+        kng.certify(made("quantile", kng.ExponentialMechanism), X, Y, weights=WEIGHTS, sampler=kng.draws.Lattice())
     with pytest.raises(ValueError, match="Lattice serves norm=None"):
-        kng.certify(made("quantile", norm=kng.L1()), X, Y, weights=WEIGHTS, sampler=kng.Lattice())
+        kng.certify(made("quantile", norm=kng.L1()), X, Y, weights=WEIGHTS, sampler=kng.draws.Lattice())
     with pytest.raises(ValueError, match=r"no exact sampler of .* with PseudoHuberLoss"):
         kng.certify(made("pseudo-Huber", kng.ExponentialMechanism), X, Y, weights=WEIGHTS)
     many = kng.KNG(
@@ -407,7 +407,7 @@ def test_streams_shards_simulations_and_other_samplers_refuse_weights():
 def test_products_are_on_the_lattice_as_they_are():
     """Within bounds of records without weights they would be clipped there, and weights would hardly count."""
     mechanism = made("quantile")
-    data, plan = mechanism.intake.records(with_weights(X, WEIGHTS), Y), kng.Lattice().plan(mechanism, 2, N)
+    data, plan = mechanism.intake.records(with_weights(X, WEIGHTS), Y), kng.draws.Lattice().plan(mechanism, 2, N)
     np.testing.assert_array_equal(data.x, WEIGHTS[:, None] * np.column_stack([np.ones(N), X]))
     found = whole_features(data, plan) * 2.0 ** np.array(plan.exponents)
     np.testing.assert_allclose(found, data.x, atol=1e-4)
@@ -426,7 +426,7 @@ def test_records_without_weights_are_not_taken_for_weights_of_1():
         kng.QuantileLoss(0.5).hessian(jnp.zeros(2), weighted)
     pair = (X, Y), (X, Y)
     for audit in (
-        lambda: kng.audit.black_box(made("squared"), *pair, key=kng.research_key(0), sampler=kng.Exact()),
+        lambda: kng.audit.black_box(made("squared"), *pair, key=kng.research_key(0), sampler=kng.chains.Exact()),
         lambda: kng.audit.density_ratio(made("quantile")),
         lambda: kng.audit.restricted(made("squared"), 1),
     ):
@@ -446,7 +446,9 @@ def test_engines_that_do_not_declare_weights_are_passed_over(monkeypatch):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("sampler", [kng.EnsembleWalk(), kng.CoordinateWalk(), kng.NUTS()], ids=lambda one: repr(one))
+@pytest.mark.parametrize(
+    "sampler", [kng.chains.EnsembleWalk(), kng.chains.CoordinateWalk(), kng.chains.NUTS()], ids=lambda one: repr(one)
+)
 def test_chains_that_take_weights_have_the_law_of_quadrature(sampler):
     mechanism = made("pseudo-Huber", domain=LINE, epsilon=3.0)
     data = mechanism.prepare(None, Y, weights=WEIGHTS)

@@ -29,7 +29,7 @@ from tests.mutants.running import Reach, copy, seen
 LOST = "lost"
 ROOT = pathlib.Path(__file__).parents[2]
 # What privacy rests on; other rooms are tried by `--sample` and `--all`.
-ROOMS = ("sensitivity", "accounting", "mechanisms", "samplers", "draws", "releases", "data")
+ROOMS = ("sensitivity", "accounting", "mechanisms", "chains", "draws", "releases", "data")
 
 
 def changed(root: pathlib.Path, commit: str) -> dict[str, set[int]]:

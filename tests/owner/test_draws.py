@@ -39,7 +39,7 @@ def chains():
 @pytest.fixture(scope="module")
 def independent():
     """Numbers in the place of draws of an exact sampler: compiling one takes longer than all tests of this file."""
-    return kng.Draws(np.random.default_rng(0).normal(size=(3, 400, 2)), "Exact")
+    return kng.owner.Draws(np.random.default_rng(0).normal(size=(3, 400, 2)), "Exact")
 
 
 @pytest.mark.slow
@@ -65,7 +65,7 @@ def test_shapes(chains, independent):
 def test_draws_say_whose_they_are(draws):
     assert "OWNER ONLY" in repr(draws)
     assert not any(f"{value:.3f}" in repr(draws) for value in draws.theta[0, :5].ravel())
-    assert "OWNER ONLY" in (kng.Draws.__doc__ or "")
+    assert "OWNER ONLY" in (kng.owner.Draws.__doc__ or "")
 
 
 @pytest.mark.parametrize("write", [pickle.dumps, copy.copy, copy.deepcopy], ids=lambda write: write.__name__)
@@ -89,7 +89,7 @@ def test_equal_keys_give_equal_draws_and_others_do_not(chains):
 
 @pytest.mark.slow
 def test_thinning_keeps_every_second_sweep():
-    settings = {"num_warmup": 8, "num_chains": 1, "sampler": kng.LineGibbs()}
+    settings = {"num_warmup": 8, "num_chains": 1, "sampler": kng.chains.LineGibbs()}
     every = research(kng.QuantileLoss(0.5), num_draws=8, **settings)
     thinned = research(kng.QuantileLoss(0.5), num_draws=4, thinning=2, **settings)
     np.testing.assert_allclose(thinned.theta, every.theta[:, 1::2], rtol=1e-12)
@@ -115,9 +115,9 @@ def test_counts_must_be_positive(count):
 @pytest.mark.parametrize(
     ("loss", "sampler", "message"),
     [
-        (kng.QuantileLoss(0.5), kng.NUTS(), "LineGibbs"),
-        (kng.HuberLoss(0.5), kng.LineGibbs(), "quantile loss"),
-        (kng.HuberLoss(0.5), kng.Exact(), "squared loss"),
+        (kng.QuantileLoss(0.5), kng.chains.NUTS(), "LineGibbs"),
+        (kng.HuberLoss(0.5), kng.chains.LineGibbs(), "quantile loss"),
+        (kng.HuberLoss(0.5), kng.chains.Exact(), "squared loss"),
     ],
 )
 def test_samplers_that_cannot_serve_are_refused_in_research_too(loss, sampler, message):
@@ -160,7 +160,7 @@ def test_diagnostics_of_independent_draws_are_good(independent):
 
 def test_diagnostics_see_chains_that_disagree(independent):
     shifted = independent.theta + np.array([0.0, 3.0, 6.0])[:, None, None]
-    assert np.all(kng.Draws(shifted, "by hand").rhat() > 1.5)
+    assert np.all(kng.owner.Draws(shifted, "by hand").rhat() > 1.5)
 
 
 def test_summary_and_plots(draws):

@@ -37,7 +37,7 @@ def test_one_program_serves_five_data_sets_and_five_epsilons(name):
         for epsilon in (0.1, 0.5, 1.0, 2.0, 8.0):
             mechanism = build(name, epsilon)
             data = mechanism.prepare(*records(seed))
-            sampler = kng.Exact() if name == "squared" else kng.EnsembleWalk()
+            sampler = kng.chains.Exact() if name == "squared" else kng.chains.EnsembleWalk()
             key = kng.research_key(seed)
             kng.sample(mechanism, data, key=key, sampler=sampler, num_draws=5, num_chains=2, num_warmup=5)
             after_first = after_first or programs()
@@ -49,10 +49,10 @@ def test_one_program_serves_five_data_sets_and_five_epsilons(name):
 
 @pytest.mark.slow
 def test_releases_share_their_program_too():
-    kng.release(build("squared"), *records(0), sampler=kng.Exact())
+    kng.release(build("squared"), *records(0), sampler=kng.chains.Exact())
     after_first = programs()
     for epsilon in (0.3, 3.0):
-        kng.release(build("squared", epsilon), *records(1), sampler=kng.Exact())
+        kng.release(build("squared", epsilon), *records(1), sampler=kng.chains.Exact())
     assert programs() == after_first
 
 
@@ -71,10 +71,10 @@ def replicate_inputs(name, number=5):
 @pytest.mark.parametrize(
     ("name", "sampler"),
     [
-        ("squared", kng.Exact()),
-        ("pseudo-Huber", kng.EnsembleWalk(num_sweeps=7)),
-        ("pseudo-Huber", kng.GradientSpace(num_sweeps=7)),
-        ("quantile", kng.LineGibbs(7)),
+        ("squared", kng.chains.Exact()),
+        ("pseudo-Huber", kng.chains.EnsembleWalk(num_sweeps=7)),
+        ("pseudo-Huber", kng.chains.GradientSpace(num_sweeps=7)),
+        ("quantile", kng.chains.LineGibbs(7)),
     ],
     ids=["Exact", "EnsembleWalk", "GradientSpace", "LineGibbs"],
 )
@@ -96,7 +96,7 @@ def test_mapping_a_draw_over_replicates_is_a_loop(name, sampler):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "sampler"),
-    [("quantile", kng.LineGibbs(7)), ("squared", kng.Exact())],
+    [("quantile", kng.chains.LineGibbs(7)), ("squared", kng.chains.Exact())],
     ids=["LineGibbs", "Exact"],
 )
 def test_mapping_a_draw_over_epsilon_is_a_loop(name, sampler):
@@ -116,7 +116,7 @@ def test_mapping_a_draw_over_epsilon_is_a_loop(name, sampler):
 def test_a_draw_that_was_given_up_is_nan_and_says_so():
     mechanism = kng.KNG(kng.SquaredLoss(), kng.Bounds(y=(-1.0, 1.0)), kng.Box(-1.0, -0.5), 50.0, "replace")
     data = mechanism.prepare(None, np.ones(4000))
-    theta, succeeded = jax.jit(kng.draw)(mechanism, data, jax.random.key(3), kng.Exact(max_proposals=2000))
+    theta, succeeded = jax.jit(kng.draw)(mechanism, data, jax.random.key(3), kng.chains.Exact(max_proposals=2000))
     assert np.isnan(theta).all()
     assert not succeeded
 
@@ -124,19 +124,19 @@ def test_a_draw_that_was_given_up_is_nan_and_says_so():
 def test_a_draw_refuses_what_a_release_refuses():
     mechanism, data, keys, _ = replicate_inputs("quantile", 1)
     with pytest.raises(ValueError, match="LineGibbs"):
-        kng.draw(mechanism, data[0], keys[0], kng.NUTS(step_size=0.1))
+        kng.draw(mechanism, data[0], keys[0], kng.chains.NUTS(step_size=0.1))
     smooth = build("pseudo-Huber")
     with pytest.raises(ValueError, match="adapt its step size to the private data"):
-        kng.draw(smooth, smooth.prepare(*records(0)), keys[0], kng.NUTS())
+        kng.draw(smooth, smooth.prepare(*records(0)), keys[0], kng.chains.NUTS())
 
 
 def test_blocks_cover_the_promised_number_of_sweeps():
     for sampler in (
-        kng.LineGibbs(),
-        kng.EnsembleWalk(),
-        kng.GradientSpace(),
-        kng.CoordinateWalk(num_sweeps=1234),
-        kng.LineGibbs(3),
+        kng.chains.LineGibbs(),
+        kng.chains.EnsembleWalk(),
+        kng.chains.GradientSpace(),
+        kng.chains.CoordinateWalk(num_sweeps=1234),
+        kng.chains.LineGibbs(3),
     ):
         for dimension in (1, 2, 7):
             number, block = chains.blocks(sampler, dimension)

@@ -89,7 +89,7 @@ def of(epsilon):
 def test_what_is_reserved_is_what_is_certified_of_the_release(tmp_path, name):
     mechanism = MECHANISMS[name]
     facts = Schema(mechanism.dimension or 2)
-    draw = draw_for(mechanism, kng.Exact(), facts) if name in SAMPLED else DirectDraw(mechanism)
+    draw = draw_for(mechanism, kng.chains.Exact(), facts) if name in SAMPLED else DirectDraw(mechanism)
     certificate = Certificate.of(draw, facts)
     cost = certificate.cost
     # The rounding of the output is part of it.
@@ -117,17 +117,17 @@ def test_a_certificate_is_had_without_a_release(tmp_path):
 @pytest.mark.parametrize("budget", [kng.Budget.pure(9), kng.Budget.zcdp(9), kng.Budget.converted(9, 1e-9, 0)], ids=str)
 def test_budgets_without_room_for_rounding_refuse_floats_and_take_lattices(tmp_path, budget):
     own = ledger(tmp_path, budget)
-    with pytest.raises(kng.BudgetExceeded, match=r"rounded in float64.*needs (a )?[Bb]udget") as refused:
+    with pytest.raises(kng.ledger.BudgetExceeded, match=r"rounded in float64.*needs (a )?[Bb]udget") as refused:
         kng.release(HALF, Watched(never, shape=(40, 1)), ledger=own)
     # It takes no sampler.
     assert "ampler" not in str(refused.value)
     median = kng.KNG(kng.QuantileLoss(0.5), NUMBERS, kng.Box(0.0, 1.0), 0.2, "replace")
-    with pytest.raises(kng.BudgetExceeded, match=r"rounded in float64.*\. Leave the sampler out: of that draw"):
-        kng.release(median, None, Watched(never, shape=(40,)), sampler=kng.Exact(), ledger=own)
+    with pytest.raises(kng.ledger.BudgetExceeded, match=r"rounded in float64.*\. Leave the sampler out: of that draw"):
+        kng.release(median, None, Watched(never, shape=(40,)), sampler=kng.chains.Exact(), ledger=own)
     # Nor is another draw advised that there is no room for.
     large = dataclasses.replace(median, epsilon=10.0)
-    with pytest.raises(kng.BudgetExceeded) as refused:
-        kng.release(large, None, Watched(never, shape=(40,)), sampler=kng.Exact(), ledger=own)
+    with pytest.raises(kng.ledger.BudgetExceeded) as refused:
+        kng.release(large, None, Watched(never, shape=(40,)), sampler=kng.chains.Exact(), ledger=own)
     assert "ampler" not in str(refused.value)
     assert own.verify().num_rows == 1
     assert kng.certify(median, None, values()[:, 0]).cost.exact_delta == 0
@@ -139,10 +139,10 @@ def test_budgets_without_room_for_rounding_refuse_floats_and_take_lattices(tmp_p
 
 def test_what_is_not_proved_is_debited_from_ledgers_that_allow_it_alone(tmp_path):
     walk = kng.KNG(kng.PseudoHuberLoss(0.5), BOUNDS, BOX, 0.2, "replace")
-    data, sampler = (values(), values()[:, 0]), kng.EnsembleWalk(num_sweeps=4)
+    data, sampler = (values(), values()[:, 0]), kng.chains.EnsembleWalk(num_sweeps=4)
     assert kng.certify(walk, *data, sampler=sampler).cost is None
     strict, lax = ledger(tmp_path, of(9)), ledger(tmp_path, of(9), unproved="allow", name="lax.ledger")
-    with pytest.raises(kng.BudgetExceeded, match="nothing is proved of this release"):
+    with pytest.raises(kng.ledger.BudgetExceeded, match="nothing is proved of this release"):
         kng.release(walk, Watched(never, shape=(40, 1)), data[1], sampler=sampler, ledger=strict)
     # What was reserved as proved is not for what is not.
     with pytest.raises(ValueError, match="made for another guarantee"):
@@ -166,7 +166,7 @@ def test_a_release_is_debited_and_committed(tmp_path):
     # How long it took depends on the data.
     assert "time" not in book.released[2]
     kng.release(HALF, values(), ledger=own)
-    with pytest.raises(kng.BudgetExceeded, match="0 of epsilon = 1 and"):
+    with pytest.raises(kng.ledger.BudgetExceeded, match="0 of epsilon = 1 and"):
         kng.release(HALF, values(), ledger=own)
 
 
@@ -175,7 +175,9 @@ def test_samplers_are_debited_and_chains_are_marked(tmp_path):
     own = ledger(tmp_path, of("0.5"), unproved="allow")
     kng.release(MECHANISMS["KNG"], values(), values()[:, 0], ledger=own)
     walk = kng.KNG(kng.PseudoHuberLoss(0.5), BOUNDS, BOX, 0.2, "replace")
-    kng.release(walk, values(), values()[:, 0], sampler=kng.EnsembleWalk(num_sweeps=4), ledger=own, progress=False)
+    kng.release(
+        walk, values(), values()[:, 0], sampler=kng.chains.EnsembleWalk(num_sweeps=4), ledger=own, progress=False
+    )
     book = own.verify()
     assert book.spent.exact_epsilon == Fraction(1, 2)
     assert [one["exact"] for one in book.released.values()] == [True, False]
@@ -185,7 +187,7 @@ def test_a_spent_budget_refuses_before_the_data_are_touched(tmp_path, monkeypatc
     own = ledger(tmp_path, of("0.4"))
     monkeypatch.setattr(secrets, "randbits", never)
     with pytest.raises(
-        kng.BudgetExceeded,
+        kng.ledger.BudgetExceeded,
         match=r"0\.4 of epsilon = 0\.4 and 0\.1 of delta = 0\.1 is left, and epsilon = 0\.5 at delta",
     ):
         kng.release(HALF, Watched(never), ledger=own)
@@ -217,13 +219,15 @@ def test_what_fails_after_the_data_were_touched_stays_spent(tmp_path, monkeypatc
     with pytest.raises(kng.ReleaseFailed):
         kng.release(HALF, np.full((3, 1), np.nan), ledger=own)
     monkeypatch.setattr(
-        kng.Reservation, "commit", lambda *_, **__: (_ for _ in ()).throw(kng.LedgerError("the disk is full"))
+        kng.ledger.Reservation,
+        "commit",
+        lambda *_, **__: (_ for _ in ()).throw(kng.ledger.LedgerError("the disk is full")),
     )
     # A release that could not be committed is not returned.
-    with pytest.raises(kng.LedgerError, match="the disk is full"):
+    with pytest.raises(kng.ledger.LedgerError, match="the disk is full"):
         kng.release(HALF, values(), ledger=own)
     monkeypatch.undo()
-    with pytest.raises(kng.BudgetExceeded):
+    with pytest.raises(kng.ledger.BudgetExceeded):
         kng.release(HALF, values(), ledger=own)
     assert own.verify().unfinished == [2, 4]
 
@@ -233,12 +237,12 @@ def test_what_is_refused_for_its_settings_spends_nothing(tmp_path):
     with pytest.raises(TypeError, match="release takes no seed"):
         kng.release(HALF, values(), ledger=own, seed=1)
     with pytest.raises((TypeError, ValueError), match="sampler"):
-        kng.release(HALF, values(), sampler=kng.Exact(), ledger=own)
+        kng.release(HALF, values(), sampler=kng.chains.Exact(), ledger=own)
     open_cost = kng.PosteriorSample(kng.Bounds(x=(-1.0, 1.0), y=(-1.0, 1.0)), 1000.0, 1.0, "replace", 10**4, 1e-6)
     with pytest.raises(ValueError, match=r"the bounds do not say how many columns X has.*columns=3"):
         kng.release(open_cost, kng.stream(iter([(values(), values()[:, 0])])), ledger=own)
     with pytest.raises(ValueError, match="LineGibbs needs the quantile loss"):
-        kng.release(MECHANISMS["KNG"], values(), values()[:, 0], sampler=kng.LineGibbs(), ledger=own)
+        kng.release(MECHANISMS["KNG"], values(), values()[:, 0], sampler=kng.chains.LineGibbs(), ledger=own)
     with pytest.raises(TypeError):
         kng.release(HALF, values(), ledger=str(own.path))
     assert own.verify().num_rows == 1
@@ -325,7 +329,7 @@ def test_what_types_and_shapes_refuse_costs_nothing(tmp_path, name):
     mechanism, data, kind, words = REFUSED[name]
     own = ledger(tmp_path, kng.Budget.approximate(1, "0.1"))
     with pytest.raises(kind, match=words) as caught:
-        kng.release(mechanism, *data, sampler=kng.Lattice() if "lattice" in name else None, ledger=own)
+        kng.release(mechanism, *data, sampler=kng.draws.Lattice() if "lattice" in name else None, ledger=own)
     assert (type(caught.value), caught.value.__context__) == (kind, None)
     assert own.verify().num_rows == 1
 
@@ -382,7 +386,7 @@ def test_other_adjacencies_need_a_reservation_of_their_reduction(tmp_path):
     kng.release(mechanism, values()[:, 0], ledger=reservation)
     book = own.verify()
     assert (book.spent.exact_epsilon, list(book.released)) == (1, [2])
-    with pytest.raises(kng.LedgerError, match="drawn from already"):
+    with pytest.raises(kng.ledger.LedgerError, match="drawn from already"):
         kng.release(mechanism, Watched(never), ledger=reservation)
 
 
@@ -391,7 +395,7 @@ def test_a_reservation_is_not_drawn_from_again_after_a_draw_that_failed(tmp_path
     reservation = own.reserve(kng.certify(HALF, values(3)).cost)
     with pytest.raises(kng.ReleaseFailed):
         kng.release(HALF, np.full((3, 1), np.nan), ledger=reservation)
-    with pytest.raises(kng.LedgerError, match="drawn from already"):
+    with pytest.raises(kng.ledger.LedgerError, match="drawn from already"):
         kng.release(HALF, Watched(never, shape=(3, 1)), ledger=reservation)
     assert own.verify().unfinished == [2]
 
@@ -414,7 +418,7 @@ def test_clones_do_not_reset_the_budget(tmp_path):
     for _ in range(2):
         estimator = estimator.clone()
         estimator.fit(values())
-    with pytest.raises(kng.BudgetExceeded):
+    with pytest.raises(kng.ledger.BudgetExceeded):
         estimator.clone().fit(values())
 
 
@@ -423,6 +427,6 @@ def test_a_release_that_costs_more_than_was_reserved_is_not_committed(tmp_path):
     own = ledger(tmp_path, kng.Budget.approximate(2, "0.1"))
     twice = resolve(kng.KNormMechanism(HALF.bounds, 1.0, "replace"), None, Schema(1))
     plan = dataclasses.replace(resolve(HALF, None, Schema(1)), draw=twice.draw)
-    with pytest.raises(kng.LedgerError, match="costs? another guarantee than was reserved"):
+    with pytest.raises(kng.ledger.LedgerError, match=r"costs? another guarantee than was reserved"):
         plan.release(lambda: (values(), None), own, "half")
     assert own.read().unfinished == [2]

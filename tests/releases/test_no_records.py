@@ -26,23 +26,26 @@ def searched(loss):
 CASES = MadeOnce(
     {
         "quantiles": lambda: (kng.PrivateQuantile([0.25, 0.5], NUMBERS, 1.0, NEIGHBOURS), None),
-        "median in one dimension": lambda: (kng.KNG(kng.QuantileLoss(0.5), NUMBERS, BOX, 1.0, NEIGHBOURS), kng.Exact()),
+        "median in one dimension": lambda: (
+            kng.KNG(kng.QuantileLoss(0.5), NUMBERS, BOX, 1.0, NEIGHBOURS),
+            kng.chains.Exact(),
+        ),
     }
 )
 COMPILED_LONG = MadeOnce(
     {
         "geometric median of one column": lambda: (
             kng.KNG(kng.GeometricMedianLoss(), ONE, kng.Box([-1.0], [1.0]), 1.0, NEIGHBOURS),
-            kng.EnsembleWalk(num_sweeps=8),
+            kng.chains.EnsembleWalk(num_sweeps=8),
         ),
         "objective in real numbers": lambda: (searched(kng.PseudoHuberLoss(0.5)), None),
-        "squared in real numbers": lambda: (kng.KNG(kng.SquaredLoss(), *PARTS), kng.Exact()),
-        "slices": lambda: (kng.KNG(kng.SquaredLoss(), *PARTS), kng.SliceGibbs(num_sweeps=8)),
-        "median by lines": lambda: (kng.KNG(kng.QuantileLoss(0.5), *PARTS), kng.LineGibbs(num_sweeps=8)),
-        "pseudo-Huber": lambda: (kng.KNG(kng.PseudoHuberLoss(0.5), *PARTS), kng.EnsembleWalk(num_sweeps=8)),
+        "squared in real numbers": lambda: (kng.KNG(kng.SquaredLoss(), *PARTS), kng.chains.Exact()),
+        "slices": lambda: (kng.KNG(kng.SquaredLoss(), *PARTS), kng.chains.SliceGibbs(num_sweeps=8)),
+        "median by lines": lambda: (kng.KNG(kng.QuantileLoss(0.5), *PARTS), kng.chains.LineGibbs(num_sweeps=8)),
+        "pseudo-Huber": lambda: (kng.KNG(kng.PseudoHuberLoss(0.5), *PARTS), kng.chains.EnsembleWalk(num_sweeps=8)),
         "geometric median": lambda: (
             kng.KNG(kng.GeometricMedianLoss(), COLUMNS, BOX, 1.0, NEIGHBOURS),
-            kng.EnsembleWalk(num_sweeps=8),
+            kng.chains.EnsembleWalk(num_sweeps=8),
         ),
     }
 )

@@ -1,4 +1,4 @@
-"""Certificates of older releases: they are read, and say no more than they said; mixtures against laws on a few points."""
+"""Certificates of older releases are read, and say no more than they said; mixtures against laws on a few points."""
 
 import json
 import math
@@ -100,7 +100,7 @@ def test_what_contradicts_itself_says_the_less():
 def test_an_assurance_that_no_release_had_is_refused():
     fields = older("in_reals")
     fields["certificate"]["assurance"] = "certain"
-    with pytest.raises(ValueError, match="one of proved, in_reals, none.*and not 'certain'"):
+    with pytest.raises(ValueError, match=r"one of proved, in_reals, none.*and not 'certain'"):
         kng.Release.from_json(json.dumps(fields))
 
 

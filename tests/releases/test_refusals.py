@@ -79,7 +79,7 @@ OF_VALUES = {
 }
 
 
-SAMPLERS = {"negative counts": kng.EnsembleWalk(num_sweeps=4)}
+SAMPLERS = {"negative counts": kng.chains.EnsembleWalk(num_sweeps=4)}
 
 
 def frames_of_ours(error):
@@ -130,7 +130,7 @@ def test_what_ends_the_program_ends_it():
 
 def test_no_frame_of_a_refused_debit_holds_the_records(tmp_path):
     ledger = kng.Ledger.create(tmp_path / "ledger", kng.Budget.pure("0.1"), adjacency="replace", dataset="numbers")
-    with pytest.raises(kng.BudgetExceeded) as caught:
+    with pytest.raises(kng.ledger.BudgetExceeded) as caught:
         kng.release(MEAN, X, ledger=ledger)
     (frame,) = frames_of_ours(caught.value)
     assert frame.f_locals["function"].__name__ == "release"
@@ -186,7 +186,7 @@ def test_what_types_and_shapes_decide_is_told():
         for name, (mechanism, data, kind, words) in IN_WORDS.items():
             with case(name):
                 with pytest.raises(kind, match=words) as caught:
-                    kng.release(mechanism, *data, sampler=kng.LineGibbs() if "sampler" in name else None)
+                    kng.release(mechanism, *data, sampler=kng.chains.LineGibbs() if "sampler" in name else None)
                 assert type(caught.value) is kind
                 assert (caught.value.__cause__, caught.value.__context__) == (None, None)
 
@@ -278,7 +278,7 @@ def test_a_certificate_names_what_could_have_made_its_release_fail():
     assert "a minimiser that was not found" not in named(LOGISTIC, X, Y)
     names_no_search_on_a_grid("identity")
     # Of a hull the sensitivity is not known in fractions, and float64 searches.
-    hull = kng.Bounds(hull=kng.FeatureHull([[0.0], [1.0]]))
+    hull = kng.Bounds(hull=kng.geometry.FeatureHull([[0.0], [1.0]]))
     searched = kng.ObjectivePerturbation(kng.LogisticLoss(), hull, None, 1.0, "replace")
     assert "a minimiser that was not found" in named(searched, X, Y)
     assert "changed this process's arithmetic" in named(MEAN, X)

@@ -31,7 +31,7 @@ MECHANISMS = MadeOnce(
     }
 )
 # What is not proved is asked for by name.
-CHAINS = {"line draws": kng.LineGibbs(num_sweeps=3), "walk": kng.EnsembleWalk(num_sweeps=3)}
+CHAINS = {"line draws": kng.chains.LineGibbs(num_sweeps=3), "walk": kng.chains.EnsembleWalk(num_sweeps=3)}
 
 every_mechanism = pytest.mark.parametrize("name", MECHANISMS)
 
@@ -111,7 +111,7 @@ def test_a_release_takes_all_its_randomness_from_the_operating_system_and_the_ke
     monkeypatch.setattr(randomness.os, "urandom", known)
     # What `secrets` takes it from.
     monkeypatch.setattr(random, "_urandom", known)
-    sampler = CHAINS.get(name, kng.Exact())
+    sampler = CHAINS.get(name, kng.chains.Exact())
 
     def in_floats():
         return kng.release(MECHANISMS[name], *records(), sampler=sampler)
@@ -138,14 +138,14 @@ def test_exact_draws_are_certified_as_proved(name):
 
 
 def test_a_guarantee_without_an_epsilon_is_certified_by_its_rho():
-    exact = Certificate.of(draw_for(MECHANISMS["exact"], kng.Exact(), Schema(2)), Schema(2))
+    exact = Certificate.of(draw_for(MECHANISMS["exact"], kng.chains.Exact(), Schema(2)), Schema(2))
     certificate = dataclasses.replace(exact, guarantee=kng.Guarantee.zcdp("0.1", "replace"))
     assert certificate.epsilon == np.inf
     fields = json.loads(json.dumps(certificate.to_dict(), allow_nan=False))
     distance = fields["proved_of_this_release"].pop("distance")
     assert fields["proved_of_this_release"] == {"epsilon": None, "delta": None, "rho": 0.1}
     assert 0.0 < distance == pytest.approx(float(certificate.rounding.distance), rel=1e-12)
-    assert kng.Certificate.from_dict(fields) == certificate
+    assert kng.releases.Certificate.from_dict(fields) == certificate
     assert "0.1-zCDP, hence (" in certificate.explain()
 
 
@@ -171,7 +171,7 @@ def test_releases_carry_names_and_publish_declared_ones_alone():
 
 
 def test_certificates_state_what_becomes_of_missing_values_and_what_makes_a_release_fail():
-    text = Certificate.of(draw_for(MECHANISMS["exact"], kng.Exact(), Schema(2)), Schema(2)).explain()
+    text = Certificate.of(draw_for(MECHANISMS["exact"], kng.chains.Exact(), Schema(2)), Schema(2)).explain()
     assert "in X they make a release fail, in the response they make a release fail" in text
     for cause in ("missing values in X without a policy", "a search that reaches its public limit of proposals"):
         assert cause in text
@@ -260,8 +260,8 @@ def test_a_chain_is_never_taken_unasked(name):
     [
         ("boxes", None, "proved"),
         ("exact exponential", None, "proved"),
-        ("exact", kng.Exact(), "in_reals"),
-        ("walk", kng.EnsembleWalk(num_sweeps=3), "none"),
+        ("exact", kng.chains.Exact(), "in_reals"),
+        ("walk", kng.chains.EnsembleWalk(num_sweeps=3), "none"),
     ],
 )
 def test_certificates_name_their_assurance(name, sampler, assurance):
@@ -291,13 +291,13 @@ def test_a_release_is_one_draw(count):
 @pytest.mark.parametrize(
     ("name", "sampler", "message"),
     [
-        ("line draws", kng.NUTS(step_size=0.1), r"gradients.*zero almost everywhere.*LineGibbs"),
-        ("line draws", kng.HMC(step_size=0.1), r"gradients.*zero almost everywhere.*LineGibbs"),
-        ("line draws", kng.Exact(), r"SmoothedQuantileLoss.*sampler=kngjax\.LineGibbs\(\)"),
-        ("walk", kng.NUTS(), r"adapt its step size to the private data.*NUTS\(step_size=...\)"),
-        ("walk", kng.HMC(), "adapt its step size to the private data"),
-        ("walk", kng.LineGibbs(), r"needs the quantile loss.*ObjectivePerturbation\(.*sampler=kngjax\."),
-        ("exact", kng.LineGibbs(), "needs the quantile loss"),
+        ("line draws", kng.chains.NUTS(step_size=0.1), r"gradients.*zero almost everywhere.*LineGibbs"),
+        ("line draws", kng.chains.HMC(step_size=0.1), r"gradients.*zero almost everywhere.*LineGibbs"),
+        ("line draws", kng.chains.Exact(), r"SmoothedQuantileLoss.*sampler=kngjax\.LineGibbs\(\)"),
+        ("walk", kng.chains.NUTS(), r"adapt its step size to the private data.*NUTS\(step_size=...\)"),
+        ("walk", kng.chains.HMC(), "adapt its step size to the private data"),
+        ("walk", kng.chains.LineGibbs(), r"needs the quantile loss.*ObjectivePerturbation\(.*sampler=kngjax\."),
+        ("exact", kng.chains.LineGibbs(), "needs the quantile loss"),
     ],
     ids=repr,
 )
@@ -309,14 +309,14 @@ def test_samplers_that_cannot_serve_are_refused_and_one_that_can_is_named(name, 
 def test_exact_says_what_it_serves():
     mechanism = kng.KNG(kng.HuberLoss(0.5), *PARTS)
     with pytest.raises(ValueError, match=r"Exact serves the squared loss.*KNG with smooth losses.*sampler=kngjax\."):
-        kng.release(mechanism, *records(), sampler=kng.Exact())
+        kng.release(mechanism, *records(), sampler=kng.chains.Exact())
 
 
 @pytest.mark.parametrize(
     ("sampler", "settings"),
     [
-        (kng.EnsembleWalk(num_sweeps=3), {"type": "EnsembleWalk", "num_sweeps": 3}),
-        (kng.NUTS(step_size=0.05, num_sweeps=3), {"type": "NUTS", "step_size": 0.05}),
+        (kng.chains.EnsembleWalk(num_sweeps=3), {"type": "EnsembleWalk", "num_sweeps": 3}),
+        (kng.chains.NUTS(step_size=0.05, num_sweeps=3), {"type": "NUTS", "step_size": 0.05}),
     ],
     ids=["EnsembleWalk", "NUTS"],
 )
@@ -324,15 +324,15 @@ def test_a_sampler_asked_for_is_taken_and_named(sampler, settings):
     certificate = kng.certify(MECHANISMS["walk"], *records(), sampler=sampler)
     assert settings.items() <= certificate.sampler.items()
     assert (certificate.exact, certificate.reason) == (False, "Asked for by the caller.")
-    assert kng.CoordinateWalk(tuning="limit_law").for_release().tuning == "public"
+    assert kng.chains.CoordinateWalk(tuning="limit_law").for_release().tuning == "public"
 
 
 def test_a_search_that_is_given_up_releases_nothing_and_its_owner_is_told_why(monkeypatch):
     monkeypatch.setattr(chains, "compiled_independent_draws", lambda *_: (jnp.zeros((1, 2)), jnp.asarray(False)))
     with pytest.raises(kng.ReleaseFailed) as failed:
-        kng.release(MECHANISMS["exact"], *records(), sampler=kng.Exact())
+        kng.release(MECHANISMS["exact"], *records(), sampler=kng.chains.Exact())
     assert failed.value.__cause__ is None
-    settings = {"key": kng.research_key(0), "sampler": kng.Exact(), "num_draws": 1, "num_chains": 1}
+    settings = {"key": kng.research_key(0), "sampler": kng.chains.Exact(), "num_draws": 1, "num_chains": 1}
     with pytest.raises(RuntimeError, match=r"public limit of proposals.*Enlarge the domain"):
         kng.sample(MECHANISMS["exact"], MECHANISMS["exact"].prepare(*records()), **settings)
 
@@ -341,7 +341,7 @@ def test_a_search_that_is_given_up_releases_nothing_and_its_owner_is_told_why(mo
 def test_an_exact_search_that_is_given_up_releases_nothing():
     # θ̂ = 1 is far outside Θ, and n and ε are so large that neither envelope is ever accepted.
     mechanism = kng.KNG(kng.SquaredLoss(), kng.Bounds(y=(-1.0, 1.0)), kng.Box(-1.0, -0.5), 10.0, "replace")
-    data, sampler = (None, np.ones(20_000)), kng.Exact(max_proposals=20)
+    data, sampler = (None, np.ones(20_000)), kng.chains.Exact(max_proposals=20)
     with pytest.raises(kng.ReleaseFailed):
         kng.release(mechanism, *data, sampler=sampler)
 
@@ -349,7 +349,7 @@ def test_an_exact_search_that_is_given_up_releases_nothing():
 @pytest.mark.slow
 def test_the_owner_of_data_is_told_why_an_exact_search_was_given_up():
     mechanism = kng.KNG(kng.SquaredLoss(), kng.Bounds(y=(-1.0, 1.0)), kng.Box(-1.0, -0.5), 10.0, "replace")
-    data, sampler = (None, np.ones(20_000)), kng.Exact(max_proposals=20)
+    data, sampler = (None, np.ones(20_000)), kng.chains.Exact(max_proposals=20)
     with pytest.raises(RuntimeError, match=r"public limit of proposals.*Enlarge the domain"):
         kng.sample(mechanism, mechanism.prepare(*data), key=kng.research_key(0), sampler=sampler, num_draws=1)
 
@@ -383,7 +383,7 @@ def test_two_mechanisms_that_differ_in_a_public_setting_have_different_certifica
     described = {"plain": plain} | {name: plain | change for name, change in SETTINGS.items()}
     texts = {}
     for name, parts in described.items():
-        certificate = Certificate.of(draw_for(kng.KNG(**parts), kng.EnsembleWalk(), Schema(2)), Schema(2))
+        certificate = Certificate.of(draw_for(kng.KNG(**parts), kng.chains.EnsembleWalk(), Schema(2)), Schema(2))
         text = json.dumps(certificate.to_dict(), sort_keys=True, allow_nan=False)
         assert text not in texts, f"{name!r} reads as {texts[text]!r}"
         texts[text] = name

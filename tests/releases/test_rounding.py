@@ -175,7 +175,7 @@ def test_what_no_rounding_can_hide_is_refused():
     "mechanism",
     [
         # Of so many facets float64 alone knows how long records are.
-        kng.AdaSSP(kng.Bounds(y=(-1.0, 1.0), hull=kng.FeatureHull.powers(4, 0.0, 1.0)), 1.0, 1e-6, "replace"),
+        kng.AdaSSP(kng.Bounds(y=(-1.0, 1.0), hull=kng.geometry.FeatureHull.powers(4, 0.0, 1.0)), 1.0, 1e-6, "replace"),
         kng.KNG(kng.SquaredLoss(), RIDGE, kng.Box(-2.0, 2.0), 1.0, "replace"),
         MEAN,
     ],
@@ -183,7 +183,7 @@ def test_what_no_rounding_can_hide_is_refused():
 )
 def test_certificates_state_what_a_release_costs_in_all(mechanism):
     dimension = mechanism.dimension or 2
-    sampler = kng.Exact() if isinstance(mechanism, kng.KNG) else None
+    sampler = kng.chains.Exact() if isinstance(mechanism, kng.KNG) else None
     certificate = Certificate.of(draw_for(mechanism, sampler, facts := Schema(dimension, 100)), facts)
     law = mechanism.guarantee_for(dimension)
     added = (1.0 + math.exp(law.epsilon)) * float(certificate.rounding.distance)
@@ -195,13 +195,13 @@ def test_certificates_state_what_a_release_costs_in_all(mechanism):
     assert f"{certificate.delta:.3g})-differentially private" in certificate.explain()
     fields = json.loads(json.dumps(certificate.to_dict(), allow_nan=False))
     assert fields["proved_of_this_release"] == {"epsilon": certificate.epsilon, "delta": certificate.delta}
-    assert kng.Certificate.from_dict(fields) == certificate
+    assert kng.releases.Certificate.from_dict(fields) == certificate
 
 
 def test_certificates_from_before_offsets_were_random_are_read():
     fields = Certificate.of(draw_for(MEAN, None, Schema(1, 100)), Schema(1, 100)).to_dict()
     fields["rounding"] = {"centre": [0.5], "exponents": [-19]}
-    old = kng.Certificate.from_dict(json.loads(json.dumps(fields)))
+    old = kng.releases.Certificate.from_dict(json.loads(json.dumps(fields)))
     assert old.rounding == Rounding((0.5,), (-19,))
     assert float(old.rounding.distance) == 2.0**-23
     assert "public multiples of 2^-20 of its unit" in old.explain()

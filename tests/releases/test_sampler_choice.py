@@ -5,8 +5,8 @@ import numpyro.distributions as dist
 import pytest
 
 import kngjax as kng
+from kngjax.chains.advice import GRADIENTS_UNASKED, LITTLE_RANGE
 from kngjax.releases.sampler_choice import default_sampler
-from kngjax.samplers.advice import GRADIENTS_UNASKED, LITTLE_RANGE
 from tests.made_once import MadeOnce
 
 BOUNDS, BOX = kng.Bounds(x=(0.0, 1.0), y=(-1.0, 1.0)), kng.Box(-2.0, 2.0)
@@ -55,21 +55,21 @@ def robust(adjacency="replace", epsilon=1.0, columns=4, norm=None):
 @pytest.mark.parametrize(
     ("name", "dimension", "num_records", "expected"),
     [
-        ("squared", 5, None, kng.Exact),
-        ("squared", 21, None, kng.SliceGibbs),
-        ("quantile", 1, None, kng.Exact),
-        ("quantile", 2, None, kng.LineGibbs),
-        ("quantile", 5, None, kng.LineGibbs),
-        ("quantile in an ellipsoid", 2, None, kng.LineGibbs),
-        ("quantile and a prior", 2, None, kng.EnsembleWalk),
-        ("huber", 1, None, kng.EnsembleWalk),
-        ("pseudo-Huber", 4, None, kng.EnsembleWalk),
-        ("pseudo-Huber", 5, None, kng.EnsembleWalk),
-        ("pseudo-Huber", 5, ENOUGH - 1, kng.EnsembleWalk),
-        ("pseudo-Huber", 5, ENOUGH, kng.Exact),
-        ("pseudo-Huber in an ellipsoid", 2, 4 * GRADIENTS_UNASKED - 1, kng.EnsembleWalk),
-        ("pseudo-Huber in an ellipsoid", 2, 4 * GRADIENTS_UNASKED, kng.Exact),
-        ("pseudo-Huber and a prior", 2, ENOUGH, kng.EnsembleWalk),
+        ("squared", 5, None, kng.chains.Exact),
+        ("squared", 21, None, kng.chains.SliceGibbs),
+        ("quantile", 1, None, kng.chains.Exact),
+        ("quantile", 2, None, kng.chains.LineGibbs),
+        ("quantile", 5, None, kng.chains.LineGibbs),
+        ("quantile in an ellipsoid", 2, None, kng.chains.LineGibbs),
+        ("quantile and a prior", 2, None, kng.chains.EnsembleWalk),
+        ("huber", 1, None, kng.chains.EnsembleWalk),
+        ("pseudo-Huber", 4, None, kng.chains.EnsembleWalk),
+        ("pseudo-Huber", 5, None, kng.chains.EnsembleWalk),
+        ("pseudo-Huber", 5, ENOUGH - 1, kng.chains.EnsembleWalk),
+        ("pseudo-Huber", 5, ENOUGH, kng.chains.Exact),
+        ("pseudo-Huber in an ellipsoid", 2, 4 * GRADIENTS_UNASKED - 1, kng.chains.EnsembleWalk),
+        ("pseudo-Huber in an ellipsoid", 2, 4 * GRADIENTS_UNASKED, kng.chains.Exact),
+        ("pseudo-Huber and a prior", 2, ENOUGH, kng.chains.EnsembleWalk),
     ],
 )
 def test_the_choice_is_a_function_of_public_facts(name, dimension, num_records, expected):
@@ -85,7 +85,7 @@ def test_smooth_losses_of_many_records_are_drawn_with_every_rounding_proved():
     assert "limit of proposals" not in certificate.explain()
 
 
-@pytest.mark.parametrize("sampler", [None, kng.Exact()])
+@pytest.mark.parametrize("sampler", [None, kng.chains.Exact()])
 def test_of_too_few_records_promises_and_objective_perturbation_come_first(sampler):
     text = (
         rf"there are {ENOUGH - 1} records, and {ENOUGH} are enough whatever they are.*Shells\(is_even=True\), for "
@@ -104,11 +104,11 @@ def test_no_float64_search_releases_a_smooth_loss():
     kernel = kng.SmoothedQuantileLoss(0.5, 0.3, kernel="gaussian")
     gaussian = kng.KNG(kernel, robust().bounds, kng.Box(-2.0, 2.0), 1.0, "replace")
     for mechanism in (robust(norm=kng.Ellipsoid(np.eye(5))), gaussian):
-        for sampler in (None, kng.Exact(), kng.Exact(max_proposals=None)):
+        for sampler in (None, kng.chains.Exact(), kng.chains.Exact(max_proposals=None)):
             with pytest.raises(ValueError, match=r"no draw with all of its roundings proved.*ObjectivePerturbation"):
                 kng.release(mechanism, *untouched(10 * ENOUGH), sampler=sampler)
         with pytest.raises(ValueError, match="leave the sampler out"):
-            kng.certify(mechanism, *untouched(10 * ENOUGH), sampler=kng.Shells())
+            kng.certify(mechanism, *untouched(10 * ENOUGH), sampler=kng.draws.Shells())
 
 
 def test_where_the_number_of_records_is_private_a_public_one_is_stated():
@@ -117,10 +117,10 @@ def test_where_the_number_of_records_is_private_a_public_one_is_stated():
         kng.release(mechanism, *untouched(10 * ENOUGH))
     # The same answer whatever the number of records.
     for count in (10, 10 * ENOUGH):
-        stated = kng.Shells(least_records=ENOUGH)
+        stated = kng.draws.Shells(least_records=ENOUGH)
         assert kng.certify(mechanism, *untouched(count), sampler=stated).assurance == "proved"
         with pytest.raises(ValueError, match=rf"too few records.*Shells\(least_records={ENOUGH}\)"):
-            kng.release(mechanism, *untouched(count), sampler=kng.Shells(least_records=ENOUGH - 1))
+            kng.release(mechanism, *untouched(count), sampler=kng.draws.Shells(least_records=ENOUGH - 1))
 
 
 def test_where_the_density_hardly_varies_any_number_of_coefficients_is_drawn_exactly():

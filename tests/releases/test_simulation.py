@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 import kngjax as kng
+from kngjax.chains.base import AbstractChainSampler, AbstractSampler, Info
+from kngjax.chains.exact.smooth import one_program
 from kngjax.data.records import Records, prepare, prepare_simulated
 from kngjax.releases import simulation
 from kngjax.releases.chains import estimate
 from kngjax.releases.simulation import error
-from kngjax.samplers.base import AbstractChainSampler, AbstractSampler, Info
-from kngjax.samplers.exact.smooth import one_program
 
 # Replicates are compared with single runs in the last digits of float64.
 pytestmark = pytest.mark.float64
@@ -38,9 +38,9 @@ def mechanism(**changes):
 
 
 CASES: dict[str, tuple[kng.KNG | kng.ObjectivePerturbation, AbstractSampler | None]] = {
-    "exact": (mechanism(), kng.Exact()),
-    "walk": (mechanism(loss=kng.PseudoHuberLoss(0.2)), kng.CoordinateWalk(num_sweeps=20)),
-    "smooth": (mechanism(loss=kng.PseudoHuberLoss(0.2)), kng.Exact()),
+    "exact": (mechanism(), kng.chains.Exact()),
+    "walk": (mechanism(loss=kng.PseudoHuberLoss(0.2)), kng.chains.CoordinateWalk(num_sweeps=20)),
+    "smooth": (mechanism(loss=kng.PseudoHuberLoss(0.2)), kng.chains.Exact()),
     "direct": (kng.ObjectivePerturbation(kng.SquaredLoss(), BOUNDS, kng.L1Ball(1.0), 1.0, "replace"), None),
 }
 
@@ -114,7 +114,7 @@ def test_chains_start_about_an_estimate_from_the_records_and_not_about_the_truth
     found = kng.simulate(design, built, 3, KEY, num_records=200, sampler=AtCentre(), progress=False)
     for number, key in enumerate(jax.random.split(jax.random.fold_in(KEY, 200), 3)):
         X, y, _ = design(jax.random.split(key)[0], 200)
-        expected = kng.nonprivate.minimiser(built.loss, built.prepare(X, y))
+        expected = kng.owner.nonprivate.minimiser(built.loss, built.prepare(X, y))
         assert np.linalg.norm(expected - THETA) > 1e-3
         np.testing.assert_allclose(found.theta[0, 0, number], expected, atol=1e-5)
 
@@ -123,7 +123,7 @@ def test_chains_start_about_an_estimate_from_the_records_and_not_about_the_truth
 def test_what_a_batch_gave_up_is_drawn_on_the_host_from_the_same_data(monkeypatch):
     """With one round for each draw, of which many find none; those that did stay."""
     built, epsilons = mechanism(loss=kng.PseudoHuberLoss(0.2)), [0.5, 1.0]
-    settings = {"num_records": 30, "sampler": kng.Exact(), "epsilons": epsilons, "progress": False}
+    settings = {"num_records": 30, "sampler": kng.chains.Exact(), "epsilons": epsilons, "progress": False}
 
     def simulated():
         return kng.simulate(lambda *given: design(*given), built, 6, KEY, **settings)
@@ -144,7 +144,7 @@ def test_what_a_batch_gave_up_is_drawn_on_the_host_from_the_same_data(monkeypatc
         for place, part in enumerate(jax.random.split(jax.random.fold_in(key, 2), 2)):
             if not kept[0, place, number, 0]:
                 at = eqx.tree_at(lambda mechanism: mechanism.epsilon, built, np.asarray(epsilons[place]))
-                expected, _ = kng.draw(at, data, part, kng.Exact(), estimate(built, data))
+                expected, _ = kng.draw(at, data, part, kng.chains.Exact(), estimate(built, data))
                 np.testing.assert_allclose(found.theta[0, place, number], expected, rtol=1e-8)
 
 
@@ -165,7 +165,7 @@ def test_every_epsilon_sees_the_same_data_and_tables_have_standard_errors():
         KEY,
         num_records=[30, 60],
         epsilons=[0.5, 90.0],
-        sampler=kng.Exact(),
+        sampler=kng.chains.Exact(),
         measures=measures,
         progress=False,
     )
@@ -179,7 +179,7 @@ def test_every_epsilon_sees_the_same_data_and_tables_have_standard_errors():
     # At ε = 90 noise is small against that of ε = .5, and the data are the same: least squares on Θ.
     for number, key in enumerate(jax.random.split(jax.random.fold_in(KEY, 60), 6)):
         X, y, _ = design(jax.random.split(key)[0], 60)
-        fit = kng.nonprivate.minimiser(kng.SquaredLoss(), mechanism().prepare(X, y))
+        fit = kng.owner.nonprivate.minimiser(kng.SquaredLoss(), mechanism().prepare(X, y))
         assert np.linalg.norm(found.theta[1, 1, number] - fit) < 0.2
     assert "2 sizes x 2 epsilons x 6 replicates" in repr(found)
 
@@ -249,7 +249,13 @@ REFUSED = [
 
 @pytest.mark.parametrize(("changes", "advice"), REFUSED)
 def test_what_it_refuses(changes, advice):
-    settings = {"design": design, "mechanism": mechanism(), "num_replicates": 3, "key": KEY, "sampler": kng.Exact()}
+    settings = {
+        "design": design,
+        "mechanism": mechanism(),
+        "num_replicates": 3,
+        "key": KEY,
+        "sampler": kng.chains.Exact(),
+    }
     with pytest.raises(ValueError, match=advice):
         kng.simulate(**{**settings, "num_records": 10, "progress": False, **changes})
 

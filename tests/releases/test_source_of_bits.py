@@ -20,8 +20,8 @@ MEDIAN = kng.KNG(kng.QuantileLoss(0.5), NUMBERS, kng.Box(-1.0, 1.0), 1.0, "repla
 WAYS = {
     "direct": (kng.KNormMechanism(COLUMN, 1.0, "replace", kng.Ellipsoid([[1.0]])), None),
     "on the host": (kng.PrivateQuantile([0.3, 0.6], NUMBERS, 1.0, "replace"), None),
-    "sampled": (MEDIAN, kng.Exact()),
-    "chain": (MEDIAN, kng.EnsembleWalk(num_sweeps=3)),
+    "sampled": (MEDIAN, kng.chains.Exact()),
+    "chain": (MEDIAN, kng.chains.EnsembleWalk(num_sweeps=3)),
 }
 
 

@@ -28,11 +28,11 @@ DIMENSION = 3
 # Columns on both sides of 0, on one side, and away from it.
 LOPSIDED = (np.array([-1.0, 0.5]), np.array([2.0, 3.0]))
 # A triangle of columns, in none of whose corners of the box around it a record can be.
-TRIANGLE = kng.FeatureHull([[-1.0, 0.5], [2.0, 1.0], [0.0, 3.0]])
+TRIANGLE = kng.geometry.FeatureHull([[-1.0, 0.5], [2.0, 1.0], [0.0, 3.0]])
 
 
 def bounds_of(features, y):
-    return kng.Bounds(y=y, **{"hull" if isinstance(features, kng.FeatureHull) else "x": features})
+    return kng.Bounds(y=y, **{"hull" if isinstance(features, kng.geometry.FeatureHull) else "x": features})
 
 
 def attacking_records(random, loss_name, bounds, shape):

@@ -19,7 +19,7 @@ ADJACENCIES = ("replace", "add_remove")
 both_adjacencies = pytest.mark.parametrize("adjacency", ADJACENCIES)
 TAU = 0.8
 LOSS, DOMAIN = kng.QuantileLoss(TAU), kng.Box(-2.0, 2.0)
-CURVE = kng.FeatureHull.powers(2, -0.5, 1.0, pieces=2) * kng.FeatureHull.intervals(0.0, 2.0)
+CURVE = kng.geometry.FeatureHull.powers(2, -0.5, 1.0, pieces=2) * kng.geometry.FeatureHull.intervals(0.0, 2.0)
 BOUNDS = {
     "box": kng.Bounds(x=(np.array([-1.0, 0.5]), np.array([2.0, 3.0]))),
     "box without intercept": kng.Bounds(x=(np.array([-1.0, 0.5, 0.0]), np.array([2.0, 3.0, 1.0])), intercept=False),
@@ -63,7 +63,7 @@ def all_changes(bounds, adjacency, tau=TAU):
 def test_the_points_have_the_hull_of_all_changes(bounds, adjacency):
     """The larger score is that of records below the plane, or of those above."""
     for tau in (TAU, 1.0 - TAU):
-        changes = kng.sensitivity_set(kng.QuantileLoss(tau), bounds, DOMAIN, adjacency)
+        changes = kng.sensitivity.sensitivity_set(kng.QuantileLoss(tau), bounds, DOMAIN, adjacency)
         brute, dimension = all_changes(bounds, adjacency, tau), bounds.dimension
         directions = np.concatenate([np.eye(dimension), np.random.default_rng(0).normal(size=(300, dimension))])
         expected = np.max(np.abs(directions @ brute.T), axis=1)
@@ -98,7 +98,7 @@ def test_symmetric_scores_and_features_fill_the_cube(adjacency):
     bounds = kng.Bounds(x=(-1.0, 1.0), y=(-1.0, 1.0))
     mechanism = kng.KNG(kng.SquaredLoss(), bounds, kng.L1Ball(1.0), 1.0, adjacency)
     box = mechanism.score_norm(3)
-    hull = kng.sensitivity_set(kng.SquaredLoss(), bounds, kng.L1Ball(1.0), adjacency, 3).hull()
+    hull = kng.sensitivity.sensitivity_set(kng.SquaredLoss(), bounds, kng.L1Ball(1.0), adjacency, 3).hull()
     for vector in np.random.default_rng(1).normal(size=(20, 3)):
         np.testing.assert_allclose(hull(vector), box(vector), rtol=1e-12)
     np.testing.assert_allclose(hull.log_volume(3), box.log_volume(3), atol=1e-12)
@@ -108,7 +108,7 @@ def test_symmetric_scores_and_features_fill_the_cube(adjacency):
 @both_adjacencies
 def test_the_twelve_coefficients_of_figure_one(adjacency):
     bounds, ball = kng.Bounds(x=(-1.0, 1.0), y=(-1.0, 1.0)), kng.L1Ball(1.0)
-    changes = kng.sensitivity_set(kng.SquaredLoss(), bounds, ball, adjacency, 12)
+    changes = kng.sensitivity.sensitivity_set(kng.SquaredLoss(), bounds, ball, adjacency, 12)
     width = 4.0 if adjacency == "replace" else 2.0
     random = np.random.default_rng(2)
     for direction in (*random.normal(size=(20, 12)), *random.choice([-1.0, 1.0], (20, 12))):
@@ -138,7 +138,7 @@ def test_where_points_are_too_many_the_box_remains():
     assert sensitivity.value == pytest.approx(14)
     assert "points whose hull" not in sensitivity.derivation
     with pytest.raises(ValueError, match="more than 8192 extreme points"):
-        kng.sensitivity_set(*parts, "replace", 14)
+        kng.sensitivity.sensitivity_set(*parts, "replace", 14)
 
 
 @pytest.mark.slow
@@ -164,7 +164,7 @@ def test_points_are_computed_under_jit_from_traced_bounds_and_scores():
 @both_adjacencies
 def test_a_mechanism_with_a_fitted_norm_compiles(adjacency):
     bounds = BOUNDS["curve"]
-    hull = kng.sensitivity_set(LOSS, bounds, DOMAIN, adjacency).hull()
+    hull = kng.sensitivity.sensitivity_set(LOSS, bounds, DOMAIN, adjacency).hull()
     mechanism = kng.KNG(LOSS, bounds, DOMAIN, 2.0, adjacency, hull)
     random = np.random.default_rng(3)
     t = random.uniform(-0.5, 1.0, 30)
@@ -182,7 +182,7 @@ def bases_of_wages(random, count=40):
     """(bounds, columns, matrix T) of raw powers and of Legendre polynomials, with the features (1, x)T = (1, x')."""
     education, experience = random.uniform(0.0, 18.0, count), random.uniform(0.0, 60.0, count)
     raw = np.column_stack([education / 18.0, experience / 60.0, (experience / 60.0) ** 2])
-    raw_hull = kng.FeatureHull.intervals(0.0, 1.0) * kng.FeatureHull.powers(2, 0.0, 1.0)
+    raw_hull = kng.geometry.FeatureHull.intervals(0.0, 1.0) * kng.geometry.FeatureHull.powers(2, 0.0, 1.0)
     legendre = WAGES.matrix_of({"education": education, "experience": experience})
     to_own = np.diag(1.0 / np.array([1.0, 18.0, 60.0, 60.0**2]))
     matrix = np.linalg.inv(to_own) @ WAGES.own_units_matrix
@@ -204,7 +204,7 @@ def test_fitted_norms_give_one_law_in_every_basis_and_the_box_does_not(kind, adj
         found = []
         for bounds, columns, matrix in bases:
             loss, domain = kng.QuantileLoss(0.7), kng.BaseMeasure(dist.Normal(0.0, 1.0))
-            changes = kng.sensitivity_set(loss, bounds, domain, adjacency)
+            changes = kng.sensitivity.sensitivity_set(loss, bounds, domain, adjacency)
             fitted = {"hull": changes.hull, "ellipsoid": changes.ellipsoid, None: lambda: None}[norm]()
             mechanism = kng.KNG(loss, bounds, domain, 3.0, adjacency, fitted)
             target = mechanism.target(mechanism.prepare(columns, y))
@@ -258,7 +258,7 @@ def test_the_ellipsoid_of_points_anywhere_has_them_all_and_a_certificate(dimensi
 
 
 def test_sets_are_arrays_and_norms_take_them():
-    changes = kng.sensitivity_set(LOSS, BOUNDS["box"], DOMAIN, "replace")
+    changes = kng.sensitivity.sensitivity_set(LOSS, BOUNDS["box"], DOMAIN, "replace")
     np.testing.assert_array_equal(np.asarray(changes), changes.points)
     np.testing.assert_array_equal(kng.Polytope(changes).facets, changes.hull().facets)
     np.testing.assert_array_equal(kng.Ellipsoid.of(changes).matrix, changes.ellipsoid().matrix)
@@ -266,11 +266,13 @@ def test_sets_are_arrays_and_norms_take_them():
 
 def test_what_has_no_set_is_refused_with_advice():
     with pytest.raises(ValueError, match="pass dimension"):
-        kng.sensitivity_set(LOSS, kng.Bounds(x=(0.0, 1.0)), kng.Box(-1.0, 1.0), "replace")
+        kng.sensitivity.sensitivity_set(LOSS, kng.Bounds(x=(0.0, 1.0)), kng.Box(-1.0, 1.0), "replace")
     with pytest.raises(ValueError, match=r"SquaredLoss needs public bounds of the response"):
-        kng.sensitivity_set(kng.SquaredLoss(), BOUNDS["box"], DOMAIN, "replace")
+        kng.sensitivity.sensitivity_set(kng.SquaredLoss(), BOUNDS["box"], DOMAIN, "replace")
     unbounded = kng.BaseMeasure(dist.Normal(0.0, 1.0))
     with pytest.raises(ValueError, match="without limit"):
-        kng.sensitivity_set(kng.SquaredLoss(), kng.Bounds(x=(0.0, 1.0), y=(0.0, 1.0)), unbounded, "replace", 2)
+        kng.sensitivity.sensitivity_set(
+            kng.SquaredLoss(), kng.Bounds(x=(0.0, 1.0), y=(0.0, 1.0)), unbounded, "replace", 2
+        )
     with pytest.raises(ValueError, match="points lie in a plane"):
         kng.Ellipsoid.of(np.ones((3, 2)))

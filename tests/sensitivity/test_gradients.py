@@ -194,7 +194,7 @@ def test_no_gradient_change_exceeds_the_sensitivity_in_any_norm(kind):
 def fitted_norms(mechanism):
     """The norms that are made to fit a mechanism's possible gradient changes."""
     parts = mechanism.loss, mechanism.bounds, mechanism.domain, mechanism.adjacency
-    changes = kng.sensitivity_set(*parts, dimension=DIMENSION)
+    changes = kng.sensitivity.sensitivity_set(*parts, dimension=DIMENSION)
     polytope = kng.Polytope(facets=np.random.default_rng(5).normal(size=(6, DIMENSION)))
     return {"hull": changes.hull(), "ellipsoid": changes.ellipsoid(), "polytope": polytope}
 

@@ -74,7 +74,7 @@ def test_radii_are_of_the_units_that_records_are_taken_in():
 
 @pytest.mark.parametrize("in_units", [False, True])
 def test_radii_of_hulls_are_those_of_float64_and_hardly_more(in_units):
-    hull = kng.FeatureHull([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]]) * kng.FeatureHull.powers(2, 1.0, 4.0)
+    hull = kng.geometry.FeatureHull([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]]) * kng.geometry.FeatureHull.powers(2, 1.0, 4.0)
     bounds = kng.Bounds(y=(-1.0, 3.0), hull=hull)
     with float64():
         units = units_of(bounds, 5) if in_units else None
@@ -84,7 +84,7 @@ def test_radii_of_hulls_are_those_of_float64_and_hardly_more(in_units):
 
 
 def test_there_are_none_of_hulls_with_many_facets_and_of_units_without_width():
-    hull = kng.Bounds(y=(0.0, 1.0), hull=kng.FeatureHull.powers(4, 0.0, 1.0))
+    hull = kng.Bounds(y=(0.0, 1.0), hull=kng.geometry.FeatureHull.powers(4, 0.0, 1.0))
     assert SquaredRadii.of(hull, 5) is None
     units = units_of(LINE, 1)
     flat = eqx.tree_at(lambda part: part.y_half_width, units, np.zeros(()))

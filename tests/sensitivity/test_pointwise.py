@@ -137,7 +137,7 @@ def test_exact_draws_follow_the_density(domain, n, epsilon):
     mechanism = pointwise(domain=domain, epsilon=epsilon)
     data = data_of(mechanism, n)
     sampler, _ = default_sampler(mechanism, 2)
-    assert isinstance(sampler, kng.Exact)
+    assert isinstance(sampler, kng.chains.Exact)
     draws = kng.sample(mechanism, data, key=kng.research_key(0), num_draws=5000, num_chains=4)
     lower, upper = (-1.0, 1.0) if isinstance(domain, kng.L1Ball) else (-0.5, 0.7)
     quadrature = Quadrature(mechanism, data, lower, upper, 400)
@@ -149,10 +149,10 @@ def test_exact_draws_follow_the_density(domain, n, epsilon):
 def test_an_unbounded_domain_goes_to_a_chain():
     mechanism = pointwise()
     sampler, reason = default_sampler(mechanism, 2)
-    assert isinstance(sampler, kng.EnsembleWalk)
+    assert isinstance(sampler, kng.chains.EnsembleWalk)
     assert "Exact() serves" in reason
     data = data_of(mechanism)
-    draws = kng.sample(mechanism, data, key=kng.research_key(0), sampler=kng.Exact(), num_draws=5000)
+    draws = kng.sample(mechanism, data, key=kng.research_key(0), sampler=kng.chains.Exact(), num_draws=5000)
     for uniforms in Quadrature(mechanism, data, -4.0, 4.0, 800).uniforms(draws.theta.reshape(-1, 2)):
         assert_same_law(uniforms, stats.uniform.cdf)
     assert "w_j(theta)" in mechanism.sensitivity_for(2).derivation

@@ -127,7 +127,7 @@ def test_roots_are_rounded_up_by_next_to_nothing():
 
 
 def test_what_is_not_known_in_fractions_has_no_facts():
-    triangle = kng.FeatureHull([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
+    triangle = kng.geometry.FeatureHull([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
     assert RecordFacts.of(kng.LogisticLoss(), kng.Bounds(hull=triangle), None, 3) is None
     assert RecordFacts.of(kng.QuantileLoss(0.5), BOUNDS, None, 3) is None
     facts, _ = facts_of(kng.LogisticLoss(), None)

@@ -15,7 +15,6 @@ from sklearn.utils.estimator_checks import check_estimator
 from sklearn.utils.multiclass import check_classification_targets
 
 import kngjax as kng
-from kngjax.estimators.responses import Response
 from kngjax.releases.plan import Plan
 from kngjax.sklearn import (
     PrivateLinearRegressor,
@@ -26,6 +25,7 @@ from kngjax.sklearn import (
     PublicTerms,
 )
 from kngjax.sklearn.base import AbstractPrivateEstimator, levels_of
+from kngjax.study.responses import Response
 
 NOISE = "two fits are two releases, with noise of their own"
 SEALED = "what depends on values fails with the one text of kngjax.ReleaseFailed, which is no ValueError"

@@ -286,7 +286,7 @@ def test_what_depends_on_values_is_paid_and_one_text(place, ledger, spent):
 
 def test_a_fit_over_budget_spends_and_keeps_nothing(ledger, spent):
     one = linear(epsilon=11.0, ledger=ledger)
-    with pytest.raises(kng.BudgetExceeded):
+    with pytest.raises(kng.ledger.BudgetExceeded):
         one.fit(X.assign(age=np.nan), Y)
     assert spent() == 0
     with pytest.raises(NotFittedError):

@@ -42,7 +42,7 @@ def test_a_cross_validation_without_a_ledger_is_refused():
 def test_a_search_over_budget_stops_at_the_budget(ledger, spent):
     search = GridSearchCV(linear(ledger=ledger), {"epsilon": [2.0, 3.0]}, cv=2, scoring="r2", error_score="raise")
     # 2 + 2 + 3 + 3 for the folds leave nothing for the last fit, on all records.
-    with pytest.raises(kng.BudgetExceeded):
+    with pytest.raises(kng.ledger.BudgetExceeded):
         search.fit(X, Y)
     assert spent() == 10.0
 

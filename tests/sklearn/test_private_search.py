@@ -42,7 +42,7 @@ def test_a_choice_that_is_dearer_than_every_fit_is_debited(ledger, spent):
     found = search(epsilon=1.5, ledger=ledger).fit(X, Y)
     assert spent() == found.guarantee_.epsilon == 2.501
     assert len(ledger.releases()) == 3
-    with pytest.raises(kng.BudgetExceeded):
+    with pytest.raises(kng.ledger.BudgetExceeded):
         search(grid={"epsilon": [5.0, 4.0]}, ledger=ledger).fit(X.assign(age=np.nan), Y)
     assert spent() == 2.501
 

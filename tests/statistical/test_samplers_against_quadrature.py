@@ -18,15 +18,15 @@ NUM_DRAWS = 500
 
 # The sampler and how many sweeps follow its warm-up: a kernel that was adapted until the last moment is off its law.
 SAMPLERS = {
-    "exact": (kng.Exact(), 1),
-    "line_gibbs": (kng.LineGibbs(num_warmup=20), 1),
-    "line_gibbs_ensemble": (kng.LineGibbs(directions="ensemble", num_warmup=24), 1),
-    "gradient_space": (kng.GradientSpace(num_warmup=300), 1),
-    "ensemble_walk": (kng.EnsembleWalk(num_warmup=200), 1),
-    "coordinate_walk": (kng.CoordinateWalk(num_warmup=4000), 1),
-    "coordinate_walk_public": (kng.CoordinateWalk(tuning="public", smallest_scale=1e-3, num_warmup=6000), 1),
-    "nuts": (kng.NUTS(num_warmup=100, max_tree_depth=5), 5),
-    "hmc": (kng.HMC(num_warmup=200, num_steps=8), 200),
+    "exact": (kng.chains.Exact(), 1),
+    "line_gibbs": (kng.chains.LineGibbs(num_warmup=20), 1),
+    "line_gibbs_ensemble": (kng.chains.LineGibbs(directions="ensemble", num_warmup=24), 1),
+    "gradient_space": (kng.chains.GradientSpace(num_warmup=300), 1),
+    "ensemble_walk": (kng.chains.EnsembleWalk(num_warmup=200), 1),
+    "coordinate_walk": (kng.chains.CoordinateWalk(num_warmup=4000), 1),
+    "coordinate_walk_public": (kng.chains.CoordinateWalk(tuning="public", smallest_scale=1e-3, num_warmup=6000), 1),
+    "nuts": (kng.chains.NUTS(num_warmup=100, max_tree_depth=5), 5),
+    "hmc": (kng.chains.HMC(num_warmup=200, num_steps=8), 200),
 }
 PIECEWISE = {"line_gibbs", "line_gibbs_ensemble"}
 GRADIENT = {"nuts", "hmc"}
@@ -123,9 +123,9 @@ def test_draws_follow_the_density_where_the_domain_binds(sampler, loss, domain):
 @pytest.mark.parametrize(
     ("loss", "sampler"),
     [
-        ("quantile", kng.LineGibbs()),
-        ("logistic", kng.EnsembleWalk(num_sweeps=300)),
-        ("pseudo_huber", kng.NUTS(step_size=0.1, num_sweeps=120, max_tree_depth=4)),
+        ("quantile", kng.chains.LineGibbs()),
+        ("logistic", kng.chains.EnsembleWalk(num_sweeps=300)),
+        ("pseudo_huber", kng.chains.NUTS(step_size=0.1, num_sweeps=120, max_tree_depth=4)),
     ],
     ids=["LineGibbs", "EnsembleWalk", "NUTS"],
 )
@@ -151,8 +151,8 @@ def test_what_is_released_of_a_location_follows_the_density(loss, epsilon):
     mechanism = kng.KNG(loss, kng.Bounds(x=(-1.0, 2.0), intercept=False), kng.L2Ball(1.0), epsilon, "add_remove")
     x = np.random.default_rng(11).uniform([-1.0, 0.0], [2.0, 1.0], (12, 2))
     data, (sampler, _) = mechanism.prepare(x), default_sampler(mechanism, 2)
-    if isinstance(sampler, kng.EnsembleWalk):
-        sampler = kng.EnsembleWalk(num_sweeps=300)
+    if isinstance(sampler, kng.chains.EnsembleWalk):
+        sampler = kng.chains.EnsembleWalk(num_sweeps=300)
     draw = jax.jit(jax.vmap(kng.draw, in_axes=(None, None, 0, None, None)))
     theta, succeeded = draw(mechanism, data, jax.random.split(kng.research_key(12), NUM_DRAWS), sampler, x.mean(axis=0))
     assert np.all(succeeded)

@@ -7,7 +7,7 @@ import kngjax as kng
 from tests.oracles.goodness_of_fit import assert_two_samples_agree
 
 
-def thinned(draws: kng.Draws, num_kept: int) -> np.ndarray:
+def thinned(draws: kng.owner.Draws, num_kept: int) -> np.ndarray:
     """About independent draws: evenly spaced positions, at least five autocorrelation times apart."""
     chains, length, dimension = draws.theta.shape
     spacing = max(1, chains * length // num_kept)
@@ -44,14 +44,14 @@ def linear_regression(num_records: int):
 def test_exact_walk_and_nuts_agree_on_the_squared_loss_at_twelve_coefficients():
     mechanism, data = linear_regression(10_000)
     key = kng.research_key
-    exact = kng.sample(mechanism, data, key=key(0), sampler=kng.Exact(), num_draws=2000, num_chains=1)
+    exact = kng.sample(mechanism, data, key=key(0), sampler=kng.chains.Exact(), num_draws=2000, num_chains=1)
     exact = exact.theta.reshape(-1, 12)
     walk = kng.sample(
-        mechanism, data, key=key(1), sampler=kng.CoordinateWalk(), num_draws=2500, num_chains=8, thinning=12
+        mechanism, data, key=key(1), sampler=kng.chains.CoordinateWalk(), num_draws=2500, num_chains=8, thinning=12
     )
-    nuts = kng.sample(mechanism, data, key=key(2), sampler=kng.NUTS(), num_draws=1500, num_chains=8)
+    nuts = kng.sample(mechanism, data, key=key(2), sampler=kng.chains.NUTS(), num_draws=1500, num_chains=8)
     ensemble = kng.sample(
-        mechanism, data, key=key(3), sampler=kng.EnsembleWalk(), num_draws=2000, num_chains=4, thinning=50
+        mechanism, data, key=key(3), sampler=kng.chains.EnsembleWalk(), num_draws=2000, num_chains=4, thinning=50
     )
     assert_same_joint_law(exact, thinned(walk, 1000))
     assert_same_joint_law(exact, thinned(nuts, 1000))
@@ -77,15 +77,17 @@ def quantile_regression():
 def test_line_gibbs_and_walk_agree_on_the_quantile_loss_at_five_coefficients():
     mechanism, data = quantile_regression()
     key = kng.research_key
-    gibbs = kng.sample(mechanism, data, key=key(0), sampler=kng.LineGibbs(), num_draws=1500, num_chains=4, thinning=2)
+    gibbs = kng.sample(
+        mechanism, data, key=key(0), sampler=kng.chains.LineGibbs(), num_draws=1500, num_chains=4, thinning=2
+    )
     walk = kng.sample(
-        mechanism, data, key=key(1), sampler=kng.CoordinateWalk(), num_draws=2000, num_chains=8, thinning=20
+        mechanism, data, key=key(1), sampler=kng.chains.CoordinateWalk(), num_draws=2000, num_chains=8, thinning=20
     )
     ensemble = kng.sample(
         mechanism,
         data,
         key=key(2),
-        sampler=kng.LineGibbs(directions="ensemble"),
+        sampler=kng.chains.LineGibbs(directions="ensemble"),
         num_draws=1500,
         num_chains=4,
         thinning=6,
@@ -104,8 +106,8 @@ def test_gradient_space_and_ensemble_agree_on_robust_regression_at_twelve_coeffi
     bounds, domain = kng.Bounds(x=(-1.0, 1.0)), kng.L1Ball(20.0)
     mechanism = kng.KNG(kng.PseudoHuberLoss(0.3), bounds, domain, epsilon=1.0, adjacency="replace")
     data, key = mechanism.prepare(x, y), kng.research_key
-    exact = kng.sample(mechanism, data, key=key(0), sampler=kng.GradientSpace(), num_draws=1500, num_chains=4)
+    exact = kng.sample(mechanism, data, key=key(0), sampler=kng.chains.GradientSpace(), num_draws=1500, num_chains=4)
     walk = kng.sample(
-        mechanism, data, key=key(1), sampler=kng.EnsembleWalk(), num_draws=2000, num_chains=4, thinning=50
+        mechanism, data, key=key(1), sampler=kng.chains.EnsembleWalk(), num_draws=2000, num_chains=4, thinning=50
     )
     assert_same_joint_law(thinned(exact, 1000), thinned(walk, 1000))

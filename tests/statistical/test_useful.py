@@ -35,12 +35,12 @@ def test_all_coefficients_lie_within_two_standard_errors(tau, least, wages):
     bases, y = wages.columns(table())
     mechanism = wages.mechanism("Legendre", tau, 1.0, (-20.0, 20.0))
     x = bases["Legendre"]
-    lattice = kng.Lattice().resolve(mechanism, 4, len(y))
+    lattice = kng.draws.Lattice().resolve(mechanism, 4, len(y))
     problem = lattice.problem(mechanism, lattice.prepare(mechanism, x, y))
     envelope, bits = lattice.envelope(problem), random.Random(0).getrandbits
     released = np.array([problem.domain.values(envelope.draw(bits)) for _ in range(NUM_DRAWS)])
     reference = sm.QuantReg(y, sm.add_constant(x)).fit(q=tau)
-    ours = kng.nonprivate.fit(mechanism.loss, prepare(mechanism.bounds, x, y))
+    ours = kng.owner.nonprivate.fit(mechanism.loss, prepare(mechanism.bounds, x, y))
     # statsmodels iterates to a tolerance; ours is the exact minimiser (tests/owner/test_nonprivate.py).
     np.testing.assert_allclose(ours.theta, reference.params, atol=0.1 * reference.bse.min())
     for standard_errors in (reference.bse, ours.standard_errors):

@@ -4,9 +4,9 @@ from typing import Any
 
 import equinox as eqx
 
+from kngjax.chains.advice import GRADIENTS_UNASKED
 from kngjax.core.modules import AbstractModule
 from kngjax.core.representation import ShownAsTyped
-from kngjax.samplers.advice import GRADIENTS_UNASKED
 
 # From n·ε of so many times d² on draws take a few proposals where columns are even. Measured.
 GRADIENTS_IF_EVEN = 100

@@ -48,9 +48,9 @@ class QuantileProcess(ShownAsTyped, AbstractReleasePlan):
     Proof: `docs/proofs/halving.md`. Depths cost ε/L each, and compose to ε and ρ = ε²/(8L).
 
     Everything is decided in whole numbers: records are rounded to a lattice, each by itself; whether y > x'θ, whether θ
-    lies between two curves, and the draw (`kngjax.Lattice`, whose proof holds on every part of Θ) have no rounding. A
-    part of Θ is never empty, as the curves at its ends lie in it, and a draw is never given up: no limit of tries makes
-    a failure that depends on the data.
+    lies between two curves, and the draw (`kngjax.draws.Lattice`, whose proof holds on every part of Θ) have no
+    rounding. A part of Θ is never empty, as the curves at its ends lie in it, and a draw is never given up: no limit of
+    tries makes a failure that depends on the data.
 
     A tree's relative levels have four decimals, and of all trees of least depth it is one that is most balanced.
 

@@ -36,7 +36,7 @@ def mechanism_and_data(case):
 def check(case, on_lattice, in_balls):
     mechanism, x, y = mechanism_and_data(case)
     facts = mechanism.intake.check_schema(x, y)
-    lattice, way = kng.Lattice().resolve(mechanism, 2, N), proved_draw(mechanism, facts)
+    lattice, way = kng.draws.Lattice().resolve(mechanism, 2, N), proved_draw(mechanism, facts)
     assert way is not None
     table, sums, bits = lattice.prepare(mechanism, x, y), way.prepare(x, y), random.Random(6).getrandbits
     first = np.array([lattice.draw(mechanism, table, bits) for _ in range(on_lattice)])

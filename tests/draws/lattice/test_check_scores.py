@@ -47,7 +47,7 @@ def problem_of(name: str, table: str) -> Problem:
     times = generator.integers(1, copies + 1, kinds)
     y = np.repeat(generator.uniform(-1.2, 1.2, kinds), times)
     digits = {1: 5, 2: 3}[mechanism.bounds.columns]
-    sampler = kng.Lattice(data_digits=digits, theta_digits=digits, max_records=2**12)
+    sampler = kng.draws.Lattice(data_digits=digits, theta_digits=digits, max_records=2**12)
     return sampler.problem(mechanism, mechanism.intake.records(np.repeat(x, times, axis=0), y))
 
 
@@ -169,7 +169,7 @@ def test_rays_hold_and_say_something_beside_a_column_of_zeros(name, monkeypatch)
     monkeypatch.setattr(surroundings, "_reach", lambda score, *_: [1] * len(score.origin))
     mechanism, generator = MECHANISMS[name], np.random.default_rng(5)
     x = np.column_stack([np.zeros(40), generator.uniform(0.1, 0.9, 40)])
-    sampler = kng.Lattice(data_digits=3, theta_digits=3, max_records=2**12)
+    sampler = kng.draws.Lattice(data_digits=3, theta_digits=3, max_records=2**12)
     problem = sampler.problem(mechanism, mechanism.intake.records(x, generator.uniform(-0.4, 0.4, 40)))
     points, score = points_of(problem.domain), problem.score.near(problem.domain, float(problem.rate))
     levels = scores_of(problem.score, points)
@@ -244,7 +244,7 @@ def test_rays_begin_in_a_ball(name):
     for _ in range(20):
         x = generator.uniform(-0.4, 1.0, (30, mechanism.bounds.columns))
         y = 3.0 * (x @ generator.normal(size=mechanism.bounds.columns) + generator.normal())
-        problem = kng.Lattice(max_records=2**12).problem(mechanism, mechanism.intake.records(x, y))
+        problem = kng.draws.Lattice(max_records=2**12).problem(mechanism, mechanism.intake.records(x, y))
         score = problem.score.near(problem.domain, float(problem.rate))
         centre = score.coordinates.matrix @ score.origin
         assert problem.domain.contains(centre)
@@ -273,7 +273,7 @@ def test_rays_of_a_heap_are_tight(norm, tau, monkeypatch):
     mechanism = kng.KNG(
         kng.QuantileLoss(tau), kng.Bounds(y=(-1.0, 1.0)), kng.Box(-1.0, 1.0), 50.0, "replace", norm=norm
     )
-    sampler = kng.Lattice(data_digits=6, theta_digits=8)
+    sampler = kng.draws.Lattice(data_digits=6, theta_digits=8)
     problem = sampler.problem(mechanism, mechanism.intake.records(None, np.full(41, 0.25)))
     score = problem.score.near(problem.domain, float(problem.rate))
     boxes = surroundings.first_boxes(score, problem.domain, float(problem.rate))
@@ -292,7 +292,7 @@ def test_boxes_are_the_same_in_however_many_passes(name, monkeypatch):
     y = x @ [0.5, 0.25] + 0.1 * generator.standard_normal(300)
     y[: 200 if name == "zeros" else 0] = 0.0
     mechanism = kng.KNG(kng.QuantileLoss(0.5), kng.Bounds(x=([-1.0], [1.0])), kng.Box(-2.0, 2.0), 1.0, "replace")
-    sampler = kng.Lattice(data_digits=10, theta_digits=10)
+    sampler = kng.draws.Lattice(data_digits=10, theta_digits=10)
     problem = sampler.problem(mechanism, mechanism.intake.records(x[:, 1:], y))
     found = []
     for runs in (2**30, 200):

@@ -42,7 +42,7 @@ def problem_of(name, value, seed=0, kinds=40, copies=9):
     x[::3, 0] = 0.5
     y = np.where(generator.random(kinds) < 0.7, value, generator.uniform(-1.2, 1.2, kinds))
     digits = {1: 5, 2: 3}[mechanism.bounds.columns]
-    sampler = kng.Lattice(data_digits=digits, theta_digits=digits, max_records=2**12)
+    sampler = kng.draws.Lattice(data_digits=digits, theta_digits=digits, max_records=2**12)
     return sampler.problem(mechanism, mechanism.intake.records(np.repeat(x, times, axis=0), np.repeat(y, times)))
 
 
@@ -212,7 +212,7 @@ def spending(count, share=0.6):
 
 def test_a_table_of_zeros_takes_few_boxes():
     """Boxes of 3,000 records are more than 200,000, and a draw does not end."""
-    bounds, sampler = kng.Bounds(x=([18.0, 0.0], [90.0, 100.0])), kng.Lattice()
+    bounds, sampler = kng.Bounds(x=([18.0, 0.0], [90.0, 100.0])), kng.draws.Lattice()
     mechanism = kng.KNG(kng.QuantileLoss(0.5), bounds, kng.Box(-1000.0, 1000.0), 10.0, "replace")
     problem = sampler.problem(mechanism, mechanism.intake.records(*spending(400)))
     drawn = sampler.envelope(problem)
@@ -227,7 +227,7 @@ def test_cones_of_one_point_beyond_the_domain_do_not_outweigh_it(domain):
     generator = np.random.default_rng(0)
     x = generator.uniform(-1.0, 1.0, (500, 1))
     y = np.where(generator.random(500) < 0.6, 0.0, -generator.uniform(0.0, 1.0, 500))
-    bounds, sampler = kng.Bounds(x=([-1.0], [1.0])), kng.Lattice(data_digits=5, theta_digits=5)
+    bounds, sampler = kng.Bounds(x=([-1.0], [1.0])), kng.draws.Lattice(data_digits=5, theta_digits=5)
     mechanism = kng.KNG(kng.QuantileLoss(0.5), bounds, domain, 10.0, "replace")
     problem = sampler.problem(mechanism, mechanism.intake.records(x, y))
     drawn = sampler.envelope(problem)

@@ -15,7 +15,7 @@ from tests.oracles.goodness_of_fit import assert_cell_frequencies
 
 # A column that varies little beside the intercept, on a lattice of some 2,000 points.
 NARROW = kng.KNG(kng.QuantileLoss(0.5), kng.Bounds(x=([0.0], [1.0])), kng.Box(-4.0, 4.0), 6.0, "replace")
-COARSE = kng.Lattice(data_digits=5, theta_digits=5, expected_proposals=2.0)
+COARSE = kng.draws.Lattice(data_digits=5, theta_digits=5, expected_proposals=2.0)
 
 
 def narrow_records():
@@ -128,7 +128,7 @@ def test_a_badly_scaled_table_needs_no_more_boxes_than_its_twin_times_eight(epsi
 
     def boxes(columns, bounds, reach):
         mechanism = kng.KNG(kng.QuantileLoss(0.5), kng.Bounds(x=bounds), kng.Box(-reach, reach), epsilon, "replace")
-        sampler = kng.Lattice(most_boxes=20_000)
+        sampler = kng.draws.Lattice(most_boxes=20_000)
         problem = sampler.problem(mechanism, mechanism.intake.records(columns, x.sum(axis=1) + noise))
         return len(sampler.envelope(problem)._boxes.runs)
 
@@ -139,7 +139,7 @@ def test_a_badly_scaled_table_needs_no_more_boxes_than_its_twin_times_eight(epsi
 
 
 def test_ends_of_a_core_and_its_slabs_hold_every_point_once():
-    problem = kng.Lattice(data_digits=6, theta_digits=7).problem(NARROW, narrow_records())
+    problem = kng.draws.Lattice(data_digits=6, theta_digits=7).problem(NARROW, narrow_records())
     drawn = envelope.LatticeEnvelope(*problem, 1.5, 1000)
     boxes, inverse = drawn._boxes, drawn._score.coordinates.inverse
     generator = np.random.default_rng(8)

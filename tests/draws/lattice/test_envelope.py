@@ -15,7 +15,7 @@ from tests.oracles.goodness_of_fit import assert_cell_frequencies
 
 LINE = kng.Bounds(x=([-0.3], [0.7]), y=(-1.0, 1.0))
 PLANE = kng.Bounds(x={"one": (-0.3, 0.7), "two": (0.1, 0.9)}, intercept=False)
-SAMPLER = kng.Lattice(data_digits=6, theta_digits=7, max_records=2**12, expected_proposals=2.0)
+SAMPLER = kng.draws.Lattice(data_digits=6, theta_digits=7, max_records=2**12, expected_proposals=2.0)
 MECHANISMS = {
     "quantile": kng.KNG(kng.QuantileLoss(0.3), LINE, kng.L1Ball(1.0), 1.0, "replace"),
     "quantile l1": kng.KNG(kng.QuantileLoss(0.9), LINE, kng.Box(-1.0, 1.0), 1.0, "add_remove", norm=kng.L1()),
@@ -67,7 +67,7 @@ def test_no_point_of_a_box_falls_below_its_bound(name):
 def test_every_point_lies_in_one_box():
     """Those of Θ: boxes with none may be left out."""
     mechanism = MECHANISMS["quantile"]
-    sampler = kng.Lattice(data_digits=4, theta_digits=5, expected_proposals=1.5)
+    sampler = kng.draws.Lattice(data_digits=4, theta_digits=5, expected_proposals=1.5)
     problem = sampler.problem(mechanism, tied_records(np.random.default_rng(0), mechanism, 4, 50))
     envelope = sampler.envelope(problem)
     boxes, coordinates = envelope._boxes, envelope._score.coordinates
@@ -105,9 +105,9 @@ def test_levels_of_any_size_are_drawn_by():
 def test_without_records_every_point_is_as_likely(name):
     mechanism = MECHANISMS[name]
     nobody = kng.data.Records(np.zeros((0, 2)), np.zeros(0))
-    assert set(lattice_law(mechanism, nobody, kng.Lattice(3, 3)).scores.tolist()) == {0}
+    assert set(lattice_law(mechanism, nobody, kng.draws.Lattice(3, 3)).scores.tolist()) == {0}
     bits = random.Random(2).getrandbits
-    draws = np.array([kng.Lattice(1, 1).draw(mechanism, nobody, bits) for _ in range(600)])
+    draws = np.array([kng.draws.Lattice(1, 1).draw(mechanism, nobody, bits) for _ in range(600)])
     counts = np.unique(draws, axis=0, return_counts=True)[1]
     assert_cell_frequencies(counts, np.full(counts.size, 1 / counts.size))
-    assert counts.size == len(lattice_law(mechanism, nobody, kng.Lattice(1, 1)).scores)
+    assert counts.size == len(lattice_law(mechanism, nobody, kng.draws.Lattice(1, 1)).scores)

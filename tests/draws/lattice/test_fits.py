@@ -14,7 +14,7 @@ from kngjax.draws.lattice.fits import ScoreDensity
 from kngjax.draws.lattice.units import DomainLattice
 from kngjax.draws.refinement import refine
 
-SAMPLER = kng.Lattice(max_records=2**10, most_boxes=20_000)
+SAMPLER = kng.draws.Lattice(max_records=2**10, most_boxes=20_000)
 DOMAINS = {"box": kng.Box(-30.0, 10.0), "l1": kng.L1Ball(1.0), "l2": kng.L2Ball(1000.0), "small": kng.Box(-0.01, 0.01)}
 
 
@@ -147,7 +147,7 @@ def test_forms_that_are_not_positive_have_no_reduced_basis():
 def test_a_law_as_wide_as_its_domain_keeps_the_given_coordinates(digits):
     """One record tells of one line: boxes along it would reach far out of Θ."""
     mechanism = kng.KNG(kng.QuantileLoss(0.3), kng.Bounds(x=([0.0], [1.0])), kng.Box(-1.0, 1.0), 1.0, "replace")
-    sampler = kng.Lattice(theta_digits=digits)
+    sampler = kng.draws.Lattice(theta_digits=digits)
     drawn = sampler.envelope(sampler.problem(mechanism, mechanism.intake.records(np.array([[0.7]]), np.array([0.2]))))
     np.testing.assert_array_equal(drawn._coordinates.matrix, LatticeCoordinates.own(2).matrix)
     assert len(drawn._boxes.runs) < 100
@@ -156,7 +156,7 @@ def test_a_law_as_wide_as_its_domain_keeps_the_given_coordinates(digits):
 def test_boxes_of_one_point_end_refinement():
     """Also where bounds in floats are a little below the scores, so that no goal of theirs is ever reached."""
     mechanism = kng.KNG(kng.QuantileLoss(0.5), kng.Bounds(y=(-1.0, 1.0)), kng.Box(-1.0, 1.0), 90.0, "replace")
-    sampler = kng.Lattice(data_digits=4, theta_digits=3, expected_proposals=0.5)
+    sampler = kng.draws.Lattice(data_digits=4, theta_digits=3, expected_proposals=0.5)
     records = mechanism.intake.records(None, np.repeat([-0.7, 0.1, 0.3], 1000))
     drawn = sampler.envelope(sampler.problem(mechanism, records))
     assert len(drawn._boxes.runs) <= 9

@@ -17,7 +17,7 @@ from tests.oracles.goodness_of_fit import assert_cell_frequencies
 
 BOUNDS, BALL = kng.Bounds(x=(-1.0, 1.0), y=(-1.0, 1.0)), kng.L1Ball(1.0)
 # Spacings 2^-4 of the records, and of θ 2^(1 - 4) in the ball of width 2.
-COARSE = kng.Lattice(data_digits=4, theta_digits=4)
+COARSE = kng.draws.Lattice(data_digits=4, theta_digits=4)
 SPACING = Fraction(1, 16)
 
 
@@ -134,7 +134,7 @@ def quantile_pairs(tau):
 @pytest.mark.parametrize("tau", [0.5, 0.9])
 def test_the_loss_of_quantiles_is_nearly_epsilon_and_never_more(tau):
     median = kng.KNG(kng.QuantileLoss(tau), kng.Bounds(y=(-1.0, 1.0)), kng.Box(-1.0, 1.0), 1.0, "replace")
-    low, high = worst(median, quantile_pairs(tau), kng.Lattice(data_digits=5, theta_digits=5))
+    low, high = worst(median, quantile_pairs(tau), kng.draws.Lattice(data_digits=5, theta_digits=5))
     assert 0.9 < low <= high <= 1.0
 
 
@@ -142,7 +142,7 @@ def test_the_loss_of_quantiles_is_nearly_epsilon_and_never_more(tau):
 def test_one_record_more_moves_a_value_by_what_its_rate_allows():
     """Half the range is its sensitivity, since constants cancel; but rounded down they cancel only to a level."""
     value = mechanism(kng.SquaredLoss(), kng.ExponentialMechanism, adjacency="add_remove")
-    sampler, worst_range = kng.Lattice(data_digits=4, theta_digits=4, max_records=64), 0
+    sampler, worst_range = kng.draws.Lattice(data_digits=4, theta_digits=4, max_records=64), 0
     for seed in range(6):
         x, y = np.sign(some_records(seed)[0]), np.sign(some_records(seed)[1])
         for extra_x, extra_y in ((1.0, 1.0), (1.0, -1.0), (-1.0, 1.0)):
@@ -190,7 +190,7 @@ def test_a_bound_that_does_not_hold_stops_the_draw(monkeypatch):
 
 def test_more_records_than_promised_fail_under_add_remove_alone():
     x, y = some_records(0)
-    few = kng.Lattice(max_records=5)
+    few = kng.draws.Lattice(max_records=5)
     median = mechanism(kng.QuantileLoss(0.5), adjacency="add_remove")
     with pytest.raises(RuntimeError, match="more records than max_records"):
         few.draw(median, median.intake.records(x, y))
@@ -208,7 +208,7 @@ def test_ties_are_counted_and_need_no_more_boxes_than_records_that_differ(num_ki
         law = lattice_law(CASES[case], CASES[case].intake.records(x, y), COARSE)
         _, scores = brute_force(case, x, y)
         assert np.all(np.isin([math.floor(4096 * score) for score in scores] - law.scores, [0, 1]))
-    sampler = kng.Lattice()
+    sampler = kng.draws.Lattice()
     for tied in (CASES["quantile"], mechanism(kng.QuantileLoss(0.3), epsilon=20.0)):
         envelope = sampler.envelope(sampler.problem(tied, tied.intake.records(x, y)))
         assert sum(len(members) for members in envelope._members) < 2000
@@ -219,13 +219,13 @@ def test_digits_that_float64_has_not_are_refused():
     for digits in (0, 51, 63, 2.5):
         for name in ("data_digits", "theta_digits"):
             with pytest.raises((ValueError, TypeError)):
-                kng.Lattice(**{name: digits})
+                kng.draws.Lattice(**{name: digits})
     with pytest.raises(OverflowError, match="fewer data_digits"):
         units.on_lattice([1.0], -63)
     # As many as there are: a record changes the score by at most one sensitivity.
     least_squares = mechanism(kng.SquaredLoss())
     x, y = some_records(2, 50)
-    most = kng.Lattice(data_digits=50, theta_digits=5)
+    most = kng.draws.Lattice(data_digits=50, theta_digits=5)
     other = x.copy()
     other[0] = -np.sign(other[0])
     scores = [lattice_law(least_squares, least_squares.intake.records(rows, y), most).scores for rows in (x, other)]

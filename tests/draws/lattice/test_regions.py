@@ -78,7 +78,7 @@ def test_no_box_that_has_one_of_its_points_misses_it(turned):
 def test_draws_in_a_part_of_a_domain_have_its_share_of_the_law(norm):
     bounds = kng.Bounds(x=([-0.3], [0.7]))
     mechanism = kng.KNG(kng.QuantileLoss(0.3), bounds, kng.Box(-1.0, 1.0), 2.0, "add_remove", norm=norm)
-    sampler = kng.Lattice(data_digits=4, theta_digits=3, max_records=64, expected_proposals=2.0)
+    sampler = kng.draws.Lattice(data_digits=4, theta_digits=3, max_records=64, expected_proposals=2.0)
     generator = np.random.default_rng(2)
     records = mechanism.intake.records(generator.uniform(-0.3, 0.7, (9, 1)), generator.normal(size=9))
     problem, law = sampler.problem(mechanism, records), lattice_law(mechanism, records, sampler)
@@ -97,7 +97,7 @@ def test_draws_in_a_part_of_a_domain_have_its_share_of_the_law(norm):
 
 def test_a_part_of_one_point_is_drawn():
     mechanism = kng.KNG(kng.QuantileLoss(0.5), kng.Bounds(x=([0.0], [1.0])), kng.Box(-4.0, 4.0), 1.0, "add_remove")
-    problem = (sampler := kng.Lattice(max_records=100)).problem(
+    problem = (sampler := kng.draws.Lattice(max_records=100)).problem(
         mechanism, mechanism.intake.records(np.ones((5, 1)), np.ones(5))
     )
     only = np.array([12345, -678])

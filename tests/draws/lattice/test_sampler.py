@@ -25,15 +25,15 @@ def split(epsilon, adjacency="replace"):
 @pytest.mark.parametrize("epsilon", [1.0, 0.1, 0.7, 3.0])
 def test_the_rates_of_levels_that_are_drawn_one_by_one_add_up_to_epsilon(epsilon, monkeypatch):
     """Of whatever is drawn, and exactly: with three levels ε/3 is no decimal number."""
-    drawn, problem = [], kng.Lattice.problem
+    drawn, problem = [], kng.draws.Lattice.problem
 
     def spied(self, mechanism, records):
         drawn.append(problem(self, mechanism, records))
         return drawn[-1]
 
-    monkeypatch.setattr(kng.Lattice, "problem", spied)
+    monkeypatch.setattr(kng.draws.Lattice, "problem", spied)
     mechanism = split(epsilon)
-    kng.release(mechanism, None, np.linspace(-1, 1, 20), sampler=kng.Lattice(4, 4))
+    kng.release(mechanism, None, np.linspace(-1, 1, 20), sampler=kng.draws.Lattice(4, 4))
     assert len(drawn) == len(LEVELS)
     total = sum(part.rate for part in drawn) * 2 * RESOLUTION
     exact = Fraction(str(epsilon))
@@ -43,7 +43,7 @@ def test_the_rates_of_levels_that_are_drawn_one_by_one_add_up_to_epsilon(epsilon
 @pytest.mark.slow
 def test_levels_that_are_drawn_one_by_one_lose_epsilon_together_at_most_and_nearly():
     """One number moves from the left of a gap to the right, which each level has where it is worst: losses add up."""
-    sampler, total = kng.Lattice(5, 5), 0.0
+    sampler, total = kng.draws.Lattice(5, 5), 0.0
     for part in split(1.0).densities():
         losses = []
         for left in range(10, 110, 5):
@@ -74,7 +74,7 @@ def test_one_record_more_moves_scores_over_an_interval_of_one_level_more():
     # Responses are 3 after rounding, and a record with x = 1 has residuals from 17/8 to 4: all that any has.
     bounds = kng.Bounds(x=([0.25], [1.0]), y=(2.999, 3.0), intercept=False)
     far = kng.ExponentialMechanism(kng.SquaredLoss(), bounds, kng.Box(-1.0, 0.875), 1.0, "add_remove")
-    sampler, worst = kng.Lattice(5, 4), Fraction(0)
+    sampler, worst = kng.draws.Lattice(5, 4), Fraction(0)
     for seed in range(12):
         x = np.random.default_rng(seed).uniform(0.25, 1.0, 5)
         pair = [far.intake.records(some[:, None], np.full(some.size, 3.0)) for some in (x, np.append(x, 1.0))]
@@ -105,7 +105,7 @@ SEEDABLE = {
         )
     ),
     "in real numbers": lambda: released(
-        kng.KNG(kng.QuantileLoss(0.5), LINE, kng.Box(-1.0, 1.0), 1.0, "replace"), sampler=kng.Exact()
+        kng.KNG(kng.QuantileLoss(0.5), LINE, kng.Box(-1.0, 1.0), 1.0, "replace"), sampler=kng.chains.Exact()
     ),
 }
 
@@ -126,7 +126,7 @@ def test_no_seed_of_anything_repeats_a_release(name):
 
 
 def test_bits_are_by_default_those_of_the_operating_system():
-    assert inspect.signature(kng.Lattice.draw).parameters["bits"].default is secrets.randbits
+    assert inspect.signature(kng.draws.Lattice.draw).parameters["bits"].default is secrets.randbits
     asked = []
 
     def bits(width):
@@ -134,7 +134,7 @@ def test_bits_are_by_default_those_of_the_operating_system():
         return secrets.randbits(width)
 
     mechanism = split(1.0)
-    kng.Lattice(4, 4).draw(mechanism, mechanism.intake.records(None, np.linspace(-1, 1, 5)), bits)
+    kng.draws.Lattice(4, 4).draw(mechanism, mechanism.intake.records(None, np.linspace(-1, 1, 5)), bits)
     # Each level asks for a box, a point of it, and most for whether it is kept.
     assert len(asked) >= 2 * len(LEVELS)
 
@@ -148,7 +148,7 @@ SQUARED = kng.KNG(kng.SquaredLoss(), LINE, kng.Box(-1.0, 1.0), 1.0, "add_remove"
 @pytest.mark.parametrize("mechanism", [FINE, SQUARED], ids=["quantile", "squared"])
 def test_nothing_of_a_private_number_of_records_reaches_plan_or_certificate(mechanism):
     y = np.resize(np.linspace(-1.0, 1.0, 7), 4294)
-    sampler = kng.Lattice(max_records=2**19)
+    sampler = kng.draws.Lattice(max_records=2**19)
     certificates, plans = [], []
     for values in (y, np.append(y, 0.5), np.tile(y, 20)):
         certificates.append(kng.release(mechanism, None, values, sampler=sampler).certificate.to_dict())
@@ -158,7 +158,7 @@ def test_nothing_of_a_private_number_of_records_reaches_plan_or_certificate(mech
     assert plans[0] == plans[1] == plans[2]
     # That it would show: where n is public it decides.
     public = kng.KNG(kng.QuantileLoss(0.123457), LINE, kng.Box(-1.0, 1.0), 1.0, "replace")
-    digits = [kng.Lattice().resolve(public, 1, count).data_digits for count in (4294, 4295)]
+    digits = [kng.draws.Lattice().resolve(public, 1, count).data_digits for count in (4294, 4295)]
     assert digits == [20, 19]
     assert certificates[0]["sampler"]["data_digits"] == (20 if mechanism is SQUARED else 13)
 
@@ -181,7 +181,7 @@ def test_no_number_has_a_private_quantile_under_add_remove():
     for budget in ("joint", "split"):
         tau = 0.5 if budget == "joint" else LEVELS
         mechanism = kng.PrivateQuantile(tau, LINE, 1.0, "add_remove", budget=budget)
-        released_of_none = kng.release(mechanism, None, np.zeros(0), sampler=kng.Lattice(4, 4))
+        released_of_none = kng.release(mechanism, None, np.zeros(0), sampler=kng.draws.Lattice(4, 4))
         assert released_of_none.certificate.assurance == "proved"
 
 

@@ -107,7 +107,7 @@ def mechanism_of(kind, loss, domain, adjacency, **parts):
 
 
 def plan_of(mechanism, data_digits, theta_digits=2):
-    return kng.Lattice(data_digits, theta_digits, max_records=64).plan(mechanism, 2, None)
+    return kng.draws.Lattice(data_digits, theta_digits, max_records=64).plan(mechanism, 2, None)
 
 
 def settings(domains):
@@ -184,7 +184,7 @@ def test_the_least_loss_counts_where_it_is_not_zero():
 
 
 def plan_of_line(mechanism, data_digits=4, theta_digits=4):
-    return kng.Lattice(data_digits, theta_digits).plan(mechanism, 1, 9)
+    return kng.draws.Lattice(data_digits, theta_digits).plan(mechanism, 1, 9)
 
 
 @pytest.mark.default_cases("replace-few")
@@ -202,7 +202,7 @@ def test_they_are_those_of_real_numbers_to_rounding(adjacency, pairs):
     for loss, domain in every[pairs]:
         bounds = plane if isinstance(loss, kng.SquaredDistanceLoss) else line
         mechanism = kng.KNG(loss, bounds, domain, 1.0, adjacency)
-        plan = kng.Lattice(12, 12, max_records=64).plan(mechanism, 2, None)
+        plan = kng.draws.Lattice(12, 12, max_records=64).plan(mechanism, 2, None)
         with float64():
             facts = (loss, bounds, domain, mechanism.adjacency)
             floats = np.asarray(gradients.gradient_changes(*facts, 2))
@@ -237,7 +237,7 @@ def far_from_zero(exponent):
 @pytest.mark.parametrize("exponent", [46, 48])
 def test_the_loss_stays_within_epsilon_far_from_zero(exponent):
     mechanism, *pair = far_from_zero(exponent)
-    sampler = kng.Lattice(data_digits=50, theta_digits=2)
+    sampler = kng.draws.Lattice(data_digits=50, theta_digits=2)
     laws = [lattice_law(mechanism, mechanism.intake.records(*records), sampler) for records in pair]
     low, high = lattice_loss(*laws)
     # 1.0104 and 1.0209 if the sensitivity is that of float64.
@@ -254,7 +254,7 @@ def test_timestamps_with_default_digits_have_no_smaller_sensitivity_than_a_corne
         low, high = float(offset), float(offset + width)
         bounds, domain = kng.Bounds(x=(-0.3, 0.7), y=(low, high)), kng.Box([low, -0.1], [high, 0.1])
         mechanism = kng.ExponentialMechanism(kng.SquaredLoss(), bounds, domain, 1.0, "replace")
-        plan = kng.Lattice().plan(mechanism, 2, 100)
+        plan = kng.draws.Lattice().plan(mechanism, 2, 100)
         ends = list(itertools.product(*plan.domain.range.sides))
         most = max(record_value(mechanism.loss, record, theta) for record in corners(mechanism, plan) for theta in ends)
         divisor = wholes.divisor_of(mechanism, plan)

@@ -13,7 +13,7 @@ from tests.draws.lattice import problems
 
 BOXES = ([0.0, -3.0], [1.0, 2.0])
 BOUNDS = kng.Bounds(x=BOXES, y=(-1.0, 1.0))
-LATTICE = kng.Lattice()
+LATTICE = kng.draws.Lattice()
 MECHANISMS = {
     "regression": kng.KNG(kng.SquaredLoss(), BOUNDS, kng.L1Ball(1.0), 1.0, "replace"),
     "exponential": kng.ExponentialMechanism(kng.SquaredLoss(), BOUNDS, kng.Box(-1.0, 1.0), 1.0, "add_remove"),
@@ -133,7 +133,7 @@ def test_what_parts_refuse():
     with pytest.raises(ValueError, match="the data are empty"):
         LATTICE.prepare(MECHANISMS["regression"], kng.stream([]))
     # Their plan is the same for every n, so that no number of records is too large.
-    few = kng.Lattice(max_records=ROWS - 1)
+    few = kng.draws.Lattice(max_records=ROWS - 1)
     few.draw(MECHANISMS["exponential"], few.prepare(MECHANISMS["exponential"], kng.stream(parts(X, y, 2))))
     whole = LATTICE.prepare(MECHANISMS["regression"], kng.shard(X, y))
     with pytest.raises(TypeError, match="computed from private data"):

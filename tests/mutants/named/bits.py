@@ -5,7 +5,11 @@ from tests.mutants.syntax import assigned, called, reference
 
 SLIPS = (
     Slip("half of a key repeats the other half", "secure_key", called("urandom", "os.urandom(16) * 2")),
-    Slip("the key of a direct draw is seeded", "DirectDraw.draw", called("key_from", "__import__('kngjax').research_key(0)")),
+    Slip(
+        "the key of a direct draw is seeded",
+        "DirectDraw.draw",
+        called("key_from", "__import__('kngjax').research_key(0)"),
+    ),
     Slip("the key of a chain is seeded", "ChainDraw.draw", called("key_from", "__import__('kngjax').research_key(0)")),
     Slip(
         "draws of which every rounding is proved are seeded",

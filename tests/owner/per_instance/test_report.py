@@ -38,8 +38,8 @@ def report():
 
 @pytest.mark.slow
 def test_the_public_names():
-    assert isinstance(kng.per_instance_privacy(posterior(), *records()), kng.PerInstanceReport)
-    assert kng.per_instance.facts.total_variation_bound(0.0, 0.0) == 0.0
+    assert isinstance(kng.per_instance_privacy(posterior(), *records()), kng.owner.PerInstanceReport)
+    assert kng.owner.per_instance.facts.total_variation_bound(0.0, 0.0) == 0.0
 
 
 @pytest.mark.slow

@@ -14,7 +14,7 @@ from kngjax.releases.curves.halving import Halving
 from tests.oracles.goodness_of_fit import assert_cell_frequencies
 
 ADJACENCIES = ("replace", "add_remove")
-COARSE = kng.Lattice(data_digits=4, theta_digits=2)
+COARSE = kng.draws.Lattice(data_digits=4, theta_digits=2)
 NUMBERS = kng.Bounds(y=(0.0, 1.0))
 LEVELS = (0.25, 0.5, 0.75)
 
@@ -87,7 +87,7 @@ def test_curves_never_cross_where_records_may_be(number):
 
 
 def test_curves_do_not_cross_on_a_hull_and_may_beside_it():
-    hull = kng.FeatureHull.powers(2, -1.0, 1.0)
+    hull = kng.geometry.FeatureHull.powers(2, -1.0, 1.0)
     drawn = Halving.of([0.3, 0.5, 0.7], kng.Bounds(hull=hull), kng.Box(-3.0, 3.0), 1.0, kng.Adjacency.ADD_REMOVE, 3, 99)
     assert len(drawn.vertices) == len(hull.vertices) < 12
     t = np.linspace(-1.0, 1.0, 9)

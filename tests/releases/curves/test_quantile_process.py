@@ -54,7 +54,7 @@ def test_a_release_is_one_debit_with_one_certificate_of_all_parts(adjacency, tmp
     assert certificate.assurance == "proved"
     assert certificate.num_records == (500 if adjacency == "replace" else None)
     assert len(ledger.releases()) == 1
-    with pytest.raises(kng.BudgetExceeded):
+    with pytest.raises(kng.ledger.BudgetExceeded):
         kng.release(process(adjacency=adjacency, epsilon=0.5), frame, y, ledger=ledger)
     shares = [(part["level"], part["relative_level"], part["epsilon"]) for part in certificate.sampler["parts"]]
     later = 0.25 if adjacency == "replace" else 0.5
@@ -71,7 +71,7 @@ def test_a_reservation_pays_for_one(tmp_path):
     x, y = table(500)
     reservation = ledger.reserve(process().certify(x, y).cost)
     kng.release(process(), x, y, ledger=reservation)
-    with pytest.raises((ValueError, kng.LedgerError)):
+    with pytest.raises((ValueError, kng.ledger.LedgerError)):
         kng.release(process(), x, y, ledger=reservation)
 
 
@@ -88,7 +88,7 @@ def test_it_lies_about_the_curves_of_many_records():
 @pytest.mark.parametrize("adjacency", ["replace", "add_remove"])
 def test_it_is_read_from_its_json_and_cannot_be_written_to(released, adjacency):
     made = released[adjacency]
-    for again in (kng.QuantileCurves.from_json(made.to_json()), pickle.loads(pickle.dumps(made))):
+    for again in (kng.releases.QuantileCurves.from_json(made.to_json()), pickle.loads(pickle.dumps(made))):
         assert again == made
         assert hash(again) == hash(made)
         assert again.certificate == made.certificate
@@ -104,7 +104,7 @@ def test_it_is_read_from_its_json_and_cannot_be_written_to(released, adjacency):
 @pytest.mark.parametrize("order", ["location_scale", "joint_by_chain", "joint_exact"])
 def test_releases_of_orders_that_are_no_longer_drawn_are_read(order):
     text = (OLDER / f"{order}.json").read_text(encoding="utf-8")
-    again = kng.QuantileCurves.from_json(text)
+    again = kng.releases.QuantileCurves.from_json(text)
     assert again.to_json() == text
     assert again.release == kng.Release.from_json(text)
     certificate, levels = again.certificate, again.levels
@@ -121,7 +121,7 @@ def test_releases_of_orders_that_are_no_longer_drawn_are_read(order):
 def test_another_release_is_no_quantile_process():
     other = kng.release(kng.PrivateQuantile(LEVELS, kng.Bounds(y=(0.0, 1.0)), 1.0, "replace"), None, np.ones(9))
     with pytest.raises(TypeError, match="QuantileProcess"):
-        kng.QuantileCurves(other)
+        kng.releases.QuantileCurves(other)
 
 
 def test_quantiles_are_curves_at_their_levels_linear_in_normal_scores_and_within_bounds(released):
@@ -229,7 +229,7 @@ def test_types_and_shapes_are_refused_in_words_before_anything_is_spent(tmp_path
         with pytest.raises(error):
             kng.release(process(), *given, ledger=ledger)
     with pytest.raises(TypeError, match="neither weights nor a sampler"):
-        kng.release(process(), x, y, sampler=kng.Exact())
+        kng.release(process(), x, y, sampler=kng.chains.Exact())
     assert not ledger.releases()
 
 
@@ -241,7 +241,7 @@ def test_what_fails_after_the_debit_says_one_constant_text(tmp_path):
     assert str(failed.value) == str(kng.ReleaseFailed())
     assert failed.value.__cause__ is None
     assert failed.value.__context__ is None
-    with pytest.raises(kng.BudgetExceeded):
+    with pytest.raises(kng.ledger.BudgetExceeded):
         kng.release(process(adjacency="add_remove"), x, y, ledger=ledger)
 
 

@@ -1,0 +1,9 @@
+from .coordinate_walk import CoordinateWalk as CoordinateWalk
+from .ensemble_walk import EnsembleWalk as EnsembleWalk
+from .exact.exact import Exact as Exact
+from .gradient_space import GradientSpace as GradientSpace
+from .hamiltonian import HMC as HMC
+from .hamiltonian import NUTS as NUTS
+from .line_gibbs import LineGibbs as LineGibbs
+from .numpyro_kernel import CoordinateWalkKernel as CoordinateWalkKernel
+from .slice_gibbs import SliceGibbs as SliceGibbs

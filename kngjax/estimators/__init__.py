@@ -1,1 +1,0 @@
-"""Offers what a statistician would write: a study of a table, regressions by formula, results with names."""

@@ -1,0 +1,2 @@
+from .feature_hulls import FeatureHull as FeatureHull
+from .norms import k_norm_noise as k_norm_noise

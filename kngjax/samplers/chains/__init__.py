@@ -1,1 +1,0 @@
-"""Markov chains, of which nothing is proved after finitely many sweeps."""

@@ -1,0 +1,314 @@
+"""An analysis states in full, before a table is looked at, what is released from it: terms, response, mechanisms."""
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+
+import kngjax as kng
+from kngjax.core.errors import UNREADABLE, UnfitShape, UnfitType, raise_from_outside
+from kngjax.data import dates
+from kngjax.data.missing import Codes, explain_codes, without_codes
+from kngjax.data.named_columns import Columns, opened
+from kngjax.data.schema import EMPTY
+from kngjax.data.terms import Design
+from kngjax.data.weights import with_weights
+from kngjax.releases.debits import settings
+from kngjax.releases.plan import Plan
+from kngjax.releases.release import resolved
+from kngjax.releases.told import said, telling
+from kngjax.study.carrying_out import in_short
+from kngjax.study.responses import AbstractResponse, Response
+from kngjax.study.steps import AbstractAnalysis, Step
+
+# Basis, response and weights, one row a record.
+Prepared = tuple[np.ndarray | None, np.ndarray, np.ndarray | None]
+
+
+@dataclass(frozen=True)
+class Part:
+    """Describes one release of an analysis. Public.
+
+    **Arguments:** `label`: its name in tables. `mechanism`: its settings. `plan`: of the estimate with intervals,
+    `mechanism` being that of the estimate alone, at what the plan leaves it of ε; or of curves of several levels,
+    `mechanism` being that of the first one; None of one mechanism alone. `kept`: of what is drawn with others by one
+    plan, the part of ε that has the same noise alone.
+    """
+
+    label: str
+    mechanism: Any
+    plan: kng.WithIntervals | kng.QuantileProcess | None = None
+    kept: float = 1.0
+
+    @property
+    def has_intervals(self) -> bool:
+        """Whether what intervals are made of is released with it."""
+        return isinstance(self.plan, kng.WithIntervals)
+
+    @functools.cached_property
+    def alone(self) -> "tuple[Part, ...]":
+        """Splits the part for previews: a quantile process into a mechanism for each level with the same noise."""
+        if not isinstance(self.plan, kng.QuantileProcess):
+            return (self,)
+        each = zip(self.plan.levels, self.plan.halving().stand_ins(self.plan.levels), strict=True)
+        whole = float(self.plan.epsilon)
+        return tuple(Part(of_level(level), one, kept=float(one.epsilon) / whole) for level, one in each)
+
+    @property
+    def whole(self) -> Any:
+        """The plan, or without one the mechanism: what `kngjax.release` is asked for."""
+        return self.mechanism if self.plan is None else self.plan
+
+    @property
+    def settings(self) -> Any:
+        """Lists the settings of the mechanism or plan, JSON-ready."""
+        return settings(self.mechanism) if self.plan is None else self.plan.settings()
+
+    @functools.cached_property
+    def _known(self) -> dict[Any, Plan]:
+        return {}
+
+    def resolved(self, num_records: int | None, sampler: Any = None) -> Plan:
+        """Resolves the draws of the part, once for what certificates are told to say. Its records are `Prepared`.
+
+        **Arguments:** `num_records`: used where it is public. `sampler`: what is asked for, or None.
+        """
+        count = self.mechanism.adjacency.public_count(num_records)
+        key = count, str(sampler), said()
+        if key not in self._known:
+            plan = resolved(self.whole, count, sampler)
+            self._known[key] = plan.of(functools.partial(_pair, self.mechanism))
+        return self._known[key]
+
+
+def _pair(mechanism: Any, columns: Prepared) -> tuple[Any, Any]:
+    given = arguments(mechanism, *columns)
+    return with_weights(given["X"], given["weights"]), given.get("y")
+
+
+@dataclass(frozen=True, repr=False)
+class Analysis(AbstractAnalysis):
+    """Releases from one table that belong together, as quantile regressions of several levels do. Public.
+
+    **Arguments:** `title`: what it is, in words. `response`: what is regressed, averaged or counted of each record.
+    `design`: the terms; None where there are none. `parts`: one a release. `formula`: as it was written, or None.
+    `names_of_values`: of what is released, where that is no regression. `link`: what a prediction is the mean by,
+    "identity", "odds" (their logarithm is predicted) or "rate" (its logarithm is). `weights`: the column of the
+    records' weights, a `SurveyWeights`; None where they have none: then no mechanism of the parts has bounds for it.
+    `unweighted`: the same without them, of which more is known beforehand.
+    `sampler`: what is asked for of each release, or None. `scale`: how far responses scatter, a public guess, or None.
+    `force`: whether it is released although public facts say that it is little but noise. `expected`: what they say,
+    once that was asked. `remake`: makes the same of another `epsilon` of all parts and another `count` of records, on
+    which its settings depend; None where they do not. `codes`: by column what stands for a missing cell. `dates`:
+    the columns of dates, which count as days.
+    `with_covariance`: makes the same with intervals by another covariance; None without intervals.
+    """
+
+    title: str
+    response: AbstractResponse
+    design: Design | None
+    parts: tuple[Part, ...]
+    formula: str | None = None
+    names_of_values: tuple[str, ...] | None = None
+    link: str = "identity"
+    weights: Any = None
+    unweighted: "Analysis | None" = None
+    sampler: Any = None
+    scale: float | None = None
+    force: bool = False
+    expected: Any = None
+    remake: Callable[..., "Analysis"] | None = None
+    codes: Codes = field(default_factory=dict)
+    dates: tuple[str, ...] = ()
+    with_covariance: "Callable[[Any], Analysis] | None" = None
+
+    def __repr__(self) -> str:
+        kinds = sorted({type(part.mechanism).__name__ for part in self.parts})
+        return f"<Analysis: {self.what}, by {', '.join(kinds)}>"
+
+    @property
+    def previewed(self) -> tuple[Part, ...]:
+        """Lists the parts that previews show: a quantile process has one for each level."""
+        return tuple(one for part in self.parts for one in part.alone)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names the numbers that a released value consists of, in own units."""
+        if self.names_of_values is not None:
+            return self.names_of_values
+        return (self.response.name,) if self.design is None else self.design.names
+
+    def names_of(self, part: Part) -> tuple[str, ...]:
+        """Names the numbers of one release: a single one where several are released one by one, else all `names`."""
+        if self.names_of_values is None or len(self.parts) == 1:
+            return self.names
+        return (self.names_of_values[[one.label for one in self.parts].index(part.label)],)
+
+    def at(self, epsilon: float, count: int) -> "Analysis | None":
+        """Makes the analysis for another ε of all parts and another n.
+
+        The result is None where no setting depends on them, or where no such analysis can be made.
+        """
+        if self.remake is None:
+            return None
+        try:
+            made = self.remake(epsilon=epsilon, count=count)
+            return made if self.weights is None else self.weights.given_to(made)
+        except ValueError:
+            return None
+
+    def forced(self, force: bool) -> "Analysis":
+        """Copies the analysis with this `force`."""
+        return replace(self, force=bool(force))
+
+    def steps(self, number: int | None = None) -> list["Step"]:
+        start = "" if number is None else f"{number}. {self.what}, "
+        return [Step(f"{start}{part.label}", self, part) for part in self.parts]
+
+    def words_of(self, part: Part) -> dict[str, Any]:
+        told = {"read": list(self.told)} if self.told else {}
+        about = {"analysis": self.title, "formula": self.formula, "response": self.response.name}
+        return about | {"mechanism": part.settings} | told
+
+    def plan_of(self, part: Part, num_records: int | None) -> Plan:
+        with telling(*self.told, *(() if part.plan is None else part.plan.told)):
+            return part.resolved(num_records, self.sampler)
+
+    def row_of(self, part: Part, num_records: int | None) -> tuple[str, str]:
+        plan = self.plan_of(part, num_records)
+        return f"{self.what}, {part.label}", in_short(plan.certificates, *plan.owed)
+
+    def mechanisms_of(self, part: Part) -> tuple[Any, ...]:
+        return (part.mechanism,)
+
+    def prepare(self, part: Part, records: Prepared) -> None:
+        part.mechanism.prepare(**arguments(part.mechanism, *records))
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that the analysis reads."""
+        of_design = () if self.design is None else self.design.columns
+        of_weights = () if self.weights is None else (self.weights.column,)
+        return tuple(dict.fromkeys((*self.response.columns, *of_design, *of_weights)))
+
+    @property
+    def told(self) -> tuple[str, ...]:
+        """Says for certificates which codes and dates are read, and how the response is made."""
+        read = explain_codes(self.codes, self.columns, self.dates), dates.explain(self.dates, self.columns)
+        return (*read[0], *read[1], *self.response.told)
+
+    @property
+    def what(self) -> str:
+        return self.title if self.formula is None else f"{self.title} {self.formula}"
+
+    def check(self, frame: Any) -> Any:
+        """The table of a frame, if its columns and types serve; not a value is looked at.
+
+        Raises `UnfitType` for what is no frame and for columns of dates or lists; `UnfitShape` for absent columns, and
+        for no record where n is public, under replace.
+        """
+        table = dates.with_days(table_of(frame), self.dates)
+        self.response.check(table)
+        if self.design is not None:
+            self.design.check(table)
+        if self.weights is not None:
+            self.weights.check(table)
+        if len(table) == 0 and any(part.mechanism.adjacency is kng.Adjacency.REPLACE for part in self.parts):
+            raise UnfitShape(EMPTY)
+        return table
+
+    def records(self, frame: Any) -> Prepared:
+        """Maps each record by itself to its basis columns, its response and its weight. Private.
+
+        The arrays are (n, k), None without terms; (n,) or (n, columns); and (n,), None without weights. Records that
+        are dropped are NaN. Raises as `check`, and ValueError for missing cells without a policy; no message tells a
+        value.
+        """
+        return self.of_table(without_codes(self.check(opened(frame)), self.codes))
+
+    def of_table(self, table: Any) -> Prepared:
+        """Makes `records` of a table that was checked and in which codes are missing cells. Private."""
+        x = None if self.design is None else self.design.matrix(table)
+        return x, self.response.of_table(table), None if self.weights is None else self.weights.cells_of(table)
+
+    def made_by(self, steps: Sequence[Any]) -> "Analysis":
+        return replace(self, parts=tuple(step.part for step in steps))
+
+
+# Advice for types that are often given in place of a frame.
+_FRAMES = {
+    "ndarray": ": name its columns, pandas.DataFrame(array, columns=['age', 'height'])",
+    "Series": ": give one with its column, series.to_frame()",
+    "LazyFrame": ": collect it first, frame.collect()",
+}
+
+
+def table_of(frame: Any) -> Any:
+    """Turns a frame into a table of narwhals, and returns `Columns` as they are.
+
+    Raises `UnfitType` for anything else, without a word of its contents.
+    """
+    if isinstance(frame, Columns):
+        return frame
+    try:
+        table = nw.from_native(frame, eager_only=True, pass_through=True)
+    except Exception as error:
+        raise_from_outside(error)
+        # The words of other packages may tell a frame's own names.
+        raise UnfitType(UNREADABLE) from None
+    if not isinstance(table, nw.DataFrame):
+        advice = _FRAMES.get(type(frame).__name__, "")
+        raise UnfitType(f"the data must be a pandas, polars or pyarrow frame, not {type(frame).__name__}{advice}")
+    return table
+
+
+def names_of_values(mechanism: Any, of: str) -> tuple[str, ...]:
+    """Names the numbers that a released value of one column consists of. **Arguments:** `of`: the column."""
+    if isinstance(mechanism, kng.PrivateQuantile):
+        return tuple(f"{float(tau)!r}-quantile of {of}" for tau in np.ravel(mechanism.tau))
+    if isinstance(mechanism, kng.QuantileInterval):
+        return tuple(f"{float(mechanism.tau)!r}-quantile of {of}, {end} end" for end in ("lower", "upper"))
+    if isinstance(mechanism, kng.GeometricMechanism):
+        cells = mechanism.counted or range(mechanism.ends[0], mechanism.ends[1] + 1)
+        return tuple(f"count of {of} = {cell}" for cell in cells)
+    return (f"{getattr(mechanism, 'statistic', 'mean')} of {of}",)
+
+
+def arguments(mechanism: Any, x: np.ndarray | None, y: np.ndarray | None, weights: np.ndarray | None) -> dict[str, Any]:
+    """X, y and weights as `kngjax.release` takes them of this mechanism: means and sums have columns alone. Private."""
+    assert y is not None
+    if mechanism.loss.has_response:
+        return {"X": x, "y": y, "weights": weights}
+    return {"X": y[:, None] if y.ndim == 1 else y, "weights": weights}
+
+
+def of_level(level: float) -> str:
+    """Names the curve of this level."""
+    return f"tau = {level!r}"
+
+
+def bounds_of(
+    design: Design | None, response: Response, of_response: Mapping[str, Any] | None = None, hull: Any = None
+) -> kng.Bounds:
+    """The public promises of the basis columns and of the transformed response.
+
+    **Arguments:** `of_response`: what the bounds say of y; its ends if left out. `hull`: of the basis columns, or None.
+
+    The policy of missing cells is applied where cells become columns; here the certificate is told of it, in units of
+    the basis.
+    """
+    given = {"y": response.ends} if of_response is None else of_response
+    if design is None:
+        return kng.Bounds(missing_y=response.substitute, **given)
+    missing = [policy for term in design.terms for policy in term.substitutes]
+    of_columns = {"intercept": design.intercept, "hull": hull, "columns": design.column_names, "missing": missing}
+    return kng.Bounds((design.lower, design.upper), missing_y=response.substitute, **of_columns, **given)
+
+
+def bounds_of_values(response: Response, ends: tuple[float, float]) -> kng.Bounds:
+    """The public promises of a column whose mean or sum is asked for. **Arguments:** `ends`: its public bounds."""
+    low, high = ends
+    return kng.Bounds(x=(np.array([low]), np.array([high])), intercept=False, missing=response.substitute)

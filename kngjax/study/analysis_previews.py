@@ -1,0 +1,198 @@
+"""Previews the releases of an analysis, with names: how much they would be worth."""
+
+import dataclasses
+import math
+from typing import TYPE_CHECKING, Any
+
+import kngjax as kng
+from kngjax.study.analyses import Analysis
+from kngjax.study.expectations import preview_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class AnalysisPreview:
+    """Previews of the releases of one analysis, of public facts alone. Print it for what they say.
+
+    **Arguments:** `title`: what it is. `labels`: one a release, or of several levels that are drawn together one a
+    level. `previews`: of each, None where nothing is known. `number`: of releases, which have equal parts of ε.
+    `of_counts`: the preview of the counts of a table; None for other analyses.
+    """
+
+    title: str
+    labels: tuple[str, ...]
+    previews: tuple[kng.inference.Preview | None, ...]
+    number: int
+    of_counts: "CountsPreview | None" = None
+
+    @classmethod
+    def of(cls, analysis: Analysis, count: int | None, design: Any = None, residual: Any = None) -> "AnalysisPreview":
+        """Previews an analysis of n records, or of a guess of n. **Arguments:** as of `kngjax.preview`."""
+        parts, assumed = analysis.previewed, (design, residual, False)
+        title = analysis.title if analysis.formula is None else f"{analysis.title} {analysis.formula}"
+        previews = tuple(preview_of(analysis, part, count, *assumed) for part in parts)
+        return cls(
+            title, tuple(part.label for part in parts), previews, len(analysis.parts), CountsPreview.of(analysis, count)
+        )
+
+    @property
+    def noise(self) -> "pd.DataFrame":
+        """The standard deviation of the noise of each coefficient in own units, a column a release.
+
+        Counts share one row, which holds for each of them.
+        """
+        if self.of_counts is not None:
+            return self._of_counts(self.of_counts.noise)
+        return self._table("noise")
+
+    @property
+    def standard_error(self) -> "pd.DataFrame":
+        """The standard error of the estimate without privacy, a column a release.
+
+        For counts the records are taken to spread evenly over the cells; raises ValueError without a number of records.
+        """
+        if self.of_counts is not None:
+            return self._of_counts(self.of_counts.standard_error)
+        return self._table("standard_error")
+
+    @property
+    def ratio(self) -> "pd.DataFrame":
+        """Noise over standard error, a column a release."""
+        return self.noise / self.standard_error if self.of_counts is not None else self._table("ratio")
+
+    @property
+    def width(self) -> "pd.DataFrame":
+        """The width of each coefficient's 95% interval over that without privacy, a column a release.
+
+        Infinite where none is expected; raises ValueError where no intervals were asked for, or nobody knows.
+        """
+        if any(one.width is None for one in self._known()):
+            raise ValueError("no width is known of these intervals: ask with intervals=True, or a covariance")
+        return self._table("width")
+
+    @property
+    def trusted(self) -> bool:
+        """Whether each preview is."""
+        return all(one is not None and one.trusted for one in self.previews)
+
+    @property
+    def hopeless(self) -> str | None:
+        """Why one of them would be little but noise; None where none would, and where that is not known."""
+        return next((one.hopeless for one in self.previews if one is not None and one.hopeless), None)
+
+    def epsilon_for(self, ratio: float = 0.5) -> float:
+        """ε of all releases together, in equal parts, with noise of at most `ratio` standard errors everywhere."""
+        if self.of_counts is not None:
+            return self.of_counts.epsilon_for(ratio)
+        return self.number * max(one.epsilon_for(ratio) for one in self._known())
+
+    def num_records_for(self, ratio: float = 0.5) -> float | int:
+        """The least n with noise of at most `ratio` standard errors in every coefficient."""
+        if self.of_counts is not None:
+            return self.of_counts.num_records_for(ratio)
+        return max(one.num_records_for(ratio) for one in self._known())
+
+    def explain(self) -> str:
+        """Says in words what is expected of each release."""
+        unknown = (
+            "not previewed. Regressions, means and quantiles are, of a number of records, which under add_remove is a "
+            "public guess, num_records=10_000; of counts and sums the noise is exact, and stands beside each number."
+        )
+        if self.of_counts is not None:
+            unknown = self.of_counts.explain()
+        lines = [
+            f"{label}: {unknown if one is None else one.explain()}"
+            for label, one in zip(self.labels, self.previews, strict=True)
+        ]
+        return "\n\n".join([f"Preview of {self.title}", *lines])
+
+    __repr__ = explain
+
+    def _of_counts(self, number: float) -> "pd.DataFrame":
+        import pandas as pd
+
+        return pd.DataFrame(dict.fromkeys(self.labels, number), index=["each count"])
+
+    def _known(self) -> list[kng.inference.Preview]:
+        known = [one for one in self.previews if one is not None]
+        if len(known) < len(self.previews):
+            raise ValueError("the noise of this analysis is not known beforehand")
+        return known
+
+    def _table(self, name: str) -> "pd.DataFrame":
+        import pandas as pd
+
+        return pd.DataFrame({label: getattr(one, name) for label, one in zip(self.labels, self._known(), strict=True)})
+
+
+@dataclasses.dataclass(frozen=True)
+class CountsPreview:
+    """Previews each count of a table. Public.
+
+    **Arguments:** `mechanism`: the one that counts. `cells`: how many kinds of records there are, also those that no
+    count is of. `num_records`: n, or a guess of it, or None.
+    """
+
+    mechanism: kng.GeometricMechanism
+    cells: int
+    num_records: int | None
+
+    @classmethod
+    def of(cls, analysis: Analysis, count: int | None) -> "CountsPreview | None":
+        """Previews an analysis that releases nothing but counts; None for any other analysis."""
+        mechanisms = [part.mechanism for part in analysis.parts]
+        if len(mechanisms) != 1 or not isinstance(mechanisms[0], kng.GeometricMechanism):
+            return None
+        return cls(mechanisms[0], max(mechanisms[0].dimension or 1, 2), count)
+
+    @property
+    def noise(self) -> float:
+        """The standard deviation of the noise of each count, exactly."""
+        return self._noise_at(float(self.mechanism.epsilon))
+
+    @property
+    def standard_error(self) -> float:
+        """√(np(1 - p)) of a cell that has its share p = 1/k of the records."""
+        return self._error_of(self._known_number())
+
+    def epsilon_for(self, ratio: float) -> float:
+        """The least ε with noise of at most `ratio` standard errors."""
+        wanted, low, high = ratio * self.standard_error, 1e-9, 100.0
+        if self._noise_at(high) > wanted:
+            return math.inf
+        while high / low > 1.001:
+            middle = math.sqrt(low * high)
+            low, high = (low, middle) if self._noise_at(middle) <= wanted else (middle, high)
+        return high
+
+    def num_records_for(self, ratio: float) -> int:
+        """The least n with noise of at most `ratio` standard errors."""
+        return math.ceil((self.noise / (ratio * self._error_of(1))) ** 2)
+
+    def explain(self) -> str:
+        """Says in words how much noise each count has."""
+        said = f"noise of standard deviation {self.noise:.3g} on each count, exactly."
+        if not self.num_records:
+            return said
+        return (
+            f"{said} That is {self.noise / self.standard_error:.2g} standard errors of a count that has one in "
+            f"{self.cells} of {self.num_records:,} records."
+        )
+
+    def _known_number(self) -> int:
+        if not self.num_records:
+            raise ValueError(
+                "of counts the noise is known, and their standard error is not: it goes by the number of records, "
+                "which is private here. Give the study a public guess of it, num_records=10_000"
+            )
+        return self.num_records
+
+    def _error_of(self, number: int) -> float:
+        return math.sqrt(number * (self.cells - 1.0)) / self.cells
+
+    def _noise_at(self, epsilon: float) -> float:
+        made = self.mechanism.at_epsilon(epsilon)
+        assert isinstance(made, kng.GeometricMechanism)
+        return max(map(float, made.noise.deviations(made.dimension, None)))

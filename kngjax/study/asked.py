@@ -1,0 +1,194 @@
+"""Studies, plans and previews offer the same analyses: each is a method, with the same arguments in all of them."""
+
+import dataclasses
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, ParamSpec, TypeVar
+
+from kngjax.study import column_estimates, quantile_processes, regressions
+from kngjax.study.intervals import with_intervals
+from kngjax.study.public_facts import PublicFacts
+from kngjax.study.results import Results
+from kngjax.study.tabulations import AbstractTabulations, Answer, checking_epsilon
+
+_OFFSET = (
+    "name the column of what it is the logarithm of, exposure='years', with bounds above 0; of logarithms alone make "
+    "that column before the call, each record by itself"
+)
+_ORDER = "curves are drawn by halving alone, so leave it out"
+Given = ParamSpec("Given")
+Made = TypeVar("Made")
+
+
+def _not_called(**others: str) -> Callable[[Callable[Given, Made]], Callable[Given, Made]]:
+    """Makes a method refuse arguments that others have. **Arguments:** by their names what to do instead, in words."""
+
+    def of(method: Callable[Given, Made]) -> Callable[Given, Made]:
+        @functools.wraps(method)
+        def told_apart(*positional: Given.args, **named: Given.kwargs) -> Made:
+            for other, instead in others.items():
+                if other in named:
+                    raise TypeError(f"{method.__name__} has no argument {other!r}: {instead}")
+            return method(*positional, **named)
+
+        return told_apart
+
+    return of
+
+
+@checking_epsilon
+class AbstractAnalyses(AbstractTabulations[Answer]):
+    """Offers the analyses of a table as methods. All arguments are public; ε is for all releases of a call together."""
+
+    facts: PublicFacts
+
+    @_not_called(levels="it is called 'tau' there")
+    def quantile_regression(
+        self,
+        formula: str,
+        *,
+        tau: float | Sequence[float],
+        epsilon: Any,
+        domain: Any = None,
+        scale: Any = None,
+        intervals: Any = False,
+        force: bool = False,
+    ) -> Answer:
+        """Quantiles of the response at the levels τ, which share ε equally.
+
+        **Arguments:** `formula`: as in `kngjax.data.formulas`. `domain`: Θ of the coefficients of the basis; made of
+        the bounds of the response if it is left out. `scale`: for five and more coefficients, how far responses scatter
+        about the regression, a public guess; and for the bandwidth of intervals. `intervals`: True, or a covariance
+        like `kngjax.Sandwich(share=0.3)`, for confidence intervals: what they are made of is released for a part of ε,
+        or the estimate from groups of the records (`kngjax.WithIntervals`). `force`: release also what public facts
+        say is little but noise.
+        """
+        facts = self.facts
+        read, response = facts.read(formula)
+        made = regressions.quantile_regression(
+            read, response, tau, epsilon, facts.adjacency.value, facts.count, domain, scale
+        )
+        return self._carry_out(with_intervals(made, intervals, facts).forced(force), Results.of("regression"))
+
+    @_not_called(tau="it is called 'levels' there", order=_ORDER)
+    def quantile_process(
+        self,
+        formula: str,
+        *,
+        levels: Sequence[float],
+        epsilon: Any,
+        domain: Any = None,
+        force: bool = False,
+    ) -> Answer:
+        """Quantiles of the response at several levels, drawn together for one ε: curves that never cross.
+
+        By `kngjax.QuantileProcess`, of up to four coefficients; the more levels, the less noise than that of
+        `quantile_regression`, of which each level has its part of ε alone.
+
+        **Arguments:** `levels`: τ, in increasing order. The others as of `quantile_regression`.
+        """
+        facts = self.facts
+        read, response = facts.read(formula)
+        made = quantile_processes.quantile_process(
+            read, response, levels, epsilon, facts.adjacency.value, facts.count, domain, force
+        )
+        return self._carry_out(made.forced(force), Results.of("process"))
+
+    def linear_regression(
+        self,
+        formula: str,
+        *,
+        epsilon: Any,
+        method: str = "robust",
+        delta: Any = None,
+        domain: Any = None,
+        scale: Any = None,
+        intervals: Any = False,
+        force: bool = False,
+    ) -> Answer:
+        """The mean of the response: "robust" against outliers, by least squares, "squared", or "adassp", with a δ.
+
+        **Arguments:** as `quantile_regression`; `scale` is for "robust" with any number of coefficients.
+        """
+        facts = self.facts
+        read, response = facts.read(formula)
+        made = regressions.linear_regression(
+            read, response, epsilon, facts.adjacency.value, facts.count, method, delta, domain, scale
+        )
+        return self._carry_out(with_intervals(made, intervals, facts).forced(force), Results.of("regression"))
+
+    def logistic_regression(
+        self, formula: str, *, epsilon: Any, domain: Any = None, intervals: Any = False, force: bool = False
+    ) -> Answer:
+        """The logarithm of the odds of the response's second level. **Arguments:** as `quantile_regression`."""
+        facts = self.facts
+        given = *facts.read(formula), epsilon, facts.adjacency.value, facts.count
+        made = regressions.logistic_regression(*given, domain)
+        return self._carry_out(with_intervals(made, intervals, facts).forced(force), Results.of("regression"))
+
+    @_not_called(offset=_OFFSET)
+    def poisson_regression(
+        self,
+        formula: str,
+        *,
+        epsilon: Any,
+        exposure: Any = None,
+        most_rate: Any = None,
+        domain: Any = None,
+        intervals: Any = False,
+        force: bool = False,
+    ) -> Answer:
+        """The logarithm of the mean of a response of counts, or of their rate by an exposure, as years at risk.
+
+        Of counts c and exposures e it minimises Σ exp(x'θ + log e) - c·x'θ = Σ e(exp(x'θ) - (c/e)·x'θ): rates c/e, each
+        of weight e. `predict` says means for one unit of exposure.
+
+        **Arguments:** `exposure`: the column of e, with public bounds above 0, to which each is clipped; None for
+        counts alone. `most_rate`: R, the largest rate of a single record, to which c/e of each is clipped; noise grows
+        with R and with the largest exposure. Left out it is the bound of the counts over the least exposure: always
+        enough, and large where exposures differ by much. The others as `quantile_regression`.
+        """
+        facts = self.facts
+        read, response = facts.read(formula)
+        weights = None
+        if exposure is not None or most_rate is not None:
+            response, weights = facts.exposed(response, exposure, most_rate, intervals)
+        made = regressions.poisson_regression(read, response, epsilon, facts.adjacency.value, domain)
+        made = dataclasses.replace(with_intervals(made, intervals, facts), weights=weights)
+        return self._carry_out(made.forced(force), Results.of("regression"))
+
+    def mean(self, column: str, *, epsilon: Any, force: bool = False) -> Answer:
+        """The mean of a column of numbers, or the share of the second of its two levels."""
+        made = column_estimates.mean(self.facts.declared(column), epsilon, self.facts.adjacency.value)
+        return self._carry_out(made.forced(force), Results.of("estimate"))
+
+    def quantile(
+        self,
+        column: str,
+        *,
+        tau: float | Sequence[float],
+        epsilon: Any,
+        budget: str = "split",
+        force: bool = False,
+    ) -> Answer:
+        """Quantiles of a column of numbers. **Arguments:** `budget`: as of `kngjax.PrivateQuantile`."""
+        made = column_estimates.quantile(self.facts.declared(column), tau, epsilon, self.facts.adjacency.value, budget)
+        return self._carry_out(made.forced(force), Results.of("estimate"))
+
+    def quantile_interval(
+        self, column: str, *, tau: float, epsilon: Any, level: float = 0.95, spread: Any = None, force: bool = False
+    ) -> Answer:
+        """An interval that holds a quantile of a column with probability `level`, sampling and privacy together.
+
+        Under add_remove the study's `num_records` must be a number that there are at least. **Arguments:** as of
+        `kngjax.QuantileInterval`.
+        """
+        facts = self.facts
+        made = column_estimates.quantile_interval(
+            facts.declared(column), tau, epsilon, facts.adjacency.value, facts.count, level, spread, force
+        )
+        return self._carry_out(made.forced(force), Results.of("estimate"))
+
+    def median(self, column: str, *, epsilon: Any, force: bool = False) -> Answer:
+        """The median of a column of numbers."""
+        return self.quantile(column, tau=0.5, epsilon=epsilon, force=force)

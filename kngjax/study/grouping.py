@@ -1,0 +1,186 @@
+"""Groups of a table by the public levels of its columns, and an analysis of each group that one debit pays for."""
+
+import functools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+
+import kngjax as kng
+from kngjax.core.errors import UnfitShape, UnfitType
+from kngjax.data import cells
+from kngjax.data.dates import explain
+from kngjax.data.missing import Codes, explain_codes, without_codes
+from kngjax.data.named_columns import Columns, opened
+from kngjax.data.terms import Categorical
+from kngjax.releases.divided import plan_of_groups
+from kngjax.releases.division import Division
+from kngjax.releases.plan import Plan
+from kngjax.releases.told import said, telling
+from kngjax.study.analyses import Analysis, Prepared
+from kngjax.study.group_sizes import GroupSize
+from kngjax.study.steps import AbstractAnalysis, Step
+
+
+@dataclass(frozen=True)
+class Grouping:
+    """The columns that a table is divided by. Public. **Arguments:** `terms`: each with its levels and its policy for
+    cells that have none of them: a level, "drop", which puts the record into no group, or None, which fails.
+    """
+
+    terms: tuple[Categorical, ...]
+
+    @classmethod
+    def of(cls, columns: Sequence[Any], levels: Mapping[str, tuple[Any, ...]], missing: Any) -> "Grouping":
+        """Groups by columns with public levels. **Arguments:** as of `Study`.
+
+        Raises TypeError or ValueError for no column, for one twice, and for one without levels.
+        """
+        if len(columns) == 1 and isinstance(columns[0], list | tuple):
+            columns = columns[0]
+        if not columns or len(set(columns)) < len(columns):
+            raise ValueError(f"name one or several different columns, like by('region'), not {columns!r}")
+        for column in columns:
+            if column not in levels:
+                raise ValueError(
+                    f"groups are by public levels, also those that no record has: levels={{{column!r}: (...)}}, given "
+                    "to the study"
+                )
+        policies = missing if isinstance(missing, Mapping) else dict.fromkeys(columns, missing)
+        return cls(tuple(Categorical(column, levels[column], policies.get(column)) for column in columns))
+
+    @property
+    def division(self) -> Division:
+        """The groups: all combinations of levels."""
+        return Division(tuple(term.column for term in self.terms), tuple(term.levels for term in self.terms))
+
+    def check(self, table: nw.DataFrame | Columns) -> None:
+        """Raises `UnfitShape` or `UnfitType` for absent columns and for types that have no levels; sees no value."""
+        for column in self.division.by:
+            if column not in table.columns:
+                raise UnfitShape(f"groups are by the column {column!r}, which the data do not have")
+            if not cells.is_readable(table[column]):
+                raise UnfitType(f"the type of column {column!r} has no levels: convert it by a public rule")
+
+    def places(self, columns: Mapping[str, Any] | nw.DataFrame | Columns) -> np.ndarray:
+        """Finds the place of each record's group in `division.groups()`, by its own cells alone; -1 if it is in none.
+
+        **Arguments:** `columns`: private, of a released regression's `predict` public; each of shape (n,). Raises
+        ValueError for cells that have no declared level, where there is no policy; the message tells no value.
+        """
+        each = [term.places_of(columns[term.column]) for term in self.terms]
+        places = np.zeros(len(each[0]), np.int64)
+        for term, own in zip(self.terms, each, strict=True):
+            places = places * len(term.levels) + own
+        return np.where(np.min(each, axis=0) < 0, -1, places)
+
+
+@dataclass(frozen=True)
+class GroupedAnalysis(AbstractAnalysis):
+    """Applies one analysis to every group of a table. Public.
+
+    **Arguments:** `grouping`: by which columns. `adjacency`: of the whole table. `analyses`: one a group, in order,
+    with mechanisms for 'add_remove'; they may differ in what follows from a guess of the number of records. `sizes`:
+    what was said of the size of each group.
+    """
+
+    grouping: Grouping
+    adjacency: kng.Adjacency
+    analyses: tuple[Analysis, ...]
+    sizes: tuple[GroupSize, ...]
+
+    def __post_init__(self) -> None:
+        first = self.analyses[0]
+        if first.sampler is not None:
+            raise ValueError("groups take no sampler: each release takes the best one")
+        if any(isinstance(part.plan, kng.QuantileProcess) for part in first.parts):
+            raise ValueError(
+                "groups have no quantile process: ask for quantile_regression of each group, or for a quantile process "
+                "of all records with the column of the groups as a term"
+            )
+        named = (*first.response.columns, *(() if first.design is None else first.design.columns))
+        for column in self.grouping.division.by:
+            if column in named:
+                raise ValueError(f"groups are by {column!r}, of which all records of one have the same: leave it out")
+
+    @property
+    def title(self) -> str:
+        """Names the analysis and the columns of its groups."""
+        return f"{self.analyses[0].title} by {' and '.join(self.grouping.division.by)}"
+
+    @property
+    def sampler(self) -> None:
+        """Releases of groups take the best sampler."""
+        return None
+
+    @property
+    def what(self) -> str:
+        formula = self.analyses[0].formula
+        return self.title if formula is None else f"{self.title} {formula}"
+
+    @property
+    def codes(self) -> Codes:
+        """The codes that stand for a missing cell, by column."""
+        return self.analyses[0].codes
+
+    @property
+    def told(self) -> tuple[str, ...]:
+        """Says for certificates which codes and dates are read, and how the response is made."""
+        columns = (*self.grouping.division.by, *self.analyses[0].columns)
+        own = self.analyses[0].dates
+        return (*explain_codes(self.codes, columns, own), *explain(own, columns), *self.analyses[0].response.told)
+
+    def check(self, frame: Any) -> nw.DataFrame | Columns:
+        """Checks the columns of the analysis, as `Analysis.check`, and those of the groups."""
+        table = self.analyses[0].check(frame)
+        self.grouping.check(table)
+        return table
+
+    def records(self, frame: Any) -> tuple[Prepared, np.ndarray]:
+        """The columns of all records, as `Analysis.records`, and the place of each record's group. Private."""
+        table = without_codes(self.check(opened(frame)), self.codes)
+        return self.analyses[0].of_table(table), self.grouping.places(table)
+
+    def steps(self, number: int | None = None) -> list[Step]:
+        start = "" if number is None else f"{number}. "
+        return [Step(f"{start}{self.what}", self)]
+
+    def words_of(self, part: None) -> dict[str, Any]:
+        first = self.analyses[0]
+        parts = [{"label": one.label, "mechanism": one.settings} for one in first.parts]
+        about = {"analysis": self.title, "formula": first.formula, "response": first.response.name}
+        told = {"read": list(self.told)} if self.told else {}
+        return about | {"groups": self.grouping.division.to_dict(), "parts_of_the_first": parts} | told
+
+    @functools.cached_property
+    def _known(self) -> dict[Any, Plan]:
+        return {}
+
+    def plan_of(self, part: None, num_records: int | None) -> Plan:
+        with telling(*self.told):
+            if (key := said()) not in self._known:
+                plans = [[one.resolved(None) for one in analysis.parts] for analysis in self.analyses]
+                self._known[key] = plan_of_groups(plans, self.grouping.division, self.adjacency)
+            return self._known[key]
+
+    def certificates_of(self, part: None, num_records: int | None) -> list[kng.releases.Certificate]:
+        """Certifies the first group; others may differ in what follows from a guess of their size."""
+        with telling(*self.told):
+            return [one for part in self.analyses[0].parts for one in part.resolved(None).certificates]
+
+    def row_of(self, part: None, num_records: int | None) -> tuple[str, str]:
+        cost, proved = self.plan_of(None, None).owed
+        kinds = dict.fromkeys(f"{one.mechanism['type']}, {one.assurance}" for one in self.certificates_of(None, None))
+        what = ", ".join([self.what, *(one.label for one in self.analyses[0].parts)])
+        groups = f"{len(self.analyses)} groups together: {cost.explain() if proved else 'not proved'}"
+        return what, f"{'; '.join(kinds)}, {groups}"
+
+    def mechanisms_of(self, part: None) -> tuple[Any, ...]:
+        return tuple(dict.fromkeys(one.mechanism for analysis in self.analyses for one in analysis.parts))
+
+    def prepare(self, part: None, records: tuple[Prepared, np.ndarray]) -> None:
+        """Raises what the mechanisms of the first group say of all records. Private: for the owner alone."""
+        for one in self.analyses[0].parts:
+            self.analyses[0].prepare(one, records[0])

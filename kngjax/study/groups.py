@@ -1,0 +1,180 @@
+"""The analyses of a study for every group of its table: `study.by("region").mean("wage", epsilon=1)`."""
+
+import dataclasses
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+
+import kngjax as kng
+from kngjax.accounting.exact_costs import exactly, inward, with_both_orders
+from kngjax.core.errors import holding_no_records
+from kngjax.mechanisms.parameters import check_delta, whole_epsilon
+from kngjax.releases.division import Division
+from kngjax.study.analyses import Analysis
+from kngjax.study.asked import AbstractAnalyses
+from kngjax.study.group_sizes import GroupSize
+from kngjax.study.grouping import GroupedAnalysis, Grouping
+from kngjax.study.public_facts import PublicFacts
+from kngjax.study.results import Results
+
+Outcome = TypeVar("Outcome")
+# The types that `Study.by` takes for the numbers of records of its groups.
+Sizes = int | Mapping[Any, int] | Results | None
+
+
+class GroupedAnalyses(Generic[Outcome]):
+    """A table divided by public levels: each analysis is made of every group, and paid for once.
+
+    A record is in one group at most. Under add_remove ε is spent once for all groups: each has a mechanism of its own
+    at ε. Under replace an exchanged record may leave one group and enter another, so that each group has a mechanism
+    for add_remove at ε/2, and sizes of groups are private. See `kngjax.Guarantee.parallel`.
+
+    Its analyses are those of a study, all of them, with the same arguments; ε and δ are for all groups together.
+
+    **Arguments:** `owner`: a study or a plan. `grouping`: by which columns. `num_records`: as of `Study.by`. `asked`:
+    makes of the public facts of one group what can be asked of it and answers with an analysis and what to make of its
+    releases.
+    """
+
+    def __init__(self, owner: Any, grouping: Grouping, num_records: Sizes, asked: Callable[[Any], Any]):
+        self._owner, self._grouping = owner, grouping
+        self._sizes = _sizes_of(grouping.division, owner.facts.count, num_records)
+        counts = {count for one in self._sizes for count in (one.count, one.at_least.count)}
+        # Sizes of groups are private whatever the adjacency of the table.
+        private = kng.Adjacency.ADD_REMOVE
+        self._asked = {
+            count: asked(dataclasses.replace(owner.facts, adjacency=private, count=count)) for count in counts
+        }
+
+    def __repr__(self) -> str:
+        division = self._grouping.division
+        return f"<{len(division)} groups by {' and '.join(division.by)} of {self._owner!r}>"
+
+    def __reduce__(self) -> Any:
+        raise TypeError("groups hold private data and are not pickled: make them anew where the data are")
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *(name for name in dir(self._kind) if not name.startswith("_"))})
+
+    @holding_no_records
+    def __getattr__(self, name: str) -> Callable[..., Outcome]:
+        method = None if name.startswith("_") else getattr(self._kind, name, None)
+        if not callable(method):
+            raise AttributeError(f"groups have no {name}: they have the analyses of a study, like mean")
+
+        # No frame of a traceback holds the groups, as one of a function that is made here would.
+        return functools.update_wrapper(functools.partial(_ask, self, method), method)
+
+    @property
+    def _kind(self) -> type:
+        return type(next(iter(self._asked.values())))
+
+    def _ask(self, method: Callable[..., Any], /, *positional: Any, **named: Any) -> Any:
+        adjacency = self._owner.facts.adjacency
+        named = named | _shares(named, adjacency)
+        # An interval of a quantile holds where there are at least as many records as it takes for granted.
+        needs_least = method.__name__ == AbstractAnalyses.quantile_interval.__name__
+        sizes = tuple(one.at_least if needs_least else one for one in self._sizes)
+        # Groups of which the same is known have the same mechanisms.
+        counts = dict.fromkeys(one.count for one in sizes)
+        made = {count: method(self._asked[count], *positional, **named) for count in counts}
+        each = tuple(made[one.count][0] for one in sizes)
+        if needs_least and any(one.noise is None for one in sizes):
+            raise ValueError(
+                "sizes of groups are private, and an interval of a quantile holds as often as it says where there are "
+                "at least as many records as it takes for granted: say how many each group has at least, "
+                "by(..., num_records=...), one number for all or one by level, from what is public, or the counts that "
+                "a histogram of the groups released before, of which four times their noise are taken off"
+            )
+        analysis = GroupedAnalysis(self._grouping, adjacency, each, sizes)
+        return self._owner._carry_out(analysis, Results.of("groups", results=made[sizes[0].count][1]))
+
+
+_ask = holding_no_records(GroupedAnalyses._ask)
+
+
+def _shares(named: Mapping[str, Any], adjacency: kng.Adjacency) -> dict[str, Any]:
+    """ε and δ of each group such that those of all together are what was asked for.
+
+    Under replace (ε/2, δ/(1 + e^{ε/2})), of which (ε, δ) follows for an exchanged record, rounded so that no more does.
+    Raises as `kngjax.mechanisms.parameters.check_epsilon` of the whole ε, before it is halved.
+    """
+    if adjacency is kng.Adjacency.ADD_REMOVE or "epsilon" not in named:
+        return {}
+    half = inward(whole_epsilon(named["epsilon"]) / 2)
+    if named.get("delta") is None:
+        return {"epsilon": half}
+    delta = exactly(float(check_delta(named["delta"])), "delta") / with_both_orders(exactly(half), Fraction(1))
+    return {"epsilon": half, "delta": inward(delta)}
+
+
+def _sizes_of(division: Division, whole: int | None, given: Any) -> list[GroupSize]:
+    """The size of each group, in order.
+
+    **Arguments:** `whole`: n of the table, or a guess of it, or None. `given`: a number for all, one for each by its
+    level, released counts of the groups, or None for an equal share of the whole. Raises ValueError for other levels,
+    for what is no whole number from 1, and for tables that are not counts of the groups' records with their own noise.
+    """
+    groups = list(division.groups())
+    keys = [group[0] if len(group) == 1 else group for group in groups]
+    noise: float | None = 0.0
+    if isinstance(given, Results):
+        _require_counts(division, given)
+        noise = given.deviation
+        # Counts that noise takes below 1 count as 1.
+        given = {key: max(round(float(count)), 1) for key, count in given.params.items()}
+    if isinstance(given, Mapping):
+        if set(given) != set(keys):
+            raise ValueError(f"by(num_records=) must have a number for each group, {keys}, and no other")
+        return [GroupSize(_said(given[key]), noise) for key in keys]
+    if given is not None:
+        return [GroupSize(_said(given))] * len(keys)
+    return [GroupSize(None if whole is None else max(whole // len(keys), 1), None)] * len(keys)
+
+
+def _require_counts(division: Division, released: Results) -> None:
+    """Raises ValueError unless a table counts the records of the groups, and its noise is known."""
+    if tuple(axis.column for axis in getattr(released.view, "axes", ())) != division.by:
+        raise ValueError(
+            f"by(num_records=) must be counts by {' and '.join(division.by)}, in this order, and not a {released.title}"
+        )
+    if released.has_weights:
+        raise ValueError(
+            "by(num_records=) must be counts of records, and these are sums of weights: release the table of a Study "
+            "without weights"
+        )
+    if released.total is not None or released.margins:
+        raise ValueError(
+            "by(num_records=) must be counts whose noise is known: give the table as it was released, without "
+            "with_total() and with_margin()"
+        )
+
+
+def _said(count: Any) -> int:
+    """Checks a number of records that is said of a group; raises ValueError unless it is a whole number from 1."""
+    if isinstance(count, bool | np.bool_) or not isinstance(count, int | np.integer) or count < 1:
+        raise ValueError(
+            f"by(num_records=) must be whole numbers of at least 1, one for all or a dictionary of one for each, not "
+            f"{count!r}: of noisy counts give the released table itself, or counts.params.clip(lower=1).to_dict()"
+        )
+    return int(count)
+
+
+class _OfOneGroup(AbstractAnalyses[Any]):
+    """Analyses with what to make of their releases, and nothing else."""
+
+    def __init__(self, facts: PublicFacts):
+        self.facts = facts
+
+    def _carry_out(self, analysis: Analysis, results: Callable[..., Any]) -> Any:
+        return self.facts.weighted(analysis), results
+
+
+def groups_of(owner: Any, columns: Sequence[Any], num_records: Sizes) -> GroupedAnalyses[Any]:
+    """The groups of a study or a plan, by columns with levels. **Arguments:** as of `Study.by`."""
+    return GroupedAnalyses(
+        owner, Grouping.of(columns, owner.facts.levels, owner.facts.missing), num_records, _OfOneGroup
+    )

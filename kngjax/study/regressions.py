@@ -1,0 +1,322 @@
+"""Chooses the mechanism of a regression by public facts: the loss, the number of coefficients, n and ε."""
+
+import functools
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+import kngjax as kng
+from kngjax.accounting.exact_costs import inward
+from kngjax.core.errors import about
+from kngjax.data.formulas import Formula
+from kngjax.data.schema import EMPTY, Schema
+from kngjax.data.terms import Design, Product
+from kngjax.draws.box_draws import BoxDraw
+from kngjax.inference.score_laws import SCATTER
+from kngjax.mechanisms.parameters import require_part, require_positive, whole_epsilon
+from kngjax.study.analyses import Analysis, Part, bounds_of, of_level
+from kngjax.study.centres import middle_of, public_centre
+from kngjax.study.responses import Response
+
+# With more than so many widths, coefficients of a basis within [-1, 1] would leave the response's bounds by far.
+_WIDTHS = 1.5
+# The bound of the coefficients of log odds.
+_LARGEST_LOGARITHM = 10.0
+# The factor of the bandwidth, with a centre in the middle of the response's bounds. Measured by
+# `benchmarks.ridge_centre` at ε of 1, 3 and 10 and levels .1, .5 and .9, on two tables of wages and on t residuals
+# whose spread varies, with good and poor guesses of the scale: errors are 1.1 times those of the best bandwidth in the
+# geometric mean, and 2.1 times at most.
+_SHRINKAGE = 1.25
+# Up to so many coefficients smooth losses are drawn by KNG, by boxes. Four would take 40 to 140 s of a processor on
+# wages and salaries, where objective perturbation takes one. From five on KNG searches in the space of gradients, for
+# as long as the records make it: a full set of dummies with an intercept, separated classes, wrong units. So a study
+# takes objective perturbation, which ends soon for all of them.
+_MOST_SMOOTH = 3
+# And so it does where the worst records may need more boxes than e to the power of these. The worst that were found
+# have columns that are other than 0 in 5 to 50 records alone, and responses at both ends of their bounds: 20,000 of
+# them take 9 s of a slow processor at 7.7 with two coefficients, 47 s at 10 with three, and minutes beyond.
+_MOST_LOG_ALONG = {1: 0.0, 2: 6.0, 3: 10.0}
+# KNG serves up to so many records, where their number is public: more of them lose nothing by objective perturbation.
+_MOST_RECORDS = {1: math.inf, 2: 200_000, 3: 50_000}
+# KNG draws quantile losses on a lattice up to so many coefficients.
+MOST_QUANTILES = 4
+# At most so much of ε is spent on a smaller ridge: beyond, noise moves coefficients that no record tells apart by more
+# than Θ is wide.
+_MOST_ON_RIDGE, _WIDENED = 6.0, 2.0**10
+# KNG draws least squares up to so many coefficients, beyond which the search depends on how Θ holds the estimate.
+_MOST_SQUARED = 5
+
+
+def quantile_regression(
+    formula: Formula,
+    response: Response,
+    tau: Any,
+    epsilon: Any,
+    adjacency: str,
+    count: int | None,
+    domain: Any = None,
+    scale: float | None = None,
+) -> Analysis:
+    """Plans a quantile regression of each level τ: by KNG up to four coefficients, then by objective perturbation.
+
+    Objective perturbation takes a smoothed quantile loss.
+
+    **Arguments:** all public. `count`: n, or a guess of it under add_remove. `scale`: how far responses scatter about
+    the regression, a public guess, for the bandwidth; a tenth of the width of their bounds if it is left out.
+    """
+    refuse_levels(response, "quantile regression")
+    levels = levels_of(tau)
+    dimension, parts = len(formula.design.names), []
+    for level, share in zip(levels, equal_parts(epsilon, len(levels)), strict=True):
+        loss: Any = kng.QuantileLoss(level)
+        if dimension > MOST_QUANTILES:
+            loss = _smoothed(level, dimension, _count(count), share, _scale(scale, response))
+        parts.append(Part(of_level(level), _made(loss, formula, response, share, adjacency, count, domain)))
+    given = {"adjacency": adjacency, "domain": domain, "scale": scale}
+    remake = functools.partial(quantile_regression, formula, response, tau, **given)
+    return Analysis(
+        "quantile regression",
+        response,
+        formula.design,
+        tuple(parts),
+        formula.text,
+        scale=scale,
+        remake=None if dimension <= MOST_QUANTILES else remake,
+    )
+
+
+def _smoothed(level: float, dimension: int, count: int, epsilon: float, scale: float) -> kng.SmoothedQuantileLoss:
+    """Chooses the bandwidth at which the bias of the ridge and the bias of smoothing are about equal."""
+    narrow = kng.SmoothedQuantileLoss.public_bandwidth(level, count, dimension, scale)
+    # A ridge shrinks by some d²/(hn(e^{ε/2} - 1)), smoothing moves quantiles by some h², outer ones by more: they
+    # balance here.
+    outer, gain = 2.0 * math.sqrt(level * (1.0 - level)), math.expm1(min(epsilon / 2.0, _MOST_ON_RIDGE))
+    return kng.SmoothedQuantileLoss(
+        level, max(narrow, scale * outer * math.cbrt(_SHRINKAGE * dimension**2 / (count * gain)))
+    )
+
+
+def linear_regression(
+    formula: Formula,
+    response: Response,
+    epsilon: Any,
+    adjacency: str,
+    count: int | None,
+    method: str = "robust",
+    delta: Any = None,
+    domain: Any = None,
+    scale: float | None = None,
+) -> Analysis:
+    """Plans a linear regression by the pseudo-Huber loss, "robust", least squares, "squared", or AdaSSP, "adassp".
+
+    **Arguments:** as `quantile_regression`; `scale` is for the threshold of "robust". "adassp", from noisy sums, needs
+    `delta`.
+    """
+    if method not in ("robust", "squared", "adassp"):
+        raise ValueError(f'method must be "robust", "squared" or "adassp", not {method!r}')
+    if (delta is None) is (method == "adassp"):
+        raise ValueError('method="adassp" needs a delta, like 1e-6' if delta is None else f"{method} takes no delta")
+    if response.ends is None:
+        raise _needs_bounds(response)
+    dimension = len(formula.design.names)
+    if method == "adassp":
+        made = kng.AdaSSP(bounds_of(formula.design, response), epsilon, delta, adjacency)
+        return Analysis("linear regression", response, formula.design, (Part(method, made),), formula.text)
+    if method == "squared":
+        loss: Any = kng.SquaredLoss()
+    else:
+        known = _count(count)
+        threshold = kng.PseudoHuberLoss.public_threshold(known, dimension, _scale(scale, response), float(epsilon))
+        # Beyond the width of the bounds of y the loss is least squares, and noise alone grows with it.
+        threshold = min(threshold, response.ends[1] - response.ends[0])
+        loss = kng.PseudoHuberLoss(threshold)
+    made = _made(loss, formula, response, epsilon, adjacency, count, domain)
+    given = {"adjacency": adjacency, "domain": domain, "scale": scale}
+    return Analysis(
+        "linear regression",
+        response,
+        formula.design,
+        (Part(method, made),),
+        formula.text,
+        scale=scale,
+        remake=functools.partial(linear_regression, formula, response, **given) if method == "robust" else None,
+    )
+
+
+def logistic_regression(
+    formula: Formula, response: Response, epsilon: Any, adjacency: str, count: int | None, domain: Any = None
+) -> Analysis:
+    """Plans a logistic regression of the log odds of the second of two levels of the response.
+
+    **Arguments:** as `quantile_regression`; `count` may be None.
+    """
+    if response.levels is None:
+        raise about(
+            ValueError(
+                f"logistic regression needs the two levels of {response.column!r}, levels={{{response.column!r}: "
+                "('no', 'yes')}: coefficients are those of the second one"
+            ),
+            "levels",
+            response.column,
+        )
+    made = _made(kng.LogisticLoss(), formula, response, epsilon, adjacency, count, domain)
+    parts = (Part("log odds", made),)
+    return Analysis("logistic regression", response, formula.design, parts, formula.text, link="odds")
+
+
+def poisson_regression(
+    formula: Formula, response: Response, epsilon: Any, adjacency: str, domain: Any = None
+) -> Analysis:
+    """Plans a Poisson regression of counts, or of rates, whose exposures are the weights of the records."""
+    refuse_levels(response, "Poisson regression")
+    if response.ends is None:
+        raise _needs_bounds(response)
+    # No mean exceeds the bound by more than 1 count for the largest exposure. Θ is not needed: it would cut the smaller
+    # means too.
+    most = 1.0 if response.exposure is None else response.exposure.bounds[1]
+    loss = kng.CappedPoissonLoss(math.log1p(response.ends[1] * most) - math.log(most))
+    bounds = bounds_of(formula.design, response)
+    made = kng.ObjectivePerturbation(loss, bounds, domain, epsilon, adjacency)
+    parts = (Part("log rate", made),)
+    return Analysis("Poisson regression", response, formula.design, parts, formula.text, link="rate")
+
+
+def _made(
+    loss: Any,
+    formula: Formula,
+    response: Response,
+    epsilon: Any,
+    adjacency: str,
+    count: int | None,
+    domain: Any,
+) -> Any:
+    """Makes KNG where it ends in seconds for all records that were tried, else objective perturbation."""
+    of_response: dict[str, Any] | None = {} if isinstance(loss, kng.LogisticLoss) else None
+    if loss.score_is_piecewise_constant:
+        of_response = response.bounds_of_quantiles
+    bounds, dimension = bounds_of(formula.design, response, of_response), len(formula.design.names)
+    theta = domain
+    if domain is None:
+        is_of_odds = isinstance(loss, kng.LogisticLoss)
+        theta = kng.Box(-_LARGEST_LOGARITHM, _LARGEST_LOGARITHM) if is_of_odds else domain_of(response, formula.design)
+    if dimension <= _most_of_kng(loss):
+        made = kng.KNG(loss, bounds, theta, epsilon, adjacency)
+        if not loss.is_smooth or loss.is_quadratic or _needs_few_boxes(made, dimension, count):
+            return made
+    if domain is None and not loss.is_quadratic:
+        theta = _widened(theta, dimension)
+    share, centre = max(0.5, 1.0 - _MOST_ON_RIDGE / float(epsilon)), public_centre(loss, bounds, dimension)
+    return kng.ObjectivePerturbation(loss, bounds, theta, epsilon, adjacency, noise_share=share, centre=centre)
+
+
+def _widened(theta: kng.Box, dimension: int) -> kng.Box:
+    """Widens Θ so far that hardly any estimate is projected onto it.
+
+    Where columns add up to one, coefficients may all move together and mean the same. Noise moves them together by
+    much, and coefficients that were each projected into Θ would mean something else.
+    """
+    lower, upper = (np.broadcast_to(np.asarray(end, np.float64), (dimension,)) for end in (theta.lower, theta.upper))
+    middle, reach = 0.5 * (lower + upper), 0.5 * _WIDENED * (upper - lower)
+    return kng.Box(middle - reach, middle + reach)
+
+
+def _needs_few_boxes(mechanism: Any, dimension: int, count: int | None) -> bool:
+    """Whether boxes serve, and few enough of them whatever the records are. Public.
+
+    **Arguments:** `count`: n, or a guess of it, if there is one.
+    """
+    drawn = BoxDraw.of(mechanism, Schema(dimension)) if (count or 0) <= _MOST_RECORDS[dimension] else None
+    return drawn is not None and drawn.log_along <= _MOST_LOG_ALONG[dimension]
+
+
+def _most_of_kng(loss: Any) -> int:
+    """The most coefficients with which a study draws this loss by KNG."""
+    if loss.score_is_piecewise_constant:
+        return MOST_QUANTILES
+    return _MOST_SQUARED if loss.is_quadratic else _MOST_SMOOTH
+
+
+def domain_of(response: Response, design: Design) -> kng.Box:
+    """Makes Θ of the response's bounds: the intercept lies about their middle, and each coefficient within some widths.
+
+    Without an intercept, where all predictions begin at 0, a coefficient lies within as many times the farther bound.
+    """
+    if response.ends is None:
+        raise _needs_bounds(response)
+    low, high = response.ends
+    # A column moves predictions by half of its width, 1, and without an intercept by the whole of its size, 1.
+    across = 0.5 * (high - low) if design.intercept else max(abs(low), abs(high))
+    reach, centre = 2.0 * across * _widths(design), np.zeros(len(design.names))
+    if design.intercept:
+        centre[0] = middle_of((low, high))
+    return kng.Box(centre - reach, centre + reach)
+
+
+def _widths(design: Design) -> Float[np.ndarray, " coefficients"]:
+    """Bounds the coefficient of each basis column, in widths of the response, that of the constant first.
+
+    A product of m categories, zeros and ones, has coefficients of up to 2^(m - 1) widths for values within the bounds.
+    """
+    widths = [_WIDTHS] * design.intercept
+    for term in design.terms:
+        factors = term.factors if isinstance(term, Product) else (term,)
+        categories = sum(bool(np.all(factor.bounds[0] >= 0.0)) for factor in factors)
+        widths += [max(_WIDTHS, 2.0 ** (categories - 1))] * len(term.basis_names)
+    return np.array(widths)
+
+
+def levels_of(tau: Any) -> tuple[float, ...]:
+    """Quantile levels; raises ValueError for none, and for two that are the same."""
+    given = np.atleast_1d(require_part("tau", tau))
+    try:
+        levels = tuple(float(level) for level in given)
+    except (TypeError, ValueError):
+        levels = ()
+    if not levels or len(set(levels)) < len(levels):
+        raise ValueError(f"tau must be one level or several different ones, like [0.1, 0.5], not {tau!r}")
+    return levels
+
+
+def refuse_levels(response: Response, what: str) -> None:
+    """Raises ValueError for a response of levels. **Arguments:** `what`: the analysis, in words."""
+    if response.levels is not None:
+        raise ValueError(f"{what} needs a response of numbers, and {response.column!r} has levels")
+
+
+def _needs_bounds(response: Response) -> ValueError:
+    column = response.column
+    return about(
+        ValueError(f"the response {column!r} needs public bounds in own units, bounds={{{column!r}: (lower, upper)}}"),
+        "bounds",
+        column,
+    )
+
+
+def _scale(scale: float | None, response: Response) -> float:
+    if scale is not None:
+        return float(require_positive("scale", scale, "how far responses scatter about the regression, a public guess"))
+    if response.ends is None:
+        raise _needs_bounds(response)
+    return SCATTER * (response.ends[1] - response.ends[0])
+
+
+def _count(count: int | None) -> int:
+    if count is None:
+        raise about(
+            ValueError(
+                "under add_remove the number of records is not public: give a public guess of it beside adjacency, "
+                "num_records=10_000; a wrong one costs accuracy, and no privacy"
+            ),
+            "num_records",
+        )
+    if count < 1:
+        raise ValueError(EMPTY)
+    return count
+
+
+def equal_parts(total: Any, number: int) -> Sequence[float]:
+    """Equal parts that do not add up to more than the whole."""
+    return [inward(whole_epsilon(total) / number)] * number

@@ -1,0 +1,244 @@
+"""Results hold released values in own units, with names, what is proved of them, and a table for reading."""
+
+import dataclasses
+import json
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import kngjax as kng
+from kngjax.core.html import html_table
+from kngjax.core.kept_as_json import AbstractKeptAsJson
+from kngjax.study import views
+from kngjax.study.views.base import AbstractView
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_VIEWS: dict[str, type[AbstractView]] = {getattr(views, name).kind: getattr(views, name) for name in views.__all__}
+# A field that tells the kind of results which were written before they said it, in this order.
+_OLDER = {
+    "each": "groups", "axes": "table", "deviations": "moment", "link": "regression", "design": "process",
+    "names": "estimate",
+}  # fmt: skip
+_OF_UNCERTAINTY = ("bse", "tvalues", "pvalues", "conf_int", "cov_params", "scale")
+# Other packages' results have these, and no release has: each would be computed from the records once more.
+_NOT_RELEASED = frozenset(
+    (
+        *("resid", "residuals", "fittedvalues", "rsquared", "rsquared_adj", "nobs", "aic", "bic", "llf", "score"),
+        *_OF_UNCERTAINTY,
+    )
+)
+_INTERVALS = (
+    ". Intervals are released with the estimate or not at all: quantile_interval of a column, kngjax.WithIntervals of "
+    "a mechanism, intervals=True of a study's regression; `noise` is what privacy adds"
+)
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class Results(AbstractKeptAsJson):
+    """Released values with names. Nothing here is private, and what is computed is post-processing, which is free.
+
+    All results have `title`, what was estimated; `labels`, one a release, and `releases`, each with its certificate;
+    `params`, `value` of a single number, `noise` and `noise_in_words`, `clipped`, the public bounds, and `expected`,
+    what they said beforehand. The rest depends on what was asked for:
+
+    - of regressions `predict`, `predict_interval`, `conf_int`, `plot`, `curves`, `basis_params`, `formula`, `design`,
+    - of quantile processes these but for intervals, `levels`, and `draw` for responses,
+    - of counts `counts`, `to_table`, `plot`, `nonnegative`, `with_total`, `with_margin`,
+    - of variances `std` and `sums`,
+    - of groups `results["north"]`, or with several columns `results["north", 1]`, `keys`, `values`, `items`, and what
+      the results of each group have, for all of them together.
+
+    **Arguments:** `view`: what the releases mean, one of `kngjax.study.views`.
+    """
+
+    view: AbstractView
+
+    @classmethod
+    def of(cls, kind: str, **facts: Any) -> "Callable[[Any, list[Any]], Results]":
+        """Returns what makes results of an analysis and its releases. **Arguments:** `facts`: as of the kind's view."""
+        return lambda analysis, releases: cls(_VIEWS[kind].of(analysis, releases, **facts))
+
+    def __getattr__(self, name: str) -> Any:
+        if name in _public(self.view):
+            return getattr(self.view, name)
+        if name in _NOT_RELEASED:
+            raise AttributeError(
+                f"a private estimate has no {name}: it would be a second release of the same records, without a "
+                "guarantee. Only the data owner may look at kngjax.owner.nonprivate and kngjax.sample; kngjax.simulate "
+                f"tells errors beforehand, on made-up data{_INTERVALS if name in _OF_UNCERTAINTY else ''}"
+            )
+        others = ", ".join(kind for kind, view in _VIEWS.items() if name in _public(view))
+        raise AttributeError(
+            f"the {self.view.title} has no {name}{f', which results of the kind {others} have' if others else ''}"
+        )
+
+    def __dir__(self) -> list[str]:
+        return sorted({*super().__dir__(), *_public(self.view)})
+
+    @property
+    def params(self) -> Any:
+        """The released numbers in own units, by name: a series, or of several releases a frame with a column each."""
+        return self.view.params
+
+    @property
+    def noise(self) -> Any:
+        """The standard deviation of the noise of each of `params`, labelled alike; None as `noise_in_words` says."""
+        return self.view.noise
+
+    @property
+    def certificate(self) -> kng.releases.Certificate:
+        """The certificate of the only release; of several each has its own, `releases[k].certificate`."""
+        only, *others = self.view.releases
+        if others:
+            raise ValueError("there are several releases: each has its own, results.releases[0].certificate")
+        return only.certificate
+
+    @property
+    def guarantee(self) -> kng.Guarantee | None:
+        """Composes what is proved of all releases, with those for intervals; None where nothing is proved of one."""
+        return self.view.guarantee
+
+    def intervals(self, level: float | None = None) -> Any:
+        """Intervals of `params`, with how they were made; or why there are none; by label, or by group, of several.
+
+        **Arguments:** `level`: between 0 and 1; that of the release, or 0.95, if left out.
+        """
+        return self.view.intervals(level)
+
+    def to_frame(self, level: float = 0.95) -> "pd.DataFrame":
+        """Lists every number in a row: the release, the name, the value in own units; with intervals their ends too.
+
+        **Arguments:** `level`: of the intervals.
+        """
+        return self.view.to_frame(level)
+
+    def to_dict(self) -> dict[str, Any]:
+        """All that is public of the results, JSON-ready."""
+        return {"kind": self.view.kind} | self.view.to_dict()
+
+    @classmethod
+    def from_dict(cls, written: dict[str, Any]) -> "Results":
+        """The inverse of `to_dict`, which reads what earlier versions wrote too."""
+        fields = {**written}
+        # Groups used to say the class of their results.
+        _ = fields.pop("type", None)
+        kind = fields.pop("kind", None) or next(kind for name, kind in _OLDER.items() if name in fields)
+        return cls(_VIEWS[kind].from_dict(fields))
+
+    def to_json(self) -> str:
+        """All that prediction and a check of the guarantee need."""
+        return json.dumps(self.to_dict(), sort_keys=True, allow_nan=False)
+
+    @classmethod
+    def from_json(cls, text: str) -> "Results":
+        """The inverse of `to_json`, which reads what earlier versions wrote too; raises ValueError for other text."""
+        try:
+            return cls.from_dict(json.loads(text))
+        except (KeyError, TypeError, AttributeError, StopIteration, json.JSONDecodeError) as error:
+            raise ValueError(
+                "this is not what Results.to_json() writes: take the whole text of the file that it was written to, "
+                "pathlib.Path(name).read_text()"
+            ) from error
+
+    def summary(self, level: float = 0.95) -> "Summary":
+        """A table for reading: what was asked, what is proved, the bounds, the numbers.
+
+        **Arguments:** `level`: of the intervals, where a regression has some.
+        """
+        return Summary(self.view, level)
+
+    def __repr__(self) -> str:
+        return str(self.summary())
+
+    def _repr_html_(self) -> str:
+        return self.summary()._repr_html_()
+
+    def __getitem__(self, level: Any) -> "Results":
+        for key, one in self.items():
+            if key == level:
+                return one
+        raise KeyError(f"there is no group {level!r}; there are {', '.join(map(repr, self.keys()))}")
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.keys())
+
+    def __len__(self) -> int:
+        return len(self.keys())
+
+    def __bool__(self) -> bool:
+        return True
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Summary:
+    """The table of `summary()`: print it, or show it in a notebook."""
+
+    view: AbstractView
+    level: float = 0.95
+
+    def rows(self) -> list[tuple[str, str]]:
+        """Names and statements above the numbers."""
+        view, releases, guarantee = self.view, self.view.releases, self.view.guarantee
+        bounds = [f"{name} in [{low:g}, {high:g}]" for name, (low, high) in view.clipped.items()]
+        weight, width = _largest("weight", releases), _largest("dither", releases)
+        rows = [
+            ("formula", getattr(view, "formula", "")),
+            ("mechanism", ", ".join(sorted({str(one.certificate.mechanism["type"]) for one in releases}))),
+            ("guarantee", "nothing is proved of a release" if guarantee is None else guarantee.explain()),
+            ("budget", view.budget_in_words),
+            ("groups", view.groups_in_words),
+            ("assurance", ", ".join(sorted({one.certificate.assurance for one in releases}))),
+            ("clipped to", ", ".join(bounds)),
+            ("weights", "" if weight is None else f"each record counts times its own, which is at most {weight:g}"),
+            (
+                "dither",
+                "" if width is None else f"quantiles are of responses with uniform noise of width {width:g} on each",
+            ),
+            ("made consistent with", ", ".join(getattr(view, "adjustments", ()))),
+            ("interval", view.interval_in_words(self.level)),
+            ("noise", view.noise_in_words),
+            ("warning", ("" if view.expected is None else view.expected.warning) or ""),
+        ]
+        return [row for row in rows if row[1]]
+
+    def __str__(self) -> str:
+        head = self.rows()
+        width = max(len(name) for name, _ in head)
+        lines = [f"Private {self.view.title}", *(f"{name:>{width}}: {value}" for name, value in head), ""]
+        return "\n".join([*lines, self._numbers().to_string(float_format=_shortly)])
+
+    __repr__ = __str__
+
+    def _numbers(self) -> "pd.DataFrame":
+        import pandas as pd
+
+        numbers, ends = pd.DataFrame(self.view.params), self.view.ends(self.level)
+        noise = None if self.view.noise is None else pd.DataFrame(self.view.noise)
+        columns = {}
+        for place, label in enumerate(numbers):
+            of = f" of {label}" if len(numbers.columns) > 1 else ""
+            columns[label] = numbers.iloc[:, place]
+            if noise is not None:
+                columns[f"noise{of}"] = noise.iloc[:, place]
+            for end, values in ends.get(str(label), {}).items():
+                columns[f"{end}{of}"] = values
+        return pd.DataFrame(columns)
+
+    def _repr_html_(self) -> str:
+        numbers = self._numbers().to_html(float_format=_shortly)
+        return html_table(f"Private {self.view.title}", self.rows()) + numbers
+
+
+def _largest(name: str, releases: tuple[Any, ...]) -> float | None:
+    """Finds the largest number that the bounds of releases have by this name; None where they have none."""
+    given = [(one.certificate.mechanism.get("bounds") or {}).get(name) for one in releases]
+    return max((float(one) for one in given if one is not None), default=None)
+
+
+def _shortly(value: float) -> str:
+    return f"{value:.5g}"
+
+
+def _public(view: AbstractView | type[AbstractView]) -> list[str]:
+    return [name for name in dir(view) if not name.startswith("_")]

@@ -1,0 +1,127 @@
+"""Plans: analyses that are not carried out yet, with what each would cost and be worth."""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import kngjax as kng
+from kngjax.core.errors import holders_of_records
+from kngjax.core.html import html_table
+from kngjax.study.analyses import Analysis
+from kngjax.study.analysis_previews import AnalysisPreview
+from kngjax.study.asked import AbstractAnalyses
+from kngjax.study.carrying_out import Made, carry_out, in_words, together
+from kngjax.study.checks import Check
+from kngjax.study.checks import check as look
+from kngjax.study.grouping import GroupedAnalysis
+from kngjax.study.groups import GroupedAnalyses, Sizes, groups_of
+from kngjax.study.public_facts import PublicFacts
+from kngjax.study.results import Results
+from kngjax.study.steps import Step
+
+
+class Previews(AbstractAnalyses[AnalysisPreview]):
+    """Previews analyses from public facts alone, and holds no data. `Study.preview` makes one."""
+
+    def __init__(self, facts: PublicFacts, design: Any = None, residual: Any = None):
+        self.facts = facts
+        self._assumed = design, residual
+
+    def _carry_out(self, analysis: Analysis, results: Any) -> AnalysisPreview:
+        return AnalysisPreview.of(self.facts.weighted(analysis), self.facts.count, *self._assumed)
+
+
+@holders_of_records
+class StudyPlan(AbstractAnalyses[Analysis]):
+    """Analyses that are not carried out yet: what each would cost, and all together. Print it; `run` carries them out.
+
+    Nothing is spent, drawn or seen of a value before `run`.
+    """
+
+    def __init__(self, study: Any):
+        self._study = study
+        self.facts = study.facts
+        self._planned: list[tuple[Analysis | GroupedAnalysis, Callable[[Any, list[kng.Release]], Results]]] = []
+
+    def by(self, *columns: Any, num_records: Sizes = None) -> GroupedAnalyses[GroupedAnalysis]:
+        """Analyses of every group, as of `Study.by`, to be planned."""
+        return groups_of(self, columns, num_records)
+
+    def _carry_out(self, analysis: Any, results: Callable[[Any, list[kng.Release]], Any]) -> Any:
+        weighted = self.facts.weighted(analysis)
+        self.add(weighted, results)
+        return weighted
+
+    def add(self, analysis: Any, results: Callable[[Any, list[Any]], Any]) -> None:
+        """Adds an analysis that no method asks for, a synthesis. **Arguments:** `results`: makes them of releases."""
+        self._planned.append((analysis, results))
+
+    def draw_by(self, sampler: Any) -> None:
+        """Draws the analysis that was asked for last by this sampler, in the place of the one that serves it."""
+        analysis, results = self._planned.pop()
+        self.add(dataclasses.replace(analysis, sampler=sampler), results)
+
+    def settled(self) -> "StudyPlan":
+        """Copies the plan with what public facts say of each analysis; raises ValueError for one of little but noise.
+
+        Analyses that are asked for with force=True are let through.
+        """
+        plan = StudyPlan(self._study)
+        for analysis, results in self._planned:
+            foreseen = isinstance(analysis, Analysis | GroupedAnalysis)
+            plan.add(self.facts.expecting(analysis) if foreseen else analysis, results)
+        return plan
+
+    def steps(self) -> list[Step]:
+        """Lists the steps that `run` debits and releases, in order, each with a label of its own."""
+        return [step for number, (one, _) in enumerate(self._planned, start=1) for step in one.steps(number)]
+
+    def run(self) -> list[Results]:
+        """Carries out all of them, in their order.
+
+        Raises BudgetExceeded at first if the ledger does not allow all, and ValueError, as the study does, if one of
+        them would be little but noise: then nothing is spent.
+        """
+        settled = self.settled()
+        self._study.require_all_records()
+        made = carry_out(settled.steps(), self._study._frame, self._study.ledger)
+        return [one for one in settled.results(made) if one is not None]
+
+    def check(self) -> Check:
+        """Looks whether its analyses can read the records, as `Study.check`. FOR THE DATA OWNER ONLY."""
+        return look(self._study._frame, self.facts.columns, self.steps())
+
+    def results(self, made: Made) -> list[Any]:
+        """Makes the results of each analysis, None where nothing was released.
+
+        **Arguments:** `made`: the releases by the labels of `steps`.
+        """
+        found = []
+        for number, (analysis, results) in enumerate(self._planned, start=1):
+            own = [step for step in analysis.steps(number) if step.label in made]
+            releases = [one for step in own for one in made[step.label]]
+            found.append(results(analysis.made_by(own), releases) if own else None)
+        return found
+
+    def preview(self, *, design: Any = None, residual: Any = None) -> list[AnalysisPreview]:
+        """Previews each analysis; of groups, the first one. **Arguments:** as of `Study.preview`."""
+        planned = [one if isinstance(one, Analysis) else one.analyses[0] for one, _ in self._planned]
+        return [AnalysisPreview.of(analysis, self.facts.count, design, residual) for analysis in planned]
+
+    @property
+    def cost(self) -> kng.Guarantee | None:
+        """Composes what is proved of all releases; None of an empty plan, or where nothing is proved of one of them."""
+        return together(self.steps(), self.facts.count or 0)
+
+    def rows(self) -> list[tuple[str, str]]:
+        """Each release and what it costs, groups together, and the total."""
+        count, steps = self.facts.count or 0, self.steps()
+        return [*(step.row(count) for step in steps), ("all together", in_words(together(steps, count)))]
+
+    def __repr__(self) -> str:
+        if not self._planned:
+            return "<Plan: nothing is planned>"
+        return "\n".join(f"{name}: {cost}" for name, cost in self.rows())
+
+    def _repr_html_(self) -> str:
+        return html_table("Plan", self.rows())

@@ -1,0 +1,192 @@
+"""Weights of a study's records: a column of the table, and what analyses become that honour it."""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+
+import kngjax as kng
+from kngjax.core.errors import UnfitShape, UnfitType, about
+from kngjax.data import cells
+from kngjax.data.named_columns import Columns
+from kngjax.study.analyses import Analysis, Part
+from kngjax.study.regressions import equal_parts
+from kngjax.study.sums_and_variances import CentredSquares, names_of_sums
+
+
+@dataclasses.dataclass(frozen=True)
+class SurveyWeights:
+    """A column of weights, each clipped to its public bounds. Public.
+
+    **Arguments:** `column`: its name. `bounds`: the least and the largest weight, at least 0. `missing`: what a cell
+    counts as that is missing or no number; None to refuse such cells.
+    """
+
+    column: str
+    bounds: tuple[float, float]
+    missing: float | None = None
+
+    @classmethod
+    def of(cls, column: Any, bounds: Any, missing: Any, what: str = "weights") -> "SurveyWeights | None":
+        """Makes the weights of a study; None where it names no column. "drop" leaves a record out by the weight 0.
+
+        **Arguments:** `what`: the argument that names the column. Raises TypeError or ValueError for a column without
+        bounds or with negative ones.
+        """
+        if column is None:
+            return None
+        if not isinstance(column, str):
+            raise TypeError(f"{what} must be the name of a column of the table, not a {type(column).__name__}")
+        if column not in bounds:
+            example = "(0, 10)" if what == "weights" else "(0.1, 10)"
+            raise about(
+                ValueError(f"{what}={column!r} needs public bounds, bounds={{{column!r}: {example}}}"), "bounds", column
+            )
+        low, high = (float(end) for end in bounds[column])
+        if low < 0.0:
+            raise ValueError(f"{what} must be at least 0: the bounds of {column!r} begin at {low:g}")
+        policy = missing if isinstance(missing, str) else (missing or {}).get(column)
+        number = 0.0 if policy == "drop" else policy
+        if number is not None and not (isinstance(number, int | float) and (number == 0.0 or low <= number <= high)):
+            raise ValueError(f"missing: {policy!r} is neither 0 nor a weight within the bounds [{low:g}, {high:g}]")
+        return cls(column, (low, high), number)
+
+    def check(self, table: nw.DataFrame | Columns) -> None:
+        """Raises `UnfitShape` or `UnfitType` for an absent column and for a type that cannot be read; sees no value."""
+        if self.column not in table.columns:
+            raise UnfitShape(f"the weights are to be in the column {self.column!r}, which the data do not have")
+        if not cells.is_readable(table[self.column]):
+            raise UnfitType(f"the type of the weights, column {self.column!r}, holds no numbers")
+
+    def cells_of(self, table: nw.DataFrame | Columns) -> np.ndarray:
+        """The weight of each record, NaN where there is none and no policy. Private."""
+        found = np.clip(cells.numbers(table[self.column]), *self.bounds)
+        return found if self.missing is None else np.where(np.isnan(found), self.missing, found)
+
+    def given_to(self, analysis: Analysis) -> Analysis:
+        """Changes an analysis so that each record counts times its weight.
+
+        Raises ValueError, by public facts alone, for an analysis that is not proved with weights: the default for a
+        mechanism that is not named here.
+        """
+        made = analysis
+        if any(isinstance(part.plan, kng.QuantileProcess) for part in analysis.parts):
+            raise ValueError(
+                "records with weights have no quantile process: make a Study without weights for it, or ask for "
+                "quantile_regression, which takes them"
+            )
+        if any(part.has_intervals for part in analysis.parts):
+            raise ValueError("records with weights have no intervals here: make a Study without weights for them")
+        if isinstance(columns := analysis.response, CentredSquares):
+            # The sum of the weights is private, whatever n is.
+            columns = CentredSquares(columns.response, has_ones=True)
+            made = dataclasses.replace(made, response=columns, names_of_values=names_of_sums(columns, "weights"))
+        single = tuple(one for part in analysis.parts for one in _one_by_one(part))
+        parts = tuple(Part(part.label, self._weighted(made, part.mechanism)) for part in single)
+        unweighted = dataclasses.replace(analysis, parts=single, weights=None)
+        return dataclasses.replace(made, parts=parts, weights=self, unweighted=unweighted)
+
+    def _weighted(self, analysis: Analysis, mechanism: Any) -> Any:
+        make = _WITH_WEIGHTS.get(type(mechanism))
+        if make is None:
+            raise ValueError(
+                f"{analysis.title} by {type(mechanism).__name__} takes no weights: make a Study without weights for it"
+            )
+        columns = analysis.response
+        bounds = columns.bounds if isinstance(columns, CentredSquares) else mechanism.bounds
+        return make(mechanism, self._bounds(bounds))
+
+    def _bounds(self, bounds: kng.Bounds) -> kng.Bounds:
+        x = None if bounds.x_lower is None else (bounds.x_lower, bounds.x_upper)
+        y = None if bounds.y_lower is None else (bounds.y_lower, bounds.y_upper)
+        columns = bounds.names or bounds.columns or None
+        return kng.Bounds(
+            x,
+            y,
+            bounds.intercept,
+            columns=columns,
+            missing=bounds.missing,
+            missing_y=bounds.missing_y,
+            dither=bounds.dither,
+            dither_of_log=bounds.dither_of_log,
+            weight=self.bounds[1],
+            missing_weight=self.missing,
+        )
+
+
+def _one_by_one(part: Part) -> list[Part]:
+    """Quantiles of several levels as a release each, of an equal part of ε; any other part as it is."""
+    mechanism = part.mechanism
+    if not isinstance(mechanism, kng.PrivateQuantile) or np.size(mechanism.tau) == 1:
+        return [part]
+    if mechanism.budget != "split":
+        raise ValueError(
+            "with weights quantiles of several levels are not drawn together: leave budget='joint' out, and each is "
+            "released by itself with an equal part of epsilon"
+        )
+    levels = np.asarray(mechanism.tau).tolist()
+    shares = equal_parts(float(mechanism.epsilon), len(levels))
+    return [
+        Part(
+            f"tau = {level!r}",
+            kng.PrivateQuantile(level, mechanism.bounds, share, mechanism.adjacency, allow_large_epsilon=True),
+        )
+        for level, share in zip(levels, shares, strict=True)
+    ]
+
+
+def _regression(mechanism: Any, bounds: kng.Bounds) -> Any:
+    """Makes the mechanism of the weighted objective Σ w ρ(x'θ, y), of the same kind whatever the weights are."""
+    parts = mechanism.loss, bounds, mechanism.domain, mechanism.epsilon, mechanism.adjacency
+    if isinstance(mechanism, kng.KNG):
+        return kng.KNG(*parts, allow_large_epsilon=True)
+    own = {"noise_share": float(mechanism.noise_share), "centre": mechanism.centre}
+    return kng.ObjectivePerturbation(*parts, **own, allow_large_epsilon=True)
+
+
+def _least_squares(mechanism: Any, bounds: kng.Bounds) -> Any:
+    """Makes AdaSSP of the weighted sums Σ w xx' and Σ w xy."""
+    parts = mechanism.epsilon, mechanism.delta, mechanism.adjacency, mechanism.shares
+    return kng.AdaSSP(bounds, *parts, allow_large_epsilon=True)
+
+
+def _counts(mechanism: Any, bounds: kng.Bounds) -> Any:
+    """Makes the mechanism that releases the sums of the weights in the same cells."""
+    parts = mechanism.epsilon, mechanism.adjacency, mechanism.counted
+    return kng.GeometricMechanism(bounds, *parts, allow_large_epsilon=True)
+
+
+def _mean_or_sum(mechanism: Any, bounds: kng.Bounds) -> Any:
+    """Makes the mechanism of Σw_i x_i where the sum is asked for, else of the mean."""
+    if mechanism.statistic != "sum":
+        return _mean(mechanism, bounds)
+    parts = mechanism.epsilon, mechanism.adjacency, mechanism.norm, mechanism.statistic
+    return kng.KNormMechanism(bounds, *parts, allow_large_epsilon=True)
+
+
+def _mean(mechanism: Any, bounds: kng.Bounds) -> Any:
+    """Makes KNG of the mean Σw_i x_i/Σw_i, which minimises the weighted squared distance, within the bounds of x."""
+    theta = kng.Box(np.asarray(bounds.x_lower), np.asarray(bounds.x_upper))
+    loss = kng.SquaredDistanceLoss()
+    return kng.KNG(loss, bounds, theta, mechanism.epsilon, mechanism.adjacency, allow_large_epsilon=True)
+
+
+def _quantile(mechanism: Any, bounds: kng.Bounds) -> Any:
+    """Makes KNG of one quantile, which minimises the weighted check loss, within the bounds of y."""
+    theta = kng.Box(float(bounds.y_lower or 0.0), float(bounds.y_upper or 0.0))
+    loss = kng.QuantileLoss(float(np.asarray(mechanism.tau).item()))
+    return kng.KNG(loss, bounds, theta, mechanism.epsilon, mechanism.adjacency, allow_large_epsilon=True)
+
+
+_WITH_WEIGHTS: dict[type, Callable[[Any, kng.Bounds], Any]] = {
+    kng.KNG: lambda mechanism, bounds: (
+        _mean(mechanism, bounds) if not mechanism.loss.has_response else _regression(mechanism, bounds)
+    ),
+    kng.ObjectivePerturbation: _regression,
+    kng.AdaSSP: _least_squares,
+    kng.GeometricMechanism: _counts,
+    kng.KNormMechanism: _mean_or_sum,
+    kng.PrivateQuantile: _quantile,
+}

@@ -1,0 +1,192 @@
+"""Releases the counts and quantile curves of a synthetic table, each with its price."""
+
+import abc
+import dataclasses
+import functools
+import math
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+import kngjax as kng
+from kngjax.accounting.exact_costs import inward
+from kngjax.data.terms import Design
+from kngjax.mechanisms.geometric import MOST_CELLS
+from kngjax.releases.plan import Plan
+from kngjax.releases.release import resolved
+from kngjax.study.synthesis.columns import AbstractColumn
+from kngjax.study.synthesis.numbers import AbstractCurvedColumn
+
+Values = Mapping[str, np.ndarray]
+
+
+class AbstractPart(abc.ABC):
+    """A part is one release for a synthetic table. Everything in it is public.
+
+    `label`: its name among all parts. `epsilon`: the part of the plan's ε that is its own. `adjacency`: of the table.
+    `mechanism`: that makes the release, unless a quantile process does.
+    """
+
+    label: str
+    epsilon: Fraction
+    adjacency: kng.Adjacency
+    mechanism: Any
+
+    @property
+    def column_name(self) -> str:
+        """The column that is drawn from the release; empty where none is."""
+        return ""
+
+    @property
+    @abc.abstractmethod
+    def what(self) -> str:
+        """Describes in words what is released."""
+
+    @abc.abstractmethod
+    def records(self, values: Values, rows: int) -> tuple[Any, Any]:
+        """X and y of what is drawn, each row a record by itself. Private.
+
+        **Arguments:** `values`: of the columns by name, as these read them. `rows`: n.
+        """
+
+    def resolved(self, num_records: int | None) -> Plan:
+        """Resolves the draw, before a value is looked at. **Arguments:** `num_records`: n where it is public."""
+        return resolved(self.mechanism, num_records)
+
+
+@dataclasses.dataclass(frozen=True)
+class RowsPart(AbstractPart):
+    """Releases the number of records plus whole noise, under add_remove: one record more or less changes it by 1."""
+
+    label: str
+    epsilon: Fraction
+    adjacency: kng.Adjacency
+
+    @property
+    def what(self) -> str:
+        return "the number of records"
+
+    @functools.cached_property
+    def mechanism(self) -> kng.GeometricMechanism:
+        """Makes the mechanism that counts the records in cell 1, where all records are."""
+        bounds = kng.Bounds(y=(0.0, 1.0))
+        given = bounds, inward(self.epsilon), self.adjacency
+        return kng.GeometricMechanism(*given, counted=[1], allow_large_epsilon=True)
+
+    def records(self, values: Values, rows: int) -> tuple[None, np.ndarray]:
+        return None, np.ones(rows)
+
+
+@dataclasses.dataclass(frozen=True)
+class TablePart(AbstractPart):
+    """Counts the records of each combination of levels of columns, plus whole noise (`kngjax.GeometricMechanism`).
+
+    A record is in one cell, so that one more or less changes one count by 1, and an exchanged one changes two: the law
+    of each count has the rate ε under add_remove, and ε/2 under replace.
+
+    **Arguments:** `columns`: the parents, then the column itself.
+    """
+
+    label: str
+    epsilon: Fraction
+    adjacency: kng.Adjacency
+    columns: tuple[AbstractColumn, ...]
+
+    def __post_init__(self) -> None:
+        if math.prod(self.shape) > MOST_CELLS:
+            raise ValueError(
+                f"the table of {self.label} has {math.prod(self.shape):,} cells: {MOST_CELLS:,} is the most, and noise "
+                "drowns far fewer. Take fewer parents"
+            )
+
+    @functools.cached_property
+    def shape(self) -> tuple[int, ...]:
+        """The number of levels of each column."""
+        return tuple(len(column.labels) for column in self.columns)
+
+    @property
+    def column_name(self) -> str:
+        return self.columns[-1].name
+
+    @property
+    def what(self) -> str:
+        *parents, own = self.columns
+        by = f" by {', '.join(parent.name for parent in parents)}" if parents else ""
+        counted = f"{self.shape[-1]} levels" if own.is_parent else f"{self.shape[-1] - 1} heaps and all beside them"
+        noise = float(self.mechanism.noise.deviations(1, None)[0])
+        return f"counts of {counted}{by}, {math.prod(self.shape)} cells; noise of each has the deviation {noise:.3g}"
+
+    @functools.cached_property
+    def mechanism(self) -> kng.GeometricMechanism:
+        """Makes the mechanism that counts the records of all cells."""
+        bounds = kng.Bounds(y=(0.0, math.prod(self.shape) - 1.0))
+        return kng.GeometricMechanism(bounds, inward(self.epsilon), self.adjacency, allow_large_epsilon=True)
+
+    def records(self, values: Values, rows: int) -> tuple[None, np.ndarray]:
+        places = [column.places(values[column.name]) for column in self.columns]
+        return None, np.ravel_multi_index(places, self.shape).astype(np.float64)
+
+
+@dataclasses.dataclass(frozen=True)
+class CurvesPart(AbstractPart):
+    """Releases quantile curves of a column, of all records or of those that are at none of its heaps, by halving.
+
+    **All records.** The process is a `kngjax.QuantileProcess` for the adjacency of the table, at ε.
+
+    **Records beside the heaps.** Their number is private under either adjacency, and an exchanged record may leave
+    them, enter them, or both. The process is one for add_remove, which is ε'-private for one record of it more or less
+    and whose law does not use their number. Let D, D' be neighbours, and S, S' their records beside the heaps; each
+    record says by itself whether it is one of them.
+
+    - add_remove: S' is S, or has one record more or less. ε' = ε.
+    - replace: S' is S without one record, or with one more, or both, S → S∖{r} → S∖{r} ∪ {r'}: two steps of ε' each
+      at most, so that P(output | S) ≤ e^{2ε'}·P(output | S'). ε' = ε/2. One step would not do: a record that goes from
+      far below all curves to far above them makes both in the same direction.
+
+    So its price is ε again, of which `Guarantee.to_replace` is the proof for every kind of guarantee. Nothing is lost
+    beside a process for replace but at the first depth: all others have these prices there too.
+
+    **Arguments:** `column`: whose curves. `earlier`: the columns before it. `design`: the terms; None where they depend
+    on nothing. `process`: at ε'. `are_all`: whether of all records.
+    """
+
+    label: str
+    epsilon: Fraction
+    adjacency: kng.Adjacency
+    column: AbstractCurvedColumn
+    earlier: tuple[AbstractColumn, ...]
+    design: Design | None
+    process: kng.QuantileProcess
+    are_all: bool
+
+    @property
+    def column_name(self) -> str:
+        return self.column.name
+
+    @property
+    def what(self) -> str:
+        given = f" given {self.column.given}" if self.column.given else ""
+        which = "" if self.are_all else ", of the records beside its heaps"
+        return f"{len(self.process.levels)} quantile curves of {self.column.response.name}{given}{which}"
+
+    def resolved(self, num_records: int | None) -> Plan:
+        try:
+            return resolved(self.process, num_records)
+        except ValueError as error:
+            raise ValueError(f"column {self.column.name!r}: {error}") from None
+
+    def records(self, values: Values, rows: int) -> tuple[np.ndarray | None, np.ndarray]:
+        own = values[self.column.name]
+        chosen = np.ones(rows, bool) if self.are_all else self.column.are_beside_heaps(own)
+        return self.matrix({name: column[chosen] for name, column in values.items()}), self.column.response.of(
+            own[chosen]
+        )
+
+    def matrix(self, values: Values) -> np.ndarray | None:
+        """The columns of the design, shape (n, k), of values of the columns by name; None without terms."""
+        if self.design is None:
+            return None
+        named = [column for column in self.earlier if column.name in self.design.columns]
+        return self.design.matrix_of({column.name: column.in_formulas(values[column.name]) for column in named})

@@ -1,0 +1,398 @@
+"""Plans of synthetic tables: which columns, in which order, from which others, at which part of ε."""
+
+import dataclasses
+import functools
+import json
+import re
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+import kngjax as kng
+from kngjax.accounting.exact_costs import exactly, inward
+from kngjax.core.errors import UnfitShape
+from kngjax.core.html import html_table
+from kngjax.data import formulas
+from kngjax.data.named_columns import opened
+from kngjax.data.schema import EMPTY
+from kngjax.draws.lattice.lattice import LARGEST_DIMENSION
+from kngjax.mechanisms.parameters import check_count, check_epsilon
+from kngjax.owner.utility_report import UtilityReport
+from kngjax.releases import totals
+from kngjax.releases.debits import owed
+from kngjax.releases.plan import Plan
+from kngjax.study.analyses import table_of
+from kngjax.study.quantile_processes import process_of
+from kngjax.study.responses import check_column
+from kngjax.study.synthesis.columns import AbstractColumn, Category, Ordinal, refuse_auto
+from kngjax.study.synthesis.comparisons import compare
+from kngjax.study.synthesis.numbers import AbstractCurvedColumn, Count, Numeric
+from kngjax.study.synthesis.parts import AbstractPart, CurvesPart, RowsPart, TablePart, Values
+
+_KINDS = {kind.__name__: kind for kind in (Category, Ordinal, Count, Numeric)}
+_HEAPS = Fraction(1, 4)
+# Shares may miss 1 by so much, as three of .333333333 do.
+_NEAR = Fraction(1, 10**6)
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class SynthesisPlan:
+    """Plans the tables and curves that are released for a synthetic table, and what each costs: print it.
+
+    `kngjax.synthesis.plan` makes one, `kngjax.synthesize` carries it out. All of it is public; nothing is spent or seen
+    of a value before.
+
+    **Arguments:** as of `kngjax.synthesis.plan`, `rows_share` being `rows` as a fraction of ε, 0 under replace.
+    """
+
+    columns: tuple[AbstractColumn, ...]
+    epsilon: float
+    adjacency: kng.Adjacency
+    rows_share: Fraction
+    max_records: int | None = None
+    force: bool = False
+
+    def __post_init__(self) -> None:
+        # Impossible plans are refused here.
+        _check_order(self.columns)
+        for column in self.columns:
+            _check_written(column)
+        labels = [part.label for part in self.parts()]
+        if twice := [label for label in labels if labels.count(label) > 1]:
+            raise ValueError(f"two releases would be called {twice[0]!r}: give the column another name in the frame")
+
+    @functools.cached_property
+    def shares(self) -> dict[str, Fraction]:
+        """The part of ε that each column has, by name."""
+        return _shares(self.columns, self.rows_share)
+
+    @functools.cached_property
+    def _known(self) -> dict[int | None, list[AbstractPart]]:
+        return {}
+
+    def parts(self, num_records: int | None = None) -> list[AbstractPart]:
+        """Lists the releases, in order. **Arguments:** `num_records`: n, where it is public."""
+        if num_records not in self._known:
+            self._known[num_records] = self._made(num_records)
+        return self._known[num_records]
+
+    def _made(self, num_records: int | None) -> list[AbstractPart]:
+        whole = exactly(self.epsilon)
+        most = self.max_records if num_records is None else num_records
+        made: list[AbstractPart] = []
+        if self.rows_share:
+            made.append(RowsPart("rows", whole * self.rows_share, self.adjacency))
+        for place, column in enumerate(self.columns):
+            made += self._parts_of(column, self.columns[:place], whole * self.shares[column.name], most)
+        return made
+
+    def _parts_of(
+        self, column: AbstractColumn, earlier: tuple[AbstractColumn, ...], epsilon: Fraction, most: int | None
+    ) -> list[AbstractPart]:
+        adjacency, known = self.adjacency, {one.name: one for one in earlier}
+        parents = tuple(known[parent] for parent in column.parents)
+        if not isinstance(column, AbstractCurvedColumn):
+            return [TablePart(column.name, epsilon, adjacency, (*parents, column))]
+        later = [one.name for one in self.columns[len(earlier) + 1 :]]
+        design, has_heaps = _design(column, earlier, later), bool(column.heaps)
+        of_curves = epsilon * (1 - _HEAPS) if has_heaps else epsilon
+        # The number of the records beside the heaps is private, see `CurvesPart`.
+        is_private = has_heaps or adjacency is kng.Adjacency.ADD_REMOVE
+        halved = has_heaps and adjacency is kng.Adjacency.REPLACE
+        try:
+            process = process_of(
+                design,
+                column.response,
+                column.levels,
+                inward(of_curves / 2 if halved else of_curves),
+                "add_remove" if is_private else "replace",
+                most if is_private else None,
+                force=self.force,
+                allow_large_epsilon=True,
+            )
+        except (ValueError, TypeError) as error:
+            raise type(error)(f"column {column.name!r}: {error}") from None
+        curves = CurvesPart(column.name, of_curves, adjacency, column, earlier, design, process, not has_heaps)
+        if not has_heaps:
+            return [curves]
+        table = TablePart(f"{column.name}, heaps", epsilon * _HEAPS, adjacency, (*parents, column))
+        return [table, dataclasses.replace(curves, label=f"{column.name}, beside heaps")]
+
+    def resolved(self, num_records: int | None = None) -> Plan:
+        """Resolves all releases, before anything is spent. **Arguments:** as of `parts`. Its records are of `read`.
+
+        Each part is a mechanism of the same records, drawn by itself: costs add up.
+        """
+        if num_records not in self._resolved:
+            plans = [(part, part.resolved(num_records)) for part in self.parts(num_records)]
+            certificates = tuple(one for _, plan in plans for one in plan.certificates)
+            drawing = functools.partial(_drawn, plans)
+            self._resolved[num_records] = Plan(certificates, *self.owed(certificates), drawing)
+        return self._resolved[num_records]
+
+    @functools.cached_property
+    def _resolved(self) -> dict[int | None, Plan]:
+        return {}
+
+    def certificates(self, num_records: int | None = None) -> dict[str, kng.releases.Certificate]:
+        """Certifies each release before anything is spent, by its label. **Arguments:** as of `parts`."""
+        labels = [part.label for part in self.parts(num_records)]
+        return dict(zip(labels, self.resolved(num_records).certificates, strict=True))
+
+    def price(self, certificate: kng.releases.Certificate) -> tuple[kng.Guarantee, bool]:
+        """Computes what a release costs for neighbours of the whole table, and whether that is proved."""
+        cost, proved = owed(certificate)
+        return (cost if cost.adjacency is self.adjacency else cost.to_replace()), proved
+
+    def owed(self, certificates: Sequence[kng.releases.Certificate]) -> tuple[kng.Guarantee, bool]:
+        """Computes what a ledger debits for releases of these certificates, and whether they provably cost no more."""
+        costs = [self.price(one) for one in certificates]
+        return totals.composed([cost for cost, _ in costs]), all(proved for _, proved in costs)
+
+    @property
+    def cost(self) -> kng.Guarantee:
+        """Composes the guarantees of all releases; synthetic tables that are drawn from them add nothing."""
+        return self.resolved().cost
+
+    def check(self, frame: Any) -> Any:
+        """The table of a frame, if its columns and types serve; not a value is looked at.
+
+        Raises `UnfitType` for what is no frame and for columns of dates or lists; `UnfitShape` for absent columns, and
+        for no record where n is public, under replace.
+        """
+        table = table_of(frame)
+        for column in self.columns:
+            check_column(table, column.name, "the plan")
+        if len(table) == 0 and self.adjacency is kng.Adjacency.REPLACE:
+            raise UnfitShape(EMPTY)
+        return table
+
+    def read(self, frame: Any) -> Values:
+        """The values of all columns by name, each of its own cell alone. Private.
+
+        Raises as `check`, and ValueError for missing cells without a policy; no message tells a value.
+        """
+        table = self.check(opened(frame))
+        return {column.name: column.read(table[column.name]) for column in self.columns}
+
+    def compared(self, frame: Any, drawn: Any, formula: str | None = None) -> UtilityReport:
+        """Compares a drawn table with the private one, for `kngjax.owner.utility`. FOR THE DATA OWNER ONLY.
+
+        **Arguments:** `drawn`: a data frame with these columns, whoever made it, read as the private one is.
+        """
+        return compare(self, self.shown(frame), self.shown(drawn), formula)
+
+    def shown(self, frame: Any) -> dict[str, np.ndarray]:
+        """The columns of a table as synthetic ones have them, each cell by itself. Private, where the table is.
+
+        Raises as `read`, and ValueError for a table without records.
+        """
+        values = self.read(frame)
+        columns = {column.name: column.shown(values[column.name]) for column in self.columns}
+        if not len(next(iter(columns.values()))):
+            raise ValueError("a table has no record: there is nothing to compare")
+        return columns
+
+    @functools.cached_property
+    def facts(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The bounds of the columns of numbers and the levels of the others, as formulas take them."""
+        return _facts(self.columns)
+
+    def rows(self) -> list[tuple[str, str]]:
+        """Lists what is released for each column and what that costs, and the sum."""
+        return self.rows_of(self.parts(), self.certificates())
+
+    def rows_of(
+        self, parts: Sequence[AbstractPart], of: Mapping[str, kng.releases.Certificate]
+    ) -> list[tuple[str, str]]:
+        """Lists what parts release and cost, and the sum. **Arguments:** `of`: the certificate of each, by label."""
+        made = [(part, of[part.label]) for part in parts]
+        words = [f"{part.what}: epsilon = {self.price(one)[0].epsilon:.6g}, {one.assurance}" for part, one in made]
+        rows = [(part.label, said) for (part, _), said in zip(made, words, strict=True)]
+        return [*rows, ("all together", self.owed(list(of.values()))[0].explain())]
+
+    def __repr__(self) -> str:
+        return "\n".join(f"{label}: {words}" for label, words in self.rows())
+
+    def _repr_html_(self) -> str:
+        return html_table("Synthesis", self.rows())
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready."""
+        return json.loads(
+            json.dumps(
+                {
+                    "columns": [column.to_dict() for column in self.columns],
+                    "epsilon": self.epsilon,
+                    "adjacency": str(self.adjacency),
+                    "rows": str(self.rows_share),
+                    "max_records": self.max_records,
+                    "force": self.force,
+                }
+            )
+        )
+
+    @classmethod
+    def from_dict(cls, fields: Mapping[str, Any]) -> "SynthesisPlan":
+        """The inverse of `to_dict`."""
+        columns = []
+        for one in fields["columns"]:
+            if one["type"] not in _KINDS:
+                raise ValueError(f"there is no column of the kind {one['type']!r}; there are {', '.join(_KINDS)}")
+            columns.append(_KINDS[one["type"]](**{name: field for name, field in one.items() if name != "type"}))
+        adjacency = kng.Adjacency.parse(fields["adjacency"])
+        rest = fields["max_records"], fields["force"]
+        return cls(tuple(columns), fields["epsilon"], adjacency, Fraction(fields["rows"]), *rest)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, SynthesisPlan) and self.to_dict() == other.to_dict()
+
+    def __hash__(self) -> int:
+        return hash(json.dumps(self.to_dict(), sort_keys=True))
+
+
+def _drawn(plans: Sequence[tuple[AbstractPart, Plan]], values: Values, progress: bool | None) -> list[kng.Release]:
+    rows = len(next(iter(values.values())))
+    return [one for part, plan in plans for one in plan.draw(part.records(values, rows), False)]
+
+
+def plan(
+    columns: Any,
+    *,
+    epsilon: Any,
+    adjacency: str | None = None,
+    rows: Any = None,
+    max_records: Any = None,
+    force: bool = False,
+    allow_large_epsilon: bool = False,
+) -> SynthesisPlan:
+    """A plan of a synthetic table: its columns in the order in which they are drawn, each from earlier ones.
+
+        P(x_1, ..., x_k) = ∏_j P(x_j | those of x_1, ..., x_{j-1} that column j names)
+
+    `Category` and `Ordinal` are drawn from a table of noisy counts by the levels of their parents, `Count` and
+    `Numeric` from quantile curves of a formula, `kngjax.QuantileProcess`. The parts of ε add up to it.
+
+    **Proof.** Each record is read by itself (`SynthesisPlan.read`), so that neighbouring tables become neighbouring
+    lists of values. Every part is a mechanism of all of these, at its own price for the adjacency of the plan
+    (`TablePart`, `CurvesPart`), and none uses what another one released: the prices add up. What is drawn afterwards is
+    a function of the releases and of random numbers alone. ∎
+
+    **Arguments:** all public, and chosen without looking at the data; "auto" is refused.
+
+    - `columns`: a list of `Category`, `Ordinal`, `Count` and `Numeric`. A share of ε that some have is theirs; others
+        have equal parts of the rest.
+    - `epsilon`: ε of all together, at most 100 unless `allow_large_epsilon`.
+    - `adjacency`: "replace" (one record exchanged, their number public) or "add_remove" (one more or less).
+    - `rows`: under add_remove the part of ε for the number of records, .05 if left out. Under replace it is public.
+    - `max_records`: under add_remove a number that n does not exceed, 2^20 if left out; with more a release fails.
+    - `force`: release also curves that public facts say are little but noise.
+
+    Raises ValueError or TypeError for what cannot be, with the column's name.
+    """
+    refuse_auto("the plan", columns=columns, rows=rows, epsilon=epsilon, max_records=max_records)
+    meant = kng.Adjacency.parse(adjacency)
+    exact = float(check_epsilon(epsilon, allow_large_epsilon))
+    if isinstance(columns, str | Mapping) or not isinstance(columns, Sequence):
+        raise TypeError(f"columns must be a list of Category, Ordinal, Count and Numeric, not {columns!r}")
+    every = tuple(columns)
+    for column in every:
+        if not isinstance(column, AbstractColumn):
+            raise TypeError(f"columns must be Category, Ordinal, Count or Numeric, not {type(column).__name__}")
+    if not every:
+        raise ValueError("a synthetic table needs a column")
+    if meant is kng.Adjacency.REPLACE:
+        if rows is not None or max_records is not None:
+            raise ValueError("under replace the number of records is public: leave rows and max_records out")
+        share = Fraction(0)
+    else:
+        share = exactly(0.05 if rows is None else rows, "rows")
+        if not 0 < share < 1:
+            raise ValueError(f"rows must be a part of epsilon between 0 and 1, like 0.05, not {rows!r}")
+    most = None if max_records is None else int(check_count("max_records", max_records, "a number n does not exceed"))
+    return SynthesisPlan(every, exact, meant, share, most, bool(force))
+
+
+def _check_order(columns: tuple[AbstractColumn, ...]) -> None:
+    """Raises ValueError unless each has a name of its own, and parents that come before it and have levels."""
+    known: dict[str, AbstractColumn] = {}
+    later = {column.name for column in columns}
+    for column in columns:
+        later.discard(column.name)
+        if column.name in known:
+            raise ValueError(f"two columns are called {column.name!r}")
+        if len(set(column.parents)) < len(column.parents):
+            raise ValueError(f"parents of {column.name!r} must be all different, not {column.parents}")
+        for parent in column.parents:
+            if parent not in known:
+                remedy = (
+                    f" Put it before {column.name!r}." if parent in later else formulas.similar_to(parent, [*known])
+                )
+                raise ValueError(
+                    f"{parent!r}, a parent of {column.name!r}, is no earlier column, and columns depend on earlier "
+                    f"ones alone.{remedy}"
+                )
+            if not known[parent].is_parent:
+                raise ValueError(
+                    f"{parent!r}, a parent of {column.name!r}, has no table of levels: parents are Category and Ordinal"
+                )
+        known[column.name] = column
+
+
+def _check_written(column: AbstractColumn) -> None:
+    """Raises TypeError for settings that no file has: a ledger is told of them, and tables are kept with them."""
+    try:
+        json.dumps(column.to_dict(), allow_nan=False)
+    except (TypeError, ValueError):
+        raise TypeError(
+            f"all that is said of column {column.name!r} must be text, finite numbers of Python and lists of these: "
+            "others cannot be written with the plan"
+        ) from None
+
+
+def _shares(columns: tuple[AbstractColumn, ...], taken: Fraction) -> dict[str, Fraction]:
+    """The part of ε of each column; they add up to what is not taken."""
+    given = {
+        column.name: exactly(column.share, f"share of {column.name!r}")
+        for column in columns
+        if column.share is not None
+    }
+    for name, share in given.items():
+        if not 0 < share <= 1:
+            raise ValueError(f"share of {name!r} must be a part of epsilon, in (0, 1], not {float(share):g}")
+    rest, others = 1 - taken - sum(given.values()), len(columns) - len(given)
+    if others == 0 and abs(rest) <= _NEAR:
+        return {name: share * (1 - taken) / sum(given.values()) for name, share in given.items()}
+    if rest < 0 or (others and rest == 0) or (not others and rest):
+        raise ValueError(
+            f"the shares must add up to {float(1 - taken):g} of epsilon, and leave a part to columns without one: those"
+            f" given add up to {float(sum(given.values())):g}"
+        )
+    return {column.name: given.get(column.name, rest / others if others else Fraction(0)) for column in columns}
+
+
+def _facts(columns: tuple[AbstractColumn, ...]) -> tuple[dict[str, Any], dict[str, Any]]:
+    facts = {column.name: column.facts for column in columns}
+    bounds = {name: ends for name, (ends, _) in facts.items() if ends is not None}
+    return bounds, {name: levels for name, (_, levels) in facts.items() if levels is not None}
+
+
+def _design(column: AbstractCurvedColumn, earlier: tuple[AbstractColumn, ...], later: Sequence[str]) -> Any:
+    """The terms of the column's formula; None without one."""
+    if column.given is None:
+        return None
+    try:
+        design = formulas.read(f"`{column.name}` ~ {column.given}", *_facts(earlier)).design
+    except ValueError as error:
+        before = ", ".join(repr(one.name) for one in earlier) or "none"
+        too_late = [repr(name) for name in later if re.search(rf"\b{re.escape(name)}\b", column.given)]
+        why = f"put {', '.join(too_late)} before {column.name!r}" if too_late else error
+        raise ValueError(f"given of {column.name!r} may name earlier columns, here {before}: {why}") from None
+    if len(design.names) > LARGEST_DIMENSION:
+        raise ValueError(
+            f"given of {column.name!r}, {column.given!r}, has {len(design.names)} coefficients with the intercept, and "
+            f"curves by halving take up to {LARGEST_DIMENSION}: leave terms out"
+        )
+    return design

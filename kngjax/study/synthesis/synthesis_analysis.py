@@ -1,0 +1,80 @@
+"""A synthesis is one of the analyses of a study's table, by one debit."""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+from kngjax.releases.certificate import Certificate
+from kngjax.releases.plan import Plan
+from kngjax.releases.release import Release
+from kngjax.study.checks import DeclaredColumn
+from kngjax.study.steps import AbstractAnalysis, Step
+from kngjax.study.synthesis.columns import Category
+from kngjax.study.synthesis.plans import SynthesisPlan
+from kngjax.study.synthesis.synthetic_tables import SyntheticTable
+
+
+@dataclasses.dataclass(frozen=True)
+class SynthesisAnalysis(AbstractAnalysis):
+    """Releases all parts of a synthetic table by one debit. Public.
+
+    **Arguments:** `synthesis`: its plan. `count`: n where it is public and known, else None.
+    """
+
+    synthesis: SynthesisPlan
+    count: int | None
+    title: str = "synthesis"
+    sampler: None = None
+
+    @property
+    def what(self) -> str:
+        return self.title
+
+    @property
+    def columns(self) -> list[DeclaredColumn]:
+        """Lists what was said of each column, for the owner's check."""
+        return [
+            DeclaredColumn(one.name, None, one.levels, one.missing, has_others=True)
+            if isinstance(one, Category)
+            else DeclaredColumn(one.name, one.facts[0], None, getattr(one, "missing", None))
+            for one in self.synthesis.columns
+        ]
+
+    def lines(self, label: str) -> list[str]:
+        """Says how each column is released and what it costs. **Arguments:** `label`: of the step."""
+        *rows, _ = self.synthesis.rows()
+        return [f"{label}, {name}: {words}" for name, words in rows]
+
+    def check(self, frame: Any) -> Any:
+        return self.synthesis.check(frame)
+
+    def records(self, frame: Any) -> Any:
+        return self.synthesis.read(frame)
+
+    def steps(self, number: int | None = None) -> list[Step]:
+        return [Step(self.title if number is None else f"{number}. {self.title}", self)]
+
+    def words_of(self, part: None) -> dict[str, Any]:
+        return {"synthesis": self.synthesis.to_dict()}
+
+    def plan_of(self, part: None, num_records: int | None) -> Plan:
+        return self.synthesis.resolved(self.count)
+
+    def certificates_of(self, part: None, num_records: int | None) -> list[Certificate]:
+        return list(self.plan_of(part, num_records).certificates)
+
+    def row_of(self, part: None, num_records: int | None) -> tuple[str, str]:
+        return self.title, self.synthesis.resolved(self.count).cost.explain()
+
+    def mechanisms_of(self, part: None) -> tuple[Any, ...]:
+        return ()
+
+    def prepare(self, part: None, records: Any) -> None:
+        """Nothing can be amiss with values that were read."""
+
+    def made_by(self, steps: Sequence[Any]) -> "SynthesisAnalysis":
+        return self
+
+    def table(self, releases: Sequence[Release]) -> SyntheticTable:
+        """Makes the table of the releases of all parts."""
+        return SyntheticTable(self.synthesis, releases, self.count)

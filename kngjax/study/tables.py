@@ -1,0 +1,104 @@
+"""Makes the mechanisms of counts and tables, with whole noise on each count, by public facts alone."""
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+import kngjax as kng
+from kngjax.core.errors import about
+from kngjax.data import conditions, dates
+from kngjax.study.analyses import Analysis, Part
+from kngjax.study.classifications import Axis, Classification, Meets
+
+# The number of intervals where nobody says how many.
+_INTERVALS = 10
+
+
+def count(
+    where: str | None,
+    levels: Mapping[str, Any],
+    missing: Any,
+    epsilon: Any,
+    adjacency: str,
+    has_weights: bool = False,
+    of_dates: Collection[str] = (),
+) -> Analysis:
+    """Plans a count of the records, or of those that meet a condition.
+
+    **Arguments:** `levels`, `missing`: of all columns. `has_weights`: whether records count as their weights, so that
+    under replace the sum of all is not public as their number is. `of_dates`: the columns whose bounds are dates.
+    """
+    if where is None and adjacency == kng.Adjacency.REPLACE.value and not has_weights:
+        raise ValueError(
+            "under replace the number of records is public: it is len(frame). A count of some of them needs a "
+            "condition, like count(\"region == 'north'\", epsilon=1)"
+        )
+    response = Meets(where or "", () if where is None else conditions.read(where, levels, missing, of_dates))
+    bounds = kng.Bounds(y=(0.0, 1.0), missing_y=response.substitute)
+    made = kng.GeometricMechanism(bounds, epsilon, adjacency, counted=[1])
+    title = "number of records" + (f" where {where}" if where else "")
+    return Analysis(title, response, None, (Part("count", made),), names_of_values=(response.name,))
+
+
+def table(axes: Sequence[Axis], epsilon: Any, adjacency: str, title: str) -> Analysis:
+    """Plans counts of the records in each cell of a table: each record is in one cell."""
+    response = Classification(tuple(axes))
+    cells = math.prod(response.shape)
+    bounds = kng.Bounds(y=(0.0, cells - 1.0), missing_y=response.substitute)
+    made = kng.GeometricMechanism(bounds, epsilon, adjacency)
+    return Analysis(f"{title} of {response.name}", response, None, (Part("count", made),), names_of_values=())
+
+
+def axis(
+    column: str,
+    bounds: Mapping[str, Any],
+    levels: Mapping[str, Any],
+    missing: Any,
+    edges: Any,
+    of_dates: Collection[str] = (),
+) -> Axis:
+    """The side of a table that a column makes.
+
+    **Arguments:** `bounds`, `levels`, `missing`: of all columns. `edges`: of a column of numbers, in how many equal
+    intervals its bounds are to be cut, ten if left out; or the ends of the intervals, from one bound to the other.
+    `of_dates`: the columns whose bounds are dates, in days, and edges dates or days.
+    Raises ValueError for a column that has neither bounds nor levels, and for edges of levels or beside the bounds.
+    """
+    policy = missing if isinstance(missing, str) else (missing or {}).get(column)
+    if column in levels:
+        if edges is not None:
+            raise ValueError(f"{column!r} is a category, whose public levels make the table: leave its edges out")
+        return Axis(column, levels=tuple(levels[column]), missing=policy)
+    if column not in bounds:
+        raise about(
+            ValueError(
+                f"column {column!r} needs public levels, levels={{{column!r}: (...)}}, or public bounds in own units, "
+                f"bounds={{{column!r}: (lower, upper)}}; none may be read off the data"
+            ),
+            "levels",
+            column,
+        )
+    low, high = bounds[column]
+    number = _INTERVALS if edges is None else edges
+    if isinstance(number, int | np.integer) and not isinstance(number, bool):
+        if number < 2:
+            raise ValueError(f"edges must be at least two intervals, or their ends, not {number}")
+        ends = np.linspace(low, high, int(number) + 1).tolist()
+        return Axis(column, edges=(low, *ends[1:-1], high), missing=policy)
+    if isinstance(number, str) or not isinstance(number, Sequence | np.ndarray):
+        raise TypeError(f"edges of {column!r} must be a number of intervals, or their ends, not {edges!r}")
+    ends = tuple(map(dates.plain, number))
+    if column in of_dates:
+        ends = tuple(map(dates.code_in_days, ends))
+    elif any(map(dates.is_date, ends)):
+        raise TypeError(f"edges of {column!r} are dates, and its bounds are numbers: give dates as bounds, or numbers")
+    made = Axis(column, edges=ends, missing=policy)
+    if (ends[0], ends[-1]) != (low, high):
+        first, last = ((column in of_dates and dates.written(end)) or f"{end:g}" for end in (low, high))
+        raise ValueError(
+            f"edges of {column!r} must go from one public bound to the other, {first} to {last}, as its numbers are "
+            "clipped to them"
+        )
+    return made

@@ -1,0 +1,158 @@
+"""The base of all views: names of released numbers, what is proved of them together, a frame, and intervals."""
+
+import abc
+import dataclasses
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from kngjax.accounting.guarantees import Guarantee
+from kngjax.inference.with_intervals import ReleaseWithIntervals
+from kngjax.releases import totals
+from kngjax.releases.debits import owed
+from kngjax.study.expectations import Expectations
+from kngjax.study.views import public_json
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# Facts of an analysis that a view keeps, where it has a field of this name.
+_KEPT = ("title", "formula", "response", "design", "names", "link", "expected")
+
+
+@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
+class AbstractView(abc.ABC):
+    """Names what was released by one kind of analysis. All of it is public, and what is computed here is free.
+
+    **Arguments:** `title`: what was estimated. `labels`: one a release. `releases`: each with its certificate.
+    `expected`: what public facts said of the noise beforehand.
+    """
+
+    kind: ClassVar[str]
+    title: str
+    labels: tuple[str, ...]
+    releases: tuple[Any, ...]
+    expected: Expectations | None = None
+
+    @classmethod
+    def of(cls, analysis: Any, releases: list[Any], **facts: Any) -> Any:
+        """Views the releases of an analysis that was carried out. **Arguments:** `facts`: fields of the view."""
+        own = {field.name for field in dataclasses.fields(cls)} - facts.keys()
+        kept: dict[str, Any] = {name: getattr(analysis, name) for name in _KEPT if name in own}
+        labels = tuple(part.label for part in analysis.parts)
+        return cls(**kept, **facts, labels=labels, releases=tuple(releases))
+
+    @property
+    @abc.abstractmethod
+    def index(self) -> "pd.Index":
+        """The names of the rows of `params`."""
+
+    @property
+    @abc.abstractmethod
+    def columns(self) -> dict[str, Any]:
+        """The released numbers in own units by the labels of the columns of `params`."""
+
+    @property
+    def params(self) -> "pd.Series | pd.DataFrame":
+        """The released numbers in own units, by name: a series, or of several releases a frame with a column each."""
+        return self._named(self.columns)
+
+    @property
+    def noise(self) -> "pd.Series | pd.DataFrame | None":
+        """The standard deviation of the noise of each of `params`, labelled alike; None as `noise_in_words` says."""
+        known: Any = () if self.expected is None else self.expected.noise
+        if not known or None in known:
+            return None
+        labels = [*self.columns]
+        return self._named({"noise": np.ravel(known)} if len(labels) == 1 else dict(zip(labels, known, strict=True)))
+
+    def _named(self, columns: dict[str, Any]) -> "pd.Series | pd.DataFrame":
+        """Names the numbers of a column, or of several."""
+        import pandas as pd
+
+        frame = pd.DataFrame(columns, self.index)
+        return frame if frame.shape[1] > 1 else frame.iloc[:, 0]
+
+    @property
+    def value(self) -> float | int:
+        """The only number; raises ValueError where there are several, which `params` has by name."""
+        numbers = self.params.to_numpy().ravel()
+        if numbers.size > 1:
+            raise ValueError(f"there are {numbers.size} numbers: take params, or of a table to_table()")
+        return numbers.item()
+
+    @property
+    def noise_in_words(self) -> str:
+        """Says how `noise` is known, or why there is none; empty where nothing is said of it."""
+        return ("" if self.expected is None else self.expected.words) or ""
+
+    @property
+    def budget_in_words(self) -> str:
+        """Says how ε is divided among releases that are parts of one estimate; empty elsewhere."""
+        return ""
+
+    @property
+    def groups_in_words(self) -> str:
+        """Says how records are divided into groups; empty where they are not."""
+        return ""
+
+    def intervals(self, level: float | None = None) -> Any:
+        """Computes the intervals of the only release, as `Release.intervals`: `quantile_interval` makes one release."""
+        only, *others = self.releases
+        if others:
+            raise ValueError("there are several releases, and no interval of them together: ask for one level")
+        return only.intervals(level)
+
+    def ends(self, level: float) -> "dict[str, pd.DataFrame]":
+        """Intervals of `params` by label, with columns lower and upper; empty where none were asked for."""
+        return {}
+
+    def interval_in_words(self, level: float) -> str:
+        """Says how intervals were made and what they assume; empty where none were asked for."""
+        return ""
+
+    @property
+    @abc.abstractmethod
+    def clipped(self) -> dict[str, tuple[float, float]]:
+        """The public bounds, in own units, that columns of numbers were clipped to."""
+
+    @property
+    def guarantee(self) -> Guarantee | None:
+        """Composes what is proved of all releases, with those for intervals; None where nothing is proved of one."""
+        return totals.total(map(cost_of, self.releases))
+
+    def to_frame(self, level: float = 0.95) -> "pd.DataFrame":
+        """Lists every number in a row: the release, the name, the value in own units; with intervals their ends too.
+
+        **Arguments:** `level`: of the intervals.
+        """
+        import pandas as pd
+
+        table = pd.DataFrame(self.params)
+        named = str(table.index.name)
+        melted = table.reset_index().melt(named, var_name="release")
+        made = pd.DataFrame(melted, columns=["release", named, "value"])
+        if ends := self.ends(level):
+            made = pd.concat([made, pd.concat([ends[label] for label in self.labels], ignore_index=True)], axis=1)
+        return made
+
+    def to_dict(self) -> dict[str, Any]:
+        """All that is public, JSON-ready."""
+        return {field.name: public_json.in_json(getattr(self, field.name)) for field in dataclasses.fields(self)}
+
+    @classmethod
+    def from_dict(cls, fields: dict[str, Any]) -> Any:
+        """The inverse of `to_dict`."""
+        return cls(**{name: public_json.from_json(name, written) for name, written in fields.items()})
+
+
+def cost_of(release: Any) -> Guarantee | None:
+    """Returns the guarantee that is proved of a release, with the sums for its intervals; None where none is."""
+    return release.cost if isinstance(release, ReleaseWithIntervals) else release.certificate.cost
+
+
+def owed_of(release: Any) -> tuple[Guarantee, bool]:
+    """Returns what a ledger was debited for a release, and whether the release provably costs no more."""
+    if isinstance(release, ReleaseWithIntervals):
+        return release.guarantee, release.cost is not None
+    return owed(release.certificate)

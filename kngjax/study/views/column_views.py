@@ -1,0 +1,158 @@
+"""Views of one column: a released mean, median or other quantiles; a released sum or variance."""
+
+import dataclasses
+import math
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from kngjax.inference.intervals import NoInterval
+from kngjax.study.responses import Response
+from kngjax.study.sums_and_variances import CentredSquares, noise_of_variance, variance_of
+from kngjax.study.views.base import AbstractView
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
+class AbstractColumnView(AbstractView):
+    """Names released numbers of one column. **Arguments:** `response`: the column. `names`: of the numbers."""
+
+    response: Response
+    names: tuple[str, ...]
+
+    @property
+    def clipped(self) -> dict[str, tuple[float, float]]:
+        return self.response.ranges
+
+    @property
+    def index(self) -> "pd.Index":
+        import pandas as pd
+
+        return pd.Index(self.names, name="estimate")
+
+
+@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
+class EstimateView(AbstractColumnView):
+    """Names a released mean, median or other quantiles of a column.
+
+    The numbers come from one release; or each quantile of several levels has a release of its own, as with weights:
+    then `params` are put in the order of their levels, which is post-processing.
+    """
+
+    kind: ClassVar[str] = "estimate"
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        if len(self.releases) == 1:
+            return {self.labels[0]: self.releases[0].value}
+        # Levels increase, as those of every mechanism of several.
+        return {"quantile": np.sort(np.concatenate([one.value for one in self.releases]))}
+
+    @property
+    def budget_in_words(self) -> str:
+        if (number := len(self.releases)) == 1:
+            return ""
+        return f"{number} releases, one a level, each of an equal part of epsilon; then put in order"
+
+    def interval_in_words(self, level: float) -> str:
+        """Describes the interval for the summary, at the level of the release; empty where the release has none."""
+        if self.releases[0].certificate.mechanism["type"] != "QuantileInterval":
+            return ""
+        found = self.intervals()
+        if isinstance(found, NoInterval):
+            return f"none: {found.reason}"
+        return f"{found.level:.12g}: [{found.lower[0]:.5g}, {found.upper[0]:.5g}], by {found.method}"
+
+
+@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
+class MomentView(AbstractColumnView):
+    """Names a released sum or variance of a column.
+
+    **Arguments:** `names`: of the released numbers. `deviations`: the standard deviations of their noise. `ddof`: what
+    is taken off n in the divisor of a variance; None for a sum. `count`: n where it is public and the divisor, else
+    None.
+    """
+
+    kind: ClassVar[str] = "moment"
+    deviations: tuple[float, ...] | None
+    ddof: float | None = None
+    count: int | None = None
+
+    @classmethod
+    def of(
+        cls, analysis: Any, releases: list[Any], *, ddof: float | None = None, count: int | None = None, **facts: Any
+    ) -> Any:
+        columns, (part,) = analysis.response, analysis.parts
+        if isinstance(columns, CentredSquares):
+            # The divisor may be among the sums.
+            facts, count = facts | {"response": columns.response}, None if columns.has_ones else count
+        found = part.mechanism.noise.deviations(len(analysis.names), count)
+        facts |= {"deviations": None if found is None else tuple(found.tolist()), "ddof": ddof, "count": count}
+        return super().of(analysis, releases, **facts)
+
+    @property
+    def value(self) -> float:
+        """The sum, or the variance."""
+        released = self.releases[0].value
+        if self.ddof is None:
+            return float(released[0])
+        weight = self.releases[0].certificate.mechanism["bounds"].get("weight")
+        return variance_of(released, self._squares.half_width, self.count, self.ddof, 1.0 if weight is None else weight)
+
+    @property
+    def std(self) -> float:
+        """The root of the variance; raises ValueError for a sum."""
+        if self.ddof is None:
+            raise ValueError("a sum has no std: release a variance")
+        return math.sqrt(self.value)
+
+    @property
+    def _squares(self) -> CentredSquares:
+        return CentredSquares(self.response, len(self.names) == 3)
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        return {self.labels[0]: self.value}
+
+    @property
+    def index(self) -> "pd.Index":
+        import pandas as pd
+
+        return pd.Index([self.title], name="estimate")
+
+    @property
+    def sums(self) -> "pd.Series":
+        """The released numbers themselves, by name: the sums that a variance is made of."""
+        import pandas as pd
+
+        return pd.Series(self.releases[0].value, pd.Index(self.names, name="sum"), name=self.labels[0])
+
+    @property
+    def noise(self) -> "pd.Series | pd.DataFrame | None":
+        """The standard deviation of the noise: exact for a sum, estimated from the released sums for a variance.
+
+        None where it is not known: `noise_in_words` says why.
+        """
+        found = self._noise
+        return None if isinstance(found, str) else self._named({self.labels[0]: found})
+
+    @property
+    def noise_in_words(self) -> str:
+        found, what = self._noise, "the standard deviation of what is added for privacy"
+        if isinstance(found, str):
+            is_cut = self.ddof is not None and self.value == 0.0
+            return f"not stated: {'the released sums make less than 0, and it is cut there' if is_cut else found}"
+        if self.ddof is None:
+            return f"{what}: exact, whatever the records are"
+        return f"{what}: to first order, by the sums that were released"
+
+    @property
+    def _noise(self) -> float | str:
+        if self.deviations is None:
+            return "the norm has no closed form"
+        if self.ddof is None:
+            return self.deviations[0]
+        given = np.asarray(self.deviations), self._squares.half_width, self.count, self.ddof
+        return noise_of_variance(self.releases[0].value, *given)

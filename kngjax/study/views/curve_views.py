@@ -1,0 +1,296 @@
+"""Views of released regressions and quantile processes: coefficients with names, predictions, curves, intervals."""
+
+import abc
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from jaxtyping import Float, PRNGKeyArray
+
+from kngjax.data.terms import Design
+from kngjax.inference.intervals import Interval, NoInterval
+from kngjax.inference.with_intervals import ReleaseWithIntervals
+from kngjax.releases.curves.quantile_curves import QuantileCurves
+from kngjax.study.quantile_processes import labels_of
+from kngjax.study.responses import Response
+from kngjax.study.views.base import AbstractView
+from kngjax.study.views.interval_frames import frames_of, in_words, intervals_of, side_by_side
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_MEANS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "identity": np.asarray,
+    "odds": lambda eta: 0.5 * (1.0 + np.tanh(0.5 * eta)),
+    "rate": np.exp,
+}
+# The names of predictions by link, where they are not on the scale of the coefficients.
+_PREDICTED = {"odds": "probability", "rate": "mean"}
+
+
+@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
+class AbstractCurveView(AbstractView):
+    """Names released coefficients of the basis of a formula, whatever drew them.
+
+    **Arguments:** `formula`: as it was written. `design`: its public terms. `link`: of `Analysis`.
+    """
+
+    formula: str
+    response: Response
+    design: Design
+    link: str = "identity"
+
+    @property
+    @abc.abstractmethod
+    def curves(self) -> dict[str, np.ndarray]:
+        """The released coefficients of each curve by its label, in order."""
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        return {label: self.design.in_own_units(one) for label, one in self.curves.items()}
+
+    @property
+    def index(self) -> "pd.Index":
+        import pandas as pd
+
+        return pd.Index(self.design.names, name="coefficient")
+
+    @property
+    def basis_params(self) -> "pd.DataFrame":
+        """The released numbers themselves: coefficients of the basis, a column for each curve."""
+        import pandas as pd
+
+        return pd.DataFrame(self.curves, index=pd.Index(self.design.basis_names, name="coefficient"))
+
+    @property
+    def clipped(self) -> dict[str, tuple[float, float]]:
+        return self.response.ranges | self.design.ranges
+
+    def predict(self, new: Any, tau: Any = None, *, original: bool = False) -> "pd.Series | pd.DataFrame":
+        """Predicts the response at new cells, which the basis clips to the public bounds.
+
+        A logistic regression predicts probabilities and a Poisson regression means; others predict the response as it
+        stands to the left of "~". A quantile process predicts a column a level, of which a higher one never has a lower
+        quantile, within the bounds of the response; between the released levels quantiles are linear in the normal
+        score of their level, as of `kngjax.releases.QuantileCurves.quantiles`.
+
+        **Arguments:** `new`: a frame, or a mapping of names to arrays or single values. `tau`: of a quantile process
+        one level, for a series, or several, for a frame; the released ones if left out. `original`: for a response
+        log(y) the exponential: the quantile of y itself of quantiles, and about the median of y where the mean of
+        log(y) is predicted.
+        """
+        import pandas as pd
+
+        x, index = self._cells(new, original)
+        found = self._predicted(x, tau)
+        frame = pd.DataFrame(self._mean_of(found.to_numpy(), original), index, found.columns)
+        if frame.shape[1] > 1 or np.ndim(tau):
+            return frame
+        return frame.iloc[:, 0].rename(_PREDICTED.get(self.link, frame.columns[0]))
+
+    def plot(
+        self,
+        x: str | None = None,
+        at: Mapping[str, Any] | None = None,
+        *,
+        original: bool = False,
+        ax: Any = None,
+        level: float = 0.95,
+    ) -> Any:
+        """The curve of each release or level over the public range of one column; returns the axes of Matplotlib.
+
+        With intervals each has a band, as of `predict_interval`.
+
+        **Arguments:** `x`: the column; the only one of numbers if it is left out. `at`: values of the other columns;
+        numbers are at the middle of their bounds and categories at their reference if left out. `original`: as in
+        `predict`. `ax`: axes to draw on. `level`: of the bands.
+        """
+        import pandas as pd
+
+        if x is None:
+            x, *others = self.design.ranges or [""]
+            if others or not x:
+                raise ValueError(f"name the column of the horizontal axis, plot(x={x or 'age'!r})")
+        if (axes := ax) is None:
+            import matplotlib.pyplot as plt
+
+            axes = plt.subplots()[1]
+        given, grid = dict(at or {}), self.design.range_of(x)
+        if unknown := [name for name in given if name not in self.design.columns]:
+            raise ValueError(f"at names {unknown}, which are no columns of the formula")
+        rest = {name: self.design.middle_of(name) for name in self.design.columns if name not in (x, *given)}
+        cells = rest | given | {x: grid}
+        predicted = pd.DataFrame(self.predict(cells, original=original))
+        # Predictions may be named by what they are, as probabilities, and bands are by curve, in the same order.
+        bands = [*self._bands(cells, level, original).values()] or [None] * predicted.shape[1]
+        for label, band in zip(predicted, bands, strict=True):
+            (line,) = axes.plot(grid, predicted[label], label=label)
+            if band is not None:
+                axes.fill_between(grid, band["lower"], band["upper"], color=line.get_color(), alpha=0.2, linewidth=0.0)
+        axes.set_xlabel(x)
+        axes.set_ylabel(self.response.column if original else self.response.name)
+        if predicted.shape[1] > 1:
+            axes.legend()
+        return axes
+
+    @abc.abstractmethod
+    def _predicted(self, x: np.ndarray, tau: Any) -> "pd.DataFrame":
+        """Linear predictors, or quantiles, of basis columns, by label."""
+
+    def _bands(self, new: Any, level: float, original: bool) -> "dict[str, pd.DataFrame]":
+        """Intervals of predictions by label; empty without any."""
+        return {}
+
+    def _cells(self, new: Any, original: bool) -> "tuple[np.ndarray, pd.Index]":
+        """The basis columns of new cells, and the index of their rows.
+
+        **Arguments:** `original`: refused unless the response is a logarithm.
+        """
+        import pandas as pd
+
+        if original and self.response.transform != "log":
+            raise ValueError(
+                "original=True is for a response log(y), and this one is not transformed: leave it out, and "
+                "predictions are means or quantiles of the response, of a logistic regression probabilities"
+            )
+        x = self.design.matrix_of(new) if isinstance(new, Mapping) else self.design.matrix(new)
+        return x, new.index if isinstance(new, pd.DataFrame) else pd.RangeIndex(len(x))
+
+    def _mean_of(self, eta: np.ndarray, original: bool) -> np.ndarray:
+        """Makes predictions of linear predictors; it is monotone."""
+        return np.exp(eta) if original else _MEANS[self.link](eta)
+
+
+@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
+class RegressionView(AbstractCurveView):
+    """Names a released regression, of one or several levels, each by its own release, with intervals or without."""
+
+    kind: ClassVar[str] = "regression"
+
+    @property
+    def curves(self) -> dict[str, np.ndarray]:
+        return {label: one.value for label, one in self._pairs()}
+
+    @property
+    def has_intervals(self) -> bool:
+        """Whether intervals were asked for."""
+        return all(isinstance(one, ReleaseWithIntervals) for one in self.releases)
+
+    def intervals(self, level: float | None = None) -> "Interval | NoInterval | dict[str, Any]":
+        """Intervals of `params`, with how they were made and what they rest on; of several releases by label. Free.
+
+        A coefficient that mixes several of the basis has an interval of their sum, whose errors depend on one another.
+        Each interval has its level by itself: several intervals hold at once less often.
+
+        **Arguments:** `level`: between 0 and 1, 0.95 if left out. Raises ValueError where no intervals were asked for.
+        """
+        names = self.design.names
+        found = {
+            label: dataclasses.replace(one, names=names) if isinstance(one, Interval) else one
+            for label, one in self._intervals(0.95 if level is None else level).items()
+        }
+        return found[self.labels[0]] if len(self.labels) == 1 else found
+
+    def conf_int(self, level: float = 0.95) -> "pd.DataFrame":
+        """Intervals of `params`: a row a coefficient, columns lower and upper, of several releases below their labels.
+
+        The ends are infinite where there is no interval: `intervals` has the reason. **Arguments:** as of `intervals`.
+        """
+        return side_by_side(frames_of(self._intervals(level), self.index))
+
+    def predict_interval(self, new: Any, level: float = 0.95, *, original: bool = False) -> "pd.DataFrame":
+        """Intervals of what `predict` says of new cells, as confidence bands: of the regression, not of new responses.
+
+        **Arguments:** as of `predict` and `intervals`; each row is by itself.
+        """
+        return side_by_side(self._bands_of(new, level, original))
+
+    def ends(self, level: float) -> "dict[str, pd.DataFrame]":
+        return frames_of(self._intervals(level), self.index) if self.has_intervals else {}
+
+    def interval_in_words(self, level: float) -> str:
+        if not self.has_intervals:
+            return ""
+        mixed = np.count_nonzero(self.design.own_units_matrix, axis=1) > 1
+        return in_words(self._intervals(level), self.design.names, mixed.tolist())
+
+    def _predicted(self, x: np.ndarray, tau: Any) -> "pd.DataFrame":
+        import pandas as pd
+
+        if tau is not None:
+            raise ValueError("a regression predicts the levels that were released: leave tau out")
+        rows = self.design.with_constant(x)
+        return pd.DataFrame({label: rows @ one for label, one in self.curves.items()})
+
+    def _intervals(self, level: float) -> dict[str, Interval | NoInterval]:
+        """Computes the intervals of the coefficients in own units, by label."""
+        return intervals_of(dict(self._pairs()), level, self.design.own_units_matrix)
+
+    def _bands(self, new: Any, level: float, original: bool) -> "dict[str, pd.DataFrame]":
+        return self._bands_of(new, level, original) if self.has_intervals else {}
+
+    def _bands_of(self, new: Any, level: float, original: bool) -> "dict[str, pd.DataFrame]":
+        """Computes intervals of predictions by label, from those of the linear predictor."""
+        import pandas as pd
+
+        x, index = self._cells(new, original)
+        found = frames_of(intervals_of(dict(self._pairs()), level, self.design.with_constant(x)), index)
+        return {
+            label: pd.DataFrame(self._mean_of(one.to_numpy(), original), index, one.columns)
+            for label, one in found.items()
+        }
+
+    def _pairs(self) -> list[tuple[str, Any]]:
+        return list(zip(self.labels, self.releases, strict=True))
+
+
+@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
+class ProcessView(AbstractCurveView):
+    """Names a released quantile process. Its only release is `kngjax.releases.QuantileCurves` of the basis."""
+
+    kind: ClassVar[str] = "process"
+
+    def __post_init__(self) -> None:
+        [only] = self.releases
+        curves = only if isinstance(only, QuantileCurves) else QuantileCurves(only)
+        object.__setattr__(self, "releases", (curves,))
+
+    @property
+    def levels(self) -> Float[np.ndarray, " levels"]:
+        """τ, increasing."""
+        return self.releases[0].levels
+
+    @property
+    def curves(self) -> dict[str, np.ndarray]:
+        return dict(zip(labels_of(self.levels), self.releases[0].value, strict=True))
+
+    @property
+    def budget_in_words(self) -> str:
+        shares: dict[str, list[str]] = {}
+        for part in self.releases[0].certificate.sampler["parts"]:
+            shares.setdefault(f"{part['epsilon']:.6g}", []).append(f"{part['level']:g}")
+        each = [f"{', '.join(levels)} at {epsilon}" for epsilon, levels in shares.items()]
+        return f"epsilon of a curve at its depth of the tree: {'; '.join(each)}"
+
+    def intervals(self, level: float | None = None) -> Any:
+        """Says why there are none."""
+        return Interval.of(self.releases[0].release, level)
+
+    def draw(self, new: Any, key: PRNGKeyArray, *, original: bool = False) -> "pd.Series":
+        """A response for each row of new cells, drawn from the released quantiles: `predict` at a level by chance.
+
+        **Arguments:** `new`, `original`: as of `predict`; rows of private records may not be published with these.
+        `key`: `kngjax.research_key(seed)`; it may be public.
+        """
+        import pandas as pd
+
+        x, index = self._cells(new, original)
+        name = self.response.column if original else self.response.name
+        return pd.Series(self._mean_of(self.releases[0].draw(x, key), original), index, name=name)
+
+    def _predicted(self, x: np.ndarray, tau: Any) -> "pd.DataFrame":
+        import pandas as pd
+
+        levels = np.atleast_1d(self.levels if tau is None else tau)
+        return pd.DataFrame(self.releases[0].quantiles(x, levels), columns=labels_of(levels))

@@ -1,0 +1,289 @@
+"""The view of results of every group of a table, by the levels of its groups."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import narwhals as nw
+import numpy as np
+
+import kngjax as kng
+from kngjax.releases.divided import owed_together
+from kngjax.releases.division import how_priced
+from kngjax.study.analyses import table_of
+from kngjax.study.grouping import GroupedAnalysis, Grouping
+from kngjax.study.responses import Response
+from kngjax.study.views.base import AbstractView, owed_of
+from kngjax.study.views.interval_frames import said_once, side_by_side
+from kngjax.study.views.public_json import from_json, in_json
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
+class GroupsView(AbstractView):
+    """Names what was released of each group: `results["north"]`, or with several columns `results["north", 1]`.
+
+    **Arguments:** `grouping`: the columns and their public levels. `adjacency`: of the whole table. `each`: the results
+    of each group, in order.
+    """
+
+    kind: ClassVar[str] = "groups"
+    grouping: Grouping
+    adjacency: kng.Adjacency
+    each: tuple[Any, ...]
+
+    @classmethod
+    def of(cls, analysis: GroupedAnalysis, releases: list[Any], *, results: Any, **facts: Any) -> Any:
+        """Views the releases of all groups. **Arguments:** `results`: makes the results of one group."""
+        waiting = iter(releases)
+        each = [results(one, [next(waiting) for _ in one.parts]) for one in analysis.analyses]
+        return cls._of(analysis.grouping, analysis.adjacency, tuple(each))
+
+    @classmethod
+    def _of(cls, grouping: Grouping, adjacency: kng.Adjacency, each: tuple[Any, ...]) -> Any:
+        division = grouping.division
+        if len(each) != len(division):
+            raise ValueError(f"there are {len(division)} groups, and results of {len(each)}")
+        # What is expected of the first group with a warning, or of the first one where there is none.
+        warned = [one.expected for one in each if one.expected is not None and one.expected.warning]
+        named = zip(map(division.name, division.groups()), each, strict=True)
+        return cls(
+            title=f"{each[0].title} by {' and '.join(division.by)}",
+            labels=tuple(", ".join((name, label)) for name, one in named for label in one.labels),
+            releases=tuple(release for one in each for release in one.releases),
+            expected=(warned or [each[0].expected])[0],
+            grouping=grouping,
+            adjacency=adjacency,
+            each=each,
+        )
+
+    @property
+    def formula(self) -> str:
+        """The formula as it was written; empty where the analysis is no regression."""
+        return getattr(self.each[0].view, "formula", "")
+
+    @property
+    def response(self) -> Response:
+        """The response of the analysis of each group."""
+        return self.each[0].response
+
+    @property
+    def guarantee(self) -> kng.Guarantee | None:
+        """Composes what is proved of the releases of all groups together, for the adjacency of the whole table."""
+        costs = [[owed_of(release) for release in one.releases] for one in self.each]
+        together, proved = owed_together(costs, self.adjacency)
+        return together if proved else None
+
+    @property
+    def groups_in_words(self) -> str:
+        return f"{self.grouping.division.explain()}; {how_priced(self.adjacency)}"
+
+    @property
+    def clipped(self) -> dict[str, tuple[float, float]]:
+        return self.each[0].clipped
+
+    def keys(self) -> list[Any]:
+        """The level of each group, or of several columns a tuple of levels."""
+        return [group[0] if len(group) == 1 else group for group in self.grouping.division.groups()]
+
+    def values(self) -> list[Any]:
+        """The results of each group."""
+        return list(self.each)
+
+    def items(self) -> list[tuple[Any, Any]]:
+        """Levels and results."""
+        return list(zip(self.keys(), self.each, strict=True))
+
+    @property
+    def budget_in_words(self) -> str:
+        return self.each[0].budget_in_words
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        import pandas as pd
+
+        return {str(name): column for name, column in pd.DataFrame(self.params).items()}
+
+    @property
+    def params(self) -> "pd.Series | pd.DataFrame":
+        """Puts the released numbers into a frame with a row for each group, or a single number of each into a series.
+
+        The rows are as `groupby` has them. Where one group has a table of several releases, the table is below the
+        level of the group: `params.loc["north"]` is `results["north"].params`.
+        """
+        return self._by_group([one.params for one in self.each])
+
+    @property
+    def noise(self) -> "pd.Series | pd.DataFrame | None":
+        """Puts the standard deviations of the noise into the shape of `params`.
+
+        It has NaN for groups whose noise is not known; None where no group's noise is.
+        """
+        found = [one.noise for one in self.each]
+        if all(one is None for one in found):
+            return None
+        each = zip(self.each, found, strict=True)
+        return self._by_group([one.params * float("nan") if own is None else own for one, own in each])
+
+    @property
+    def noise_in_words(self) -> str:
+        return "; ".join(dict.fromkeys(one.noise_in_words for one in self.each if one.noise_in_words))
+
+    def _by_group(self, found: list[Any]) -> "pd.Series | pd.DataFrame":
+        import pandas as pd
+
+        index = self.index
+        if all(isinstance(one, pd.Series) for one in found):
+            table = pd.DataFrame([one.to_numpy() for one in found], index, found[0].index)
+            return table.iloc[:, 0].rename(str(table.columns[0])) if table.shape[1] == 1 else table
+        names = [*self.grouping.division.by, *found[0].index.names]
+        return pd.concat(dict(zip(index, found, strict=True)), names=names)
+
+    def intervals(self, level: float | None = None) -> dict[Any, Any]:
+        """Computes the intervals of each group by its level, as `results["north"].intervals()` does. Free.
+
+        Each interval has its level by itself: all intervals of several groups hold at once less often.
+        **Arguments:** `level`: 0.95, or the level that the releases were made for, if it is left out.
+        """
+        return {key: one.intervals(level) for key, one in self.items()}
+
+    def conf_int(self, level: float = 0.95) -> "pd.DataFrame":
+        """Intervals of `params`: a row a group, columns lower and upper below each number's name.
+
+        Several releases have the shape of their table in `params`, below their labels. Where there is no interval the
+        ends are infinite: `intervals` has the reason. **Arguments:** as of the results of one group, which raise the
+        same errors where no intervals were asked for.
+        """
+        found = self.ends(level)
+        return side_by_side(found) if found else self.each[0].conf_int(level)
+
+    def ends(self, level: float) -> "dict[str, pd.DataFrame]":
+        import pandas as pd
+
+        each = [one.ends(level) for one in self.each]
+        if not all(each):
+            return {}
+        index, labels = self.index, self.each[0].labels
+        if len(labels) > 1:
+            names = [*self.grouping.division.by, *each[0][labels[0]].index.names]
+            return {
+                label: pd.concat(dict(zip(index, [one[label] for one in each], strict=True)), names=names)
+                for label in labels
+            }
+        [own] = zip(*(one.values() for one in each), strict=True)
+        return {str(name): pd.DataFrame([one.loc[name].to_dict() for one in own], index) for name in own[0].index}
+
+    def interval_in_words(self, level: float) -> str:
+        return "; ".join(said_once({name: one.interval_in_words(level) for name, one in self._by_name()}))
+
+    def to_frame(self, level: float = 0.95) -> "pd.DataFrame":
+        """Lists every number in a row: the level of the group, the release, the name, the value in own units; and ends.
+
+        **Arguments:** as of the results of one group.
+        """
+        import pandas as pd
+
+        frames = []
+        for group, one in zip(self.grouping.division.groups(), self.each, strict=True):
+            levels = dict(zip(self.grouping.division.by, group, strict=True))
+            table = one.to_frame(level)
+            frames.append(pd.concat([pd.DataFrame(levels, table.index), table], axis=1))
+        return pd.concat(frames, ignore_index=True)
+
+    def predict(self, new: Any, **settings: Any) -> "pd.Series | pd.DataFrame":
+        """Predicts each row by the regression of its own group, NaN for rows that belong to no group.
+
+        **Arguments:** `new`, `settings`: as of the regression of one group, with the columns of the groups. Raises
+        AttributeError where the results are no regressions, and ValueError for levels that are not declared, as the
+        analysis would.
+        """
+        table = self._of_own_groups("predict", new, **settings)
+        return table if len(self.each[0].labels) > 1 else table.iloc[:, 0]
+
+    def predict_interval(self, new: Any, level: float = 0.95, **settings: Any) -> "pd.DataFrame":
+        """Intervals of what `predict` says, by each row's own group. **Arguments:** as of `predict`, and `level`."""
+        return self._of_own_groups("predict_interval", new, level=level, **settings)
+
+    def _of_own_groups(self, method: str, new: Any, **settings: Any) -> "pd.DataFrame":
+        """Asks the results of each row's own group by the name of a method."""
+        import pandas as pd
+
+        asked = [getattr(one, method) for one in self.each]
+        columns = _broadcast(new) if isinstance(new, Mapping) else table_of(new)
+        present = columns.columns if isinstance(columns, nw.DataFrame) else columns
+        if absent := [name for name in self.grouping.division.by if name not in present]:
+            raise ValueError(f"predictions need the columns of the groups, and {absent} are not there")
+        places = self.grouping.places(columns)
+
+        def of(group: int) -> "pd.DataFrame":
+            own = np.flatnonzero(places == group)
+            if isinstance(columns, nw.DataFrame):
+                rows: Any = columns[own.tolist()].to_native()
+            else:
+                rows = {name: column[own] for name, column in columns.items()}
+            return pd.DataFrame(asked[group](rows, **settings)).set_axis(own, axis=0)
+
+        # Without any row of a group the columns are those of no row of the first one.
+        found = [of(group) for group in sorted(set(places[places >= 0].tolist()))] or [of(0)]
+        table = pd.concat(found).reindex(range(len(places)))
+        return table.set_axis(new.index, axis=0) if isinstance(new, pd.DataFrame) else table
+
+    def plot(
+        self, x: str | None = None, at: Mapping[str, Any] | None = None, *, ax: Any = None, **settings: Any
+    ) -> Any:
+        """The curves of every group over the public range of one column; returns the axes of Matplotlib.
+
+        **Arguments:** as of the regression of one group.
+        """
+        import matplotlib.pyplot as plt
+
+        _ = self.each[0].predict
+        axes = plt.subplots()[1] if ax is None else ax
+        for name, one in self._by_name():
+            known = len(axes.get_lines())
+            one.plot(x, at, ax=axes, **settings)
+            for label, line in zip(one.labels, axes.get_lines()[known:], strict=True):
+                line.set_label(name if len(one.labels) == 1 else f"{name}, {label}")
+        axes.legend()
+        return axes
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "groups": in_json(self.grouping.terms),
+            "adjacency": str(self.adjacency),
+            "in_words": self.groups_in_words,
+            "together": None if (guarantee := self.guarantee) is None else guarantee.to_dict(),
+            "each": [one.to_dict() for one in self.each],
+        }
+
+    @classmethod
+    def from_dict(cls, fields: dict[str, Any]) -> Any:
+        """The inverse of `to_dict`. Raises ValueError for results of another number of groups."""
+        grouping = Grouping(from_json("groups", fields["groups"]))
+        each = tuple(map(kng.Results.from_dict, fields["each"]))
+        return cls._of(grouping, kng.Adjacency.parse(fields["adjacency"]), each)
+
+    def _by_name(self) -> list[tuple[str, Any]]:
+        return list(zip(map(self.grouping.division.name, self.grouping.division.groups()), self.each, strict=True))
+
+    @property
+    def index(self) -> "pd.Index":
+        """The levels of each group."""
+        import pandas as pd
+
+        by, groups = self.grouping.division.by, list(self.grouping.division.groups())
+        if len(by) == 1:
+            return pd.Index([level for (level,) in groups], name=by[0])
+        return pd.MultiIndex.from_tuples(groups, names=by)
+
+
+def _broadcast(new: Mapping[str, Any]) -> dict[str, np.ndarray]:
+    """Columns of one length, cell by cell, of arrays and single values."""
+    arrays = {
+        name: np.asarray(column) if hasattr(column, "dtype") else np.asarray(column, dtype=object)
+        for name, column in new.items()
+    }
+    shape = np.broadcast_shapes((1,), *(array.shape for array in arrays.values()))
+    return {name: np.broadcast_to(array, shape) for name, array in arrays.items()}

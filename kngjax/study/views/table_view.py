@@ -1,0 +1,185 @@
+"""The view of released counts: of records, of a histogram, of a cross table."""
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+import kngjax as kng
+from kngjax.data import cells
+from kngjax.study import consistency
+from kngjax.study.classifications import Axis, Classification
+from kngjax.study.views.base import AbstractView
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
+class TableView(AbstractView):
+    """Names released counts. **Arguments:** `name`: what a table without axes counts. `axes`: those of a table.
+
+    `deviation`: the standard deviation of the noise of each count. `is_nonnegative`, `total`, `margins`: what the
+    counts were made consistent with after the release, margins by the names of their axes.
+    """
+
+    kind: ClassVar[str] = "table"
+    name: str
+    axes: tuple[Axis, ...]
+    deviation: float
+    is_nonnegative: bool = False
+    total: float | None = None
+    margins: tuple[tuple[str, tuple[float, ...]], ...] = ()
+
+    @classmethod
+    def of(cls, analysis: Any, releases: list[Any], **facts: Any) -> Any:
+        response, mechanism = analysis.response, analysis.parts[0].mechanism
+        axes = response.axes if isinstance(response, Classification) else ()
+        deviation = float(mechanism.noise.deviations(mechanism.dimension, None)[0])
+        return super().of(analysis, releases, name=response.name, axes=axes, deviation=deviation, **facts)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The number of levels of each axis."""
+        return tuple(len(axis.labels) for axis in self.axes)
+
+    @property
+    def has_weights(self) -> bool:
+        """Whether the counts are sums of the weights of records."""
+        return (self.releases[0].certificate.mechanism.get("bounds") or {}).get("weight") is not None
+
+    @property
+    def counts(self) -> np.ndarray:
+        """The counts in the shape of the table: whole numbers as released, or what makes them consistent.
+
+        With weights of records sums of them, which are not whole.
+        """
+        released = self.releases[0].value.reshape(self.shape)
+        if not self.adjustments:
+            # Beyond 2^53 noise is all that there is to see.
+            return (
+                released.astype(np.int64) if np.all(np.abs(released) < 2.0**53) and not self.has_weights else released
+            )
+        places = {axis.column: place for place, axis in enumerate(self.axes)}
+        margins = {places[column]: np.asarray(margin) for column, margin in self.margins}
+        found = consistency.nearest(released, nonnegative=self.is_nonnegative, total=self.total, margins=margins)
+        is_whole = self.total is None and not margins and not self.has_weights and np.all(np.abs(found) < 2.0**53)
+        return found.astype(np.int64) if is_whole else found
+
+    @property
+    def adjustments(self) -> tuple[str, ...]:
+        """Says in words what the counts were made consistent with; empty for counts as they were released."""
+        return (
+            *(["no count below 0"] if self.is_nonnegative else []),
+            *([f"a total of {self.total:g}"] if self.total is not None else []),
+            *(f"margins of {column}" for column, _ in self.margins),
+        )
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        return {self.labels[0]: self.counts.ravel()}
+
+    @property
+    def index(self) -> "pd.Index":
+        import pandas as pd
+
+        return _index(self.axes) if self.axes else pd.Index([self.name], name="records")
+
+    @property
+    def noise(self) -> "pd.Series | pd.DataFrame | None":
+        """The standard deviation of the noise of each count, public and exact; None of counts made consistent."""
+        return None if self.adjustments else self._named({self.labels[0]: self.deviation})
+
+    @property
+    def clipped(self) -> dict[str, tuple[float, float]]:
+        return Classification(self.axes).ranges if self.axes else {}
+
+    def nonnegative(self) -> Any:
+        """The nearest counts that are no less than 0, and as was asked before. It costs nothing.
+
+        Raises as `kngjax.study.consistency.nearest`.
+        """
+        return self._adjusted(is_nonnegative=True)
+
+    def with_total(self, total: Any) -> Any:
+        """The nearest counts that add up to a public number, as n under replace, or to a count that was released.
+
+        Raises ValueError of a single count, which has no others, and as `nonnegative`.
+        """
+        if not self.axes:
+            raise ValueError("a single count has no others that it adds up with")
+        if not math.isfinite(float(total)):
+            raise ValueError(f"the total must be a finite number, not {total!r}")
+        return self._adjusted(total=float(total))
+
+    def with_margin(self, column: str, counts: Any) -> Any:
+        """The nearest counts that add up, for each level of a column, to a number that is public or was released.
+
+        **Arguments:** `column`: of this table. `counts`: by its labels, or a table of this column alone; they are taken
+        as they are, without their noise. Raises ValueError for a column or levels that are not the table's, and as
+        `nonnegative`.
+        """
+        if isinstance(counts, kng.Results):
+            counts = dict(zip(counts.params.index, counts.params.tolist(), strict=True))
+        found = [axis for axis in self.axes if axis.column == column]
+        if not found or len(self.axes) < 2:
+            known = ", ".join(axis.column for axis in self.axes)
+            raise ValueError(f"{column!r} is no column of a table of two and more, but of one by {known or 'nothing'}")
+        labels = found[0].labels
+        given = [[value for key, value in counts.items() if cells.same_level(key, label)] for label in labels]
+        if len(counts) != len(labels) or any(len(values) != 1 for values in given):
+            raise ValueError(f"a margin of {column!r} needs a count for each of {', '.join(map(str, labels))}")
+        margin = column, tuple(float(values[0]) for values in given)
+        return self._adjusted(margins=(*(other for other in self.margins if other[0] != column), margin))
+
+    def _adjusted(self, **changed: Any) -> Any:
+        made = dataclasses.replace(self, **changed)
+        # Contradictions are refused here, and not where the counts are shown.
+        _ = made.counts
+        return kng.Results(made)
+
+    def to_table(self) -> "pd.DataFrame":
+        """Puts the counts into a frame, with the last column's levels side by side if there are several columns."""
+        import pandas as pd
+
+        if len(self.axes) < 2:
+            return pd.DataFrame(self.params)
+        *rows, across = self.axes
+        return pd.DataFrame(self.counts.reshape(-1, len(across.labels)), _index(rows), _index([across]))
+
+    def to_frame(self, level: float = 0.95) -> "pd.DataFrame":
+        """Lists every count in a row, with its levels."""
+        return self.params.reset_index()
+
+    def plot(self, ax: Any = None) -> Any:
+        """Bars, of two columns side by side; returns the axes of Matplotlib. **Arguments:** `ax`: axes to draw on.
+
+        Raises ValueError for a single count, and for tables of three columns and more.
+        """
+        names = [axis.column for axis in self.axes]
+        if len(names) not in (1, 2):
+            raise ValueError(f"bars are drawn of tables of one or two columns, and this one has {len(names)}")
+        import matplotlib.pyplot as plt
+
+        axes = plt.subplots()[1] if ax is None else ax
+        labels = [list(map(str, axis.labels)) for axis in self.axes]
+        series = labels[1] if len(labels) > 1 else [None]
+        counts = self.counts.reshape(len(labels[0]), len(series))
+        width, places = 0.8 / len(series), np.arange(len(labels[0]))
+        for number, (label, heights) in enumerate(zip(series, counts.T, strict=True)):
+            axes.bar(places + (number - 0.5 * (len(series) - 1)) * width, heights, width, label=label)
+        axes.set_xticks(places, labels[0])
+        axes.set_xlabel(names[0])
+        axes.set_ylabel(self.labels[0])
+        if len(names) > 1:
+            axes.legend(title=names[1])
+        return axes
+
+
+def _index(axes: Sequence[Axis]) -> "pd.Index":
+    import pandas as pd
+
+    labels, columns = [axis.labels for axis in axes], [axis.column for axis in axes]
+    return pd.Index(labels[0], name=columns[0]) if len(axes) == 1 else pd.MultiIndex.from_product(labels, names=columns)

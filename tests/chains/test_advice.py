@@ -1,0 +1,152 @@
+"""Whoever is refused is told what serves: refusals, samplers and documentation say one and the same, and it is true."""
+
+import itertools
+import pathlib
+import re
+
+import jax
+import numpy as np
+import numpyro.distributions as dist
+import pytest
+
+import kngjax as kng
+from kngjax.chains.advice import Density, advice, chain
+from kngjax.chains.target import Target
+from kngjax.core.arrays import float64
+from kngjax.releases import sampler_choice
+
+LOSSES = {
+    "quantile": kng.QuantileLoss(0.25),
+    "smoothed quantile": kng.SmoothedQuantileLoss(0.25, 0.1),
+    "squared": kng.SquaredLoss(),
+    "Huber": kng.HuberLoss(1.0),
+    "pseudo-Huber": kng.PseudoHuberLoss(1.0),
+    "logistic": kng.LogisticLoss(),
+    "Poisson": kng.PoissonLoss(),
+    "expectile": kng.ExpectileLoss(0.8),
+    "squared distance": kng.SquaredDistanceLoss(),
+    "geometric median": kng.GeometricMedianLoss(),
+}
+MEANS = ("squared distance", "geometric median")
+DOMAINS = {
+    "box": kng.Box(-2.0, 2.0),
+    "l1": kng.L1Ball(2.0),
+    "l2": kng.L2Ball(2.0),
+    "prior": kng.BaseMeasure(dist.Uniform(-2.0, 2.0)),
+}
+NORMS = {
+    "default": lambda d: kng.WeightedLInf(np.ones(d)),
+    "l1": lambda d: kng.L1(),
+    "l2": lambda d: kng.L2(),
+    "l_inf": lambda d: kng.LInf(),
+    "ellipsoid": lambda d: kng.Ellipsoid(np.eye(d)),
+    "polytope": lambda d: kng.Polytope(np.eye(min(d, 4))),
+    "exponential mechanism": lambda d: None,
+}
+SAMPLERS = ("Exact", "GradientSpace", "SliceGibbs", "LineGibbs", "EnsembleWalk", "NUTS")
+
+
+def bounds_of(loss, dimension):
+    columns = dimension if loss in MEANS else dimension - 1
+    x = (np.zeros(columns), np.ones(columns)) if columns else None
+    return kng.Bounds(x, None if loss in (*MEANS, "logistic") else (0.0, 1.0), intercept=loss not in MEANS)
+
+
+def targets(every):
+    """Densities of every loss, norm and dimension, with the loss's name; and of sensitivities at one theta.
+
+    Each with every domain and norm, or half of them with an eighth of such pairs in turn.
+    """
+    rate = np.asarray(0.5)
+    for number, (loss, dimension) in enumerate(itertools.product(LOSSES, (1, 3, 5, 21))):
+        if not every and (number + number // 4) % 2:
+            continue
+        mechanism = kng.KNG(LOSSES[loss], bounds_of(loss, dimension), DOMAINS["box"], 1.0, "replace")
+        x = np.full((2, dimension if loss in MEANS else dimension - 1), 0.5)
+        data = mechanism.prepare(x, None if loss in MEANS else np.ones(2))
+        for place, (domain, norm) in enumerate(itertools.product(DOMAINS.values(), NORMS.values())):
+            if every or (place + 3 * number) % 8 == 0:
+                yield loss, Target(LOSSES[loss], data, domain, norm(dimension), rate)
+    mechanism = kng.KNG(
+        LOSSES["squared"], bounds_of("squared", 3), DOMAINS["box"], 1.0, "replace", pointwise_sensitivity=True
+    )
+    yield "squared", mechanism.target(mechanism.prepare(np.ones((2, 2)), np.ones(2)))
+
+
+def refusal_of(sampler, target):
+    try:
+        return sampler.check(target)
+    except ValueError as error:
+        return str(error)
+
+
+@pytest.mark.parametrize("every", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_every_sampler_that_is_named_serves_and_refusals_of_samplers_say_the_same(every):
+    told = {loss: set() for loss in LOSSES}
+    with float64():
+        for loss, target in targets(every):
+            density = Density.of(target)
+            text = advice(density)
+            named = set(re.findall(r"(\w+)\(\)", text)) & set(SAMPLERS)
+            assert named >= {chain(density).removesuffix("()")}
+            for name in SAMPLERS:
+                refusal = refusal_of(getattr(kng.chains, name)(), target)
+                assert refusal is None or name not in named, (loss, target.domain, target.norm)
+                assert refusal is None or refusal.endswith(text)
+            told[loss].add(text)
+    # What is proved comes first, for every loss that has it.
+    for loss in LOSSES.keys() - {"geometric median"}:
+        assert all(re.match(r"ObjectivePerturbation\(|under replace KNormMechanism\(", text) for text in told[loss])
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_a_mechanism_and_its_target_have_the_same_public_facts(loss):
+    mechanism = kng.KNG(LOSSES[loss], bounds_of(loss, 2), DOMAINS["box"], 1.0, "replace")
+    data = mechanism.prepare(np.ones((2, 2 if loss in MEANS else 1)), None if loss in MEANS else np.ones(2))
+    assert advice(sampler_choice.density_of(mechanism, 2)) == advice(Density.of(jax.eval_shape(mechanism.target, data)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("loss", [loss for loss in LOSSES if loss not in MEANS])
+def test_the_mechanism_that_is_named_as_proved_can_be_made(loss):
+    made = LOSSES["smoothed quantile" if loss == "quantile" else loss]
+    mechanism = kng.KNG(LOSSES[loss], bounds_of(loss, 6), DOMAINS["box"], 1.0, "replace")
+    assert f"ObjectivePerturbation({type(made).__name__}(" in advice(sampler_choice.density_of(mechanism, 6))
+    assert kng.ObjectivePerturbation(made, bounds_of(loss, 6), DOMAINS["box"], 1.0, "replace").guarantee.epsilon == 1.0
+
+
+def test_releases_without_an_exact_sampler_give_this_advice():
+    mechanism = kng.KNG(LOSSES["quantile"], bounds_of("quantile", 6), DOMAINS["box"], 1.0, "replace")
+    with pytest.raises(ValueError, match=r"SmoothedQuantileLoss\(tau, bandwidth\)") as refusal:
+        kng.release(mechanism, np.zeros((3, 5)), np.zeros(3))
+    assert str(refusal.value).endswith(advice(sampler_choice.density_of(mechanism, 6)))
+
+
+TABLE_OF_CHAINS = {
+    "`QuantileLoss`, more than 4 coefficients": (("quantile",), 5, False),
+    "`SmoothedQuantileLoss`, `PseudoHuberLoss`, `LogisticLoss`, `PoissonLoss`, where n·ε is below 100d²": (
+        ("smoothed quantile", "pseudo-Huber", "logistic", "Poisson"),
+        5,
+        False,
+    ),
+    "`SquaredLoss`, more than 20 coefficients": (("squared",), 21, False),
+    "`HuberLoss` and `ExpectileLoss`": (("Huber", "expectile"), 5, False),
+    "`GeometricMedianLoss`": (("geometric median",), 1, False),
+    "smooth losses in the exponential mechanism": (("pseudo-Huber", "logistic"), 5, True),
+}
+
+
+def test_the_table_of_the_documentation_says_the_same():
+    text = (pathlib.Path(__file__).parents[2] / "docs" / "how-to-choose.md").read_text(encoding="utf-8")
+    table = text.split("| density without an exact sampler |")[1].split("\n\n")[0]
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()[2:]]
+    assert [row[0] for row in rows] == list(TABLE_OF_CHAINS)
+    for case, proved, chains in rows:
+        losses, dimension, exponential = TABLE_OF_CHAINS[case]
+        for loss in losses:
+            kind = kng.ExponentialMechanism if exponential else kng.KNG
+            mechanism = kind(LOSSES[loss], bounds_of(loss, dimension), DOMAINS["box"], 1.0, "replace")
+            told = advice(sampler_choice.density_of(mechanism, dimension))
+            assert re.findall(r"(\w+)\(\)", chains) == re.findall(r"sampler=kngjax\.\w+\.(\w+)", told)
+            call = proved.split("`")[1].removesuffix(", ...)")
+            assert told.startswith(call)

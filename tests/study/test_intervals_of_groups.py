@@ -1,0 +1,216 @@
+"""Intervals of the groups of a table: one debit, the price of the worst pair of tables, a row a group, and no leak."""
+
+import json
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import kngjax as kng
+from kngjax.core.errors import FAILED_OF_FRAME
+from kngjax.releases.divided import plan_of_groups
+from kngjax.releases.release import resolved
+from tests.made_once import MadeOnce
+from tests.study.test_regression_intervals import PEOPLE, study
+
+FORMULA = "log(wage) ~ education"
+ADJACENCIES = ("replace", "add_remove")
+WAYS = {"sums": kng.Sandwich(share=0.4), "groups": kng.Groups(3), "Gaussian sums": kng.Sandwich(noise="zcdp")}
+
+
+def by_region(adjacency, frame=PEOPLE, **changed):
+    """Each group has 3,000 records, as public facts say, whatever the frame holds."""
+    return study(frame, adjacency=adjacency, **changed).by("region", num_records=3000)
+
+
+def fitted(adjacency, way, frame=PEOPLE, **changed):
+    return by_region(adjacency, frame, **changed).linear_regression(
+        FORMULA, epsilon=8, scale=0.4, intervals=WAYS[way], force=True
+    )
+
+
+@pytest.fixture(scope="module")
+def lines():
+    return by_region("replace").quantile_regression(
+        FORMULA, tau=[0.4, 0.6], epsilon=40, scale=0.4, intervals=kng.Sandwich()
+    )
+
+
+PAID = ("sums-replace", "groups-add_remove")
+
+
+@pytest.fixture(scope="module")
+def paid(tmp_path_factory):
+    """Fits with their ledgers of the ε that they cost, by what intervals are made of and by adjacency."""
+    room = tmp_path_factory.mktemp("ledgers")
+
+    def made(case):
+        way, adjacency = case.split("-")
+        ledger = kng.Ledger.create(room / case, kng.Budget.pure(8), adjacency=adjacency, dataset="people")
+        return fitted(adjacency, way, ledger=ledger), ledger
+
+    every = [f"{way}-{adjacency}" for way in ("sums", "groups") for adjacency in ADJACENCIES]
+    return MadeOnce({case: lambda case=case: made(case) for case in every})
+
+
+def epsilons(fit):
+    """Those of every mechanism of each group."""
+    return [
+        [float(part.certificate.mechanism["epsilon"]) for release in one.releases for part in release.parts]
+        for one in fit.each
+    ]
+
+
+@pytest.mark.default_cases(*PAID)
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+@pytest.mark.parametrize("way", ["sums", "groups"])
+def test_epsilon_is_of_all_groups_with_what_their_intervals_are_made_of(paid, way, adjacency):
+    fit, ledger = paid[f"{way}-{adjacency}"]
+    # Under replace an exchanged record may change two groups, so that each has half of it.
+    own = 4.0 if adjacency == "replace" else 8.0
+    if way == "groups":
+        # A record is in one of the groups of its group.
+        assert epsilons(fit) == [[own] * 3] * 2
+    else:
+        assert all(sum(group) <= own for group in epsilons(fit))
+        assert epsilons(fit) == [pytest.approx([0.6 * own, 0.4 * own])] * 2
+    assert (fit.guarantee.epsilon, fit.guarantee.delta, fit.guarantee.adjacency) == (8.0, 0.0, adjacency)
+    parts = [part for release in fit.releases for part in release.parts]
+    assert {part.certificate.membership.together for part in parts} == {fit.guarantee}
+    assert {part.certificate.mechanism["adjacency"] for part in parts} == {"add_remove"}
+    book = ledger.verify()
+    assert (len(book.reserved), book.spent.epsilon) == (1, 8.0)
+    (kept,) = ledger.releases().values()
+    assert [json.dumps(one, sort_keys=True) for one in json.loads(kept)] == [part.to_json() for part in parts]
+    with pytest.raises(kng.ledger.BudgetExceeded):
+        fitted(adjacency, way, ledger=ledger)
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+def test_gaussian_sums_of_groups_are_zcdp_together_as_the_mechanism_is(adjacency):
+    plan = study(adjacency=adjacency).plan()
+    given = {"epsilon": 8, "scale": 0.4, "intervals": WAYS["Gaussian sums"]}
+    plan.by("region", num_records=3000).linear_regression(FORMULA, **given)
+    [step] = plan.steps()
+    cost, proved = step.owed(0)
+    assert (proved, cost.exact_epsilon, cost.adjacency) == (True, None, adjacency)
+    # (ε²/8)-zCDP by bounded range: 4ρ of a mechanism at ε/2, or ρ of one at ε.
+    assert 7.999 < float(cost.exact_rho) <= 8.0
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+def test_epsilon_and_delta_of_adassp_are_those_of_all_groups_with_their_sums(tmp_path, adjacency):
+    """Its noise is Gaussian and may be stated at any δ, and an exchange at that where twice its ε holds."""
+    plan = study(adjacency=adjacency).plan()
+    given = {"epsilon": 8, "method": "adassp", "delta": 1e-6, "intervals": WAYS["sums"], "force": True}
+    plan.by("region", num_records=3000).linear_regression(FORMULA, **given)
+    [step] = plan.steps()
+    cost, _ = step.owed(0)
+    assert (cost.adjacency, cost.epsilon <= 8.0, cost.delta <= 1e-6) == (adjacency, True, True)
+    paid = kng.Ledger.create(
+        tmp_path / "people", kng.Budget.approximate(8, 1e-6), adjacency=adjacency, dataset="people"
+    )
+    paid.reserve(cost, "intervals of groups")
+
+
+@pytest.mark.default_cases("all-sums-replace")
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+@pytest.mark.parametrize("way", list(WAYS))
+@pytest.mark.parametrize("empty", ["one", "all"])
+def test_a_group_of_no_record_is_released_like_any_other(empty, way, adjacency):
+    """No output tells that a group is empty, also where all are."""
+    fit = fitted(adjacency, way, PEOPLE[PEOPLE["region"] != "south"][:40] if empty == "one" else PEOPLE[:0])
+    shapes = [
+        [(part.certificate.mechanism["type"], part.certificate.assurance, part.value.shape) for part in one.parts]
+        for one in fit.releases
+    ]
+    assert shapes[0] == shapes[1]
+    assert all(np.isfinite(part.value).all() for one in fit.releases for part in one.parts)
+    found = fit.conf_int()
+    assert found.index.tolist() == ["north", "south"]
+    # What says nothing is the whole line.
+    assert not np.isnan(found.to_numpy()).any()
+
+
+@pytest.mark.default_cases("cell-sums", "level-groups")
+@pytest.mark.parametrize("way", ["sums", "groups"])
+@pytest.mark.parametrize("broken", ["cell", "level"])
+def test_what_fails_in_one_group_says_one_text_releases_nothing_and_stays_spent(tmp_path, broken, way):
+    ledger = kng.Ledger.create(tmp_path / "people", kng.Budget.pure(20), adjacency="replace", dataset="people")
+    last = PEOPLE.index == PEOPLE[PEOPLE["region"] == "south"].index[-1]
+    frame = PEOPLE.assign(wage=PEOPLE["wage"].mask(last)) if broken == "cell" else PEOPLE.assign(region="east")
+    with pytest.raises(kng.ReleaseFailed) as caught:
+        fitted("replace", way, frame, ledger=ledger)
+    assert str(caught.value) == FAILED_OF_FRAME
+    assert caught.value.__cause__ is None
+    assert caught.value.__context__ is None
+    assert (len(ledger.verify().reserved), ledger.releases()) == (1, {})
+
+
+def test_what_public_facts_refuse_costs_nothing(tmp_path):
+    paid = kng.Ledger.create(tmp_path / "people", kng.Budget.pure(20), adjacency="replace", dataset="people")
+    with pytest.raises(ValueError, match="3 groups need"):
+        study(ledger=paid).by("region", num_records=100).linear_regression(FORMULA, epsilon=2, intervals=kng.Groups(3))
+    with pytest.raises(TypeError, match="intervals must be"):
+        study(ledger=paid).by("region").linear_regression(FORMULA, epsilon=2, intervals="yes")
+    mean = kng.KNormMechanism(kng.Bounds(x=([0.0], [1.0]), intercept=False), 1.0, "replace")
+    plans = [[resolved(kng.WithIntervals(mean, kng.Sandwich()), 10)]] * 2
+    with pytest.raises(ValueError, match="number of records of a group is private"):
+        plan_of_groups(plans, study().by("region")._grouping.division, mean.adjacency)
+    assert not paid.read().what
+
+
+def test_each_group_has_its_row_and_its_own_interval(lines):
+    found, labels = lines.conf_int(0.9), ("tau = 0.4", "tau = 0.6")
+    assert list(found.index.names) == ["region", "coefficient"]
+    assert found.columns.tolist() == [(label, end) for label in labels for end in ("lower", "upper")]
+    for key in ("north", "south"):
+        pd.testing.assert_frame_equal(found.loc[key], lines[key].conf_int(0.9))
+        assert set(lines.intervals(0.9)[key]) == set(labels)
+    assert "lower of tau = 0.4" in (text := str(lines.summary(0.9)))
+    assert "interval: each 0.9, by H and J" in text
+    frame = lines.to_frame(0.9)
+    assert frame.columns.tolist() == ["region", "release", "coefficient", "value", "lower", "upper"]
+    assert (frame["lower"] < frame["value"]).all()
+    again = pickle.loads(pickle.dumps(lines))
+    assert again.to_json() == lines.to_json()
+    assert again.guarantee == lines.guarantee
+    pd.testing.assert_frame_equal(again.conf_int(0.9), found)
+
+
+def test_of_one_release_the_names_of_its_numbers_have_the_ends(paid):
+    fit, _ = paid["groups-add_remove"]
+    found = fit.conf_int()
+    assert found.columns.tolist() == [(of, end) for of in ("intercept", "education") for end in ("lower", "upper")]
+    assert found.index.name == "region"
+    for key in ("north", "south"):
+        own = fit[key].conf_int()
+        assert found.loc[key].to_numpy().tolist() == own.to_numpy().ravel().tolist()
+    assert ((found["education", "lower"] < fit.params["education"]).all(), len(fit.params)) == (True, 2)
+    assert "lower of education" in str(fit)
+
+
+def test_bands_are_those_of_each_rows_own_group(lines):
+    new = pd.DataFrame({"region": ["south", "north", "south"], "education": [3.0, 9.0, 12.0]}, index=[5, 6, 7])
+    found = lines.predict_interval(new, 0.9, original=True)
+    assert found.index.tolist() == [5, 6, 7]
+    for key in ("north", "south"):
+        own = new["region"] == key
+        pd.testing.assert_frame_equal(found[own], lines[key].predict_interval(new[own], 0.9, original=True))
+
+
+def test_groups_without_intervals_say_how_they_are_asked_for():
+    lines = by_region("replace").linear_regression(FORMULA, epsilon=8, method="adassp", delta=1e-6, force=True)
+    with pytest.raises(ValueError, match="intervals=True"):
+        lines.conf_int()
+    mean = by_region("replace").mean("education", epsilon=8)
+    with pytest.raises(AttributeError, match="second release"):
+        mean.conf_int()
+    assert "interval" not in dict(lines.summary().rows())
+
+
+@pytest.mark.parametrize("count", [0, -3, True])
+def test_what_is_said_of_groups_is_a_whole_number(count):
+    with pytest.raises(ValueError, match=r"by\(num_records=\) must be whole numbers of at least 1.*clip\(lower=1\)"):
+        study(PEOPLE).by("region", num_records=count)
