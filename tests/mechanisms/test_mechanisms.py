@@ -269,3 +269,10 @@ def test_raw_data_are_sent_to_prepare():
     # The tests check annotations too; users have the message that says what to call.
     with pytest.raises(TypeError):
         kng.sample(mechanism, np.ones((3, 1)), key=kng.research_key(0))  # pyright: ignore[reportArgumentType]
+
+
+def test_how_many_records_there_are_is_public_under_replace_alone():
+    for adjacency, count in (("replace", 5), ("add_remove", None)):
+        mechanism = kng.KNG(kng.QuantileLoss(0.5), kng.Bounds(y=(0.0, 1.0)), kng.Box(0.0, 1.0), 1.0, adjacency)
+        intake = mechanism.intake
+        assert intake.public_count(intake.records(None, np.linspace(0.0, 1.0, 5))) == count

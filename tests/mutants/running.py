@@ -33,6 +33,9 @@ class Reach:
         by_line = self._coverage.contexts_by_lineno(self._files.get(mutant.path.removeprefix("kngjax/"), ""))
         near = {name for line in range(mutant.line, mutant.last + 1) for name in by_line.get(line, ())}
         far = {name for some in by_line.values() for name in some} - near
+        if not near | far:
+            # What runs when a file is imported has no test of its own: those of its room are taken.
+            far = {test for test in self._seconds if test.startswith(f"tests/{mutant.path.split('/')[1]}/")}
         chosen: list[str] = []
         for names in (near, far):
             for test in self._spread({name.split("|")[0] for name in names}):

@@ -36,6 +36,8 @@ def test_the_better_candidate_is_chosen_and_predicts(ledger, spent):
     assert spent() == found.guarantee_.epsilon == 1.001
     assert len(ledger.releases()) == 2
     assert found.candidates_[0].certificate_.mechanism["epsilon"] == 0.001
+    # Each candidate meets the records that are not held out, a quarter of them, and no other.
+    assert [one.certificate_.num_records for one in found.candidates_] == [len(X) - len(X) // 4] * 2
 
 
 def test_a_choice_that_is_dearer_than_every_fit_is_debited(ledger, spent):

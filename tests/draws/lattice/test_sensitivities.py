@@ -271,3 +271,10 @@ def test_no_random_setting_loses_more_than_epsilon(number, seed):
     assert found.refused <= 0.6 * number
     assert found.loss <= 1.0
     assert Fraction(99, 100) < found.spread <= 1
+
+
+def test_a_divisor_is_the_least_whole_number_that_is_no_smaller_than_the_change():
+    for change, unit in ((Fraction(1, 3), 0), (Fraction(2, 7), -3), (Fraction(5, 3), 4), (Fraction(3), 0)):
+        least = wholes._whole(change, unit)
+        assert Fraction(least, WEIGHT_UNITS) * Fraction(2) ** unit >= change
+        assert Fraction(least - 1, WEIGHT_UNITS) * Fraction(2) ** unit < change

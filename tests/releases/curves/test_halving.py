@@ -10,7 +10,8 @@ import scipy.stats
 
 import kngjax as kng
 from audits.quantile_processes import ProcessLaws
-from kngjax.releases.curves.halving import Halving
+from kngjax.accounting.exact_costs import exactly
+from kngjax.releases.curves.halving import Halving, budget_of
 from tests.oracles.goodness_of_fit import assert_cell_frequencies
 
 ADJACENCIES = ("replace", "add_remove")
@@ -180,3 +181,12 @@ def test_the_noise_of_stand_ins_is_that_of_draws():
     densities = np.exp(-0.5 * np.quantile(y, levels) ** 2) / np.sqrt(2.0 * np.pi)
     expected = np.array([noises[index] for index in range(5)]) / (number * densities)
     np.testing.assert_allclose(np.std(found, axis=0), expected, rtol=0.25)
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+def test_shares_of_epsilon_are_rounded_down(adjacency):
+    meant = kng.Adjacency.parse(adjacency)
+    for epsilon, depths in itertools.product((0.1, 0.3, 1.0, 1.7, 2.3), (3, 5, 6, 7)):
+        nodes = 1 if adjacency == "add_remove" else 2
+        first, later = (exactly(budget_of(depth, depths, epsilon, meant)) for depth in (0, 1))
+        assert first + (depths - 1) * nodes * later <= exactly(epsilon)
