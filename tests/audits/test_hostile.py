@@ -9,7 +9,7 @@ import pytest
 import kngjax as kng
 from audits import every_mechanism, hostile
 from audits.hostile import hostile_inputs
-from kngjax.releases import release
+from kngjax.releases import plan, release
 
 
 @pytest.mark.slow
@@ -73,7 +73,7 @@ def test_a_debit_for_a_refusal_in_words_is_seen(monkeypatch):
 
 
 def test_a_failure_that_costs_nothing_is_seen(monkeypatch):
-    monkeypatch.setattr(release.debits, "reserve", lambda *_: None)
+    monkeypatch.setattr(plan, "reserve_cost", lambda *_: None)
     found = hostile_inputs(12, seed=7, mechanisms=["means"], progress=False)
     assert any("failed, and its ledger has 0 rows more" in words for words in found.broken)
 

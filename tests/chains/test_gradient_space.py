@@ -88,9 +88,9 @@ def test_proposals_outside_the_domain_are_barred():
         (
             "quantile",
             "kng",
-            r"smooth strictly convex loss, and QuantileLoss is not one.*ask for sampler=kngjax\.LineGibbs",
+            r"smooth strictly convex loss, and QuantileLoss is not one.*ask for sampler=kngjax\.chains\.LineGibbs",
         ),
-        ("pseudo_huber", "exponential", r"exponential mechanism.*ask for sampler=kngjax\.EnsembleWalk\(\)"),
+        ("pseudo_huber", "exponential", r"exponential mechanism.*ask for sampler=kngjax\.chains\.EnsembleWalk\(\)"),
     ],
 )
 def test_gradient_space_refuses_what_it_cannot_serve(loss, mechanism, message):

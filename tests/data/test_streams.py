@@ -105,7 +105,9 @@ def test_every_source_gives_the_summary_of_the_records_in_memory(make, tmp_path)
         SQUARED.intake.records(*arrays(fractions)),
     )
     magnitudes = [ROWS, np.abs(memory.x).T @ np.abs(memory.x), np.abs(memory.x).T @ memory.y, memory.y @ memory.y]
-    for found, expected, size in zip(leaves(streamed), leaves(SQUARED.summarise(memory)), magnitudes, strict=True):
+    for found, expected, size in zip(
+        leaves(streamed), leaves(SQUARED.intake.summarise(memory)), magnitudes, strict=True
+    ):
         assert np.all(np.abs(found - expected) <= 2 * 2000 * 2.0**-53 * size)
 
 

@@ -202,7 +202,6 @@ def test_other_settings_are_drawn_as_before():
         kng.KNG(loss, hull, ball, 1.0, "replace"),
         kng.KNG(loss, bounds, ball, 1.0, "replace", kng.Ellipsoid(np.eye(2))),
         kng.KNG(kng.ExpectileLoss(0.3), bounds, ball, 1.0, "replace", pointwise_sensitivity=True),
-        kng.KNG(kng.QuantileLoss(0.5), bounds, ball, 1.0, "replace"),
         kng.KNG(kng.HuberLoss(0.3), wide, ball, 1.0, "replace"),
         kng.KNG(loss, wide, ball, 1.0, "add_remove"),
         kng.KNG(kng.HuberLoss(1e-60), bounds, ball, 1.0, "replace"),

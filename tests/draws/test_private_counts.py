@@ -87,7 +87,7 @@ def is_the_same_of_a_plan(plan, ledger, *each):
     for sizes in each:
         is_the_same_of_all(certify, sizes[:2])
         is_the_same_of_all(release, sizes)
-    [(kind, words), *_] = is_the_same_of_all(plan.settled, sizes_of(199))
+    [(kind, words), *_] = is_the_same_of_all(plan.making, sizes_of(199))
     assert (kind, "under add_remove the number of records is private" in words) == ("ValueError", True)
 
 

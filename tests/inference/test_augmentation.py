@@ -251,7 +251,7 @@ def test_what_is_asked_wrongly_is_refused():
 
     with pytest.raises(ValueError, match="batch shape"):
         kng.inference.augmented_posterior(mean, wide)
-    with pytest.raises(ValueError, match=r"kngjax\.augmented_posterior"):
+    with pytest.raises(ValueError, match=r"kngjax\.inference\.augmented_posterior"):
         kng.observe(as_release(MECHANISMS["mean"](), [0.4], 60), record=dist.Normal(np.zeros(1), 1.0))
 
 

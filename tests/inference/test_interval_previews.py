@@ -116,7 +116,7 @@ def test_nothing_is_paid_for_intervals_that_public_facts_foresee_to_have_no_ends
     records = (np.zeros((count, 8)), None) if name == "means" else spread_evenly(count)
     with pytest.raises(ValueError, match="no intervals are expected of") as told:
         kng.release(plan, *records, ledger=ledger)
-    named = re.findall(r"covariance=(kngjax\.\w+\([^()]*\)) up to ([\d.]+) times as wide", str(told.value))
+    named = re.findall(r"covariance=(kngjax\.[\w.]+\([^()]*\)) up to ([\d.]+) times as wide", str(told.value))
     assert (len(named) > 1) == (name == "sums")
     for words, width in named[:1]:
         found = kng.preview(kng.WithIntervals(made, OTHER_WAYS[words][0]), num_records=count, simulate=False).width

@@ -251,7 +251,7 @@ def test_a_chain_is_never_taken_unasked(name):
         def __array__(self, dtype=None, copy=None):
             raise AssertionError("the data were touched")
 
-    with pytest.raises(ValueError, match=r"not proved to be private: .*ask for sampler=kngjax\.\w+\(\)"):
+    with pytest.raises(ValueError, match=r"not proved to be private: .*ask for sampler=kngjax\.chains\.\w+\(\)"):
         kng.release(mechanism, Untouched(40, 1), Untouched(40))
 
 
@@ -293,7 +293,7 @@ def test_a_release_is_one_draw(count):
     [
         ("line draws", kng.chains.NUTS(step_size=0.1), r"gradients.*zero almost everywhere.*LineGibbs"),
         ("line draws", kng.chains.HMC(step_size=0.1), r"gradients.*zero almost everywhere.*LineGibbs"),
-        ("line draws", kng.chains.Exact(), r"SmoothedQuantileLoss.*sampler=kngjax\.LineGibbs\(\)"),
+        ("line draws", kng.chains.Exact(), r"SmoothedQuantileLoss.*sampler=kngjax\.chains\.LineGibbs\(\)"),
         ("walk", kng.chains.NUTS(), r"adapt its step size to the private data.*NUTS\(step_size=...\)"),
         ("walk", kng.chains.HMC(), "adapt its step size to the private data"),
         ("walk", kng.chains.LineGibbs(), r"needs the quantile loss.*ObjectivePerturbation\(.*sampler=kngjax\."),

@@ -89,7 +89,7 @@ def test_smooth_losses_of_many_records_are_drawn_with_every_rounding_proved():
 def test_of_too_few_records_promises_and_objective_perturbation_come_first(sampler):
     text = (
         rf"there are {ENOUGH - 1} records, and {ENOUGH} are enough whatever they are.*Shells\(is_even=True\), for "
-        r"which 2500 are enough.*ObjectivePerturbation\(PseudoHuberLoss.*sampler=kngjax\.GradientSpace\(\)"
+        r"which 2500 are enough.*ObjectivePerturbation\(PseudoHuberLoss.*sampler=kngjax\.chains\.GradientSpace\(\)"
     )
     with pytest.raises(ValueError, match=text):
         kng.release(robust(), *untouched(ENOUGH - 1), sampler=sampler)
@@ -153,7 +153,7 @@ def test_a_quantile_loss_that_no_lattice_draws_is_refused_in_the_words_of_lattic
         mechanism = kng.KNG(kng.QuantileLoss(tau), bounds, BOX, 1.0, "replace", norm)
         return kng.certify(mechanism, *untouched(50, 2), weights=Untouched(50) if weights else None)
 
-    chain = r".*ObjectivePerturbation\(SmoothedQuantileLoss.*sampler=kngjax\.LineGibbs\(\)"
+    chain = r".*ObjectivePerturbation\(SmoothedQuantileLoss.*sampler=kngjax\.chains\.LineGibbs\(\)"
     with pytest.raises(
         ValueError, match="Lattice serves norm=None, WeightedLInf, LInf, L1 and L2, not Ellipsoid" + chain
     ):

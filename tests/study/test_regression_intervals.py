@@ -236,7 +236,7 @@ def test_a_refusal_names_other_ways_that_have_intervals_there_with_their_widths(
     asked = {"formula": "log(wage) ~ education", "epsilon": 1, "scale": 0.4}
     with pytest.raises(ValueError, match="There would be intervals=") as told:
         study(ledger=ledger).linear_regression(**asked, intervals=kng.Sandwich(share=1e-3))
-    named = re.findall(r"intervals=(kngjax\.\w+\([^()]*\)) up to ([\d.]+) times as wide", str(told.value))
+    named = re.findall(r"intervals=(kngjax\.[\w.]+\([^()]*\)) up to ([\d.]+) times as wide", str(told.value))
     assert len(named) > 1
     assert "preview(design=...) of made-up rows like yours tells. Fewer terms or a larger" in str(told.value)
     for words, width in named[:2]:
