@@ -97,7 +97,7 @@ def test_what_needs_the_number_of_records_refuses_to_do_without(name):
     """The mechanism refuses, or a release of it does, before anything is drawn."""
     row = ROWS[name]
     records = row.records()
-    with pytest.raises(ValueError, match="add_remove|no exact sampler|how many records there are is not public"):
+    with pytest.raises(ValueError, match=r"add_remove|no exact sampler|how many records there are is not public"):
         kng.certify(row.make("add_remove", 1.0), records.x, records.y)
 
 
