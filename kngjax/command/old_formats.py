@@ -6,10 +6,14 @@ mechanism of a regression, is said in comments of the new text.
 
 import datetime
 import json
+import math
 import pathlib
 from collections.abc import Iterator
 from decimal import Decimal
+from fractions import Fraction
 from typing import Any
+
+from kngjax.accounting.exact_costs import Number, exactly, inward
 
 _TABLES = ("response", "terms", "loss", "mechanism", "privacy", "sampler", "synthesis")
 _REGRESSIONS = {
@@ -125,7 +129,14 @@ def _analyses(response: Any, terms: Any, loss: Any, mechanism: Any, privacy: Any
         yield asked | {"tau": loss["tau"]} | spent
         return
     for level, share in zip(levels, shares, strict=True):
-        yield asked | {"tau": level, "epsilon": privacy["epsilon"] * share / sum(shares)}
+        yield asked | {"tau": level, "epsilon": _part(privacy["epsilon"], share, shares)}
+
+
+def _part(epsilon: Number, share: Number, shares: list[Number]) -> float:
+    """Rounds a part of ε down, in binary and as the decimal that it prints as, so that parts add up to no more."""
+    exact = exactly(epsilon) * exactly(share) / sum(map(exactly, shares))
+    nearest = inward(exact)
+    return nearest if Fraction(nearest) <= exact else math.nextafter(nearest, 0.0)
 
 
 def _of_column(kind: str, mechanism: Any, response: Any) -> dict[str, Any]:

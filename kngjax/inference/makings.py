@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Float
 
 from kngjax.accounting.exact_costs import exactly, inward
-from kngjax.accounting.guarantees import Adjacency
+from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.core.randomness import secure_key
 from kngjax.data.records import Records
 from kngjax.data.schema import Schema
@@ -40,6 +40,7 @@ from kngjax.inference.widths import (
 )
 from kngjax.inference.without_intervals import OF_MATRICES, reason
 from kngjax.mechanisms.base import AbstractMechanism
+from kngjax.releases import debits
 from kngjax.releases.certificate import Certificate
 from kngjax.releases.plan import Plan
 from kngjax.releases.release import Release, resolve, resolved
@@ -61,6 +62,10 @@ class AbstractMaking(abc.ABC):
     @abc.abstractmethod
     def resolve(self, facts: Schema) -> Plan:
         """Resolves the draws with their certificates, before a value is looked at."""
+
+    @abc.abstractmethod
+    def owed(self, certificates: Sequence[Certificate]) -> tuple[Guarantee, bool]:
+        """Computes what the releases of these certificates cost together, and whether that is proved."""
 
     @abc.abstractmethod
     def settings(self) -> dict[str, Any]:
@@ -136,9 +141,12 @@ class SumsMaking(AbstractMaking):
         require_near(self.mechanism, self.num_records or facts.num_records)
         plans = resolve(self.mechanism, None, facts), resolved(self.summing, facts.num_records)
         drawing = functools.partial(self._draw, plans)
-        cost = composed([plan.cost for plan in plans])
         certificates = tuple(one for plan in plans for one in plan.certificates)
-        return Plan(certificates, cost, all(plan.proved for plan in plans), drawing)
+        return Plan(certificates, *self.owed(certificates), drawing)
+
+    def owed(self, certificates: Sequence[Certificate]) -> tuple[Guarantee, bool]:
+        costs = [debits.owed(one) for one in certificates]
+        return composed([cost for cost, _ in costs]), all(proved for _, proved in costs)
 
     def _draw(self, plans: tuple[Plan, Plan], records: tuple[Any, Any], progress: bool | None) -> list[Release]:
         [first] = plans[0].draw(records, progress)
@@ -186,7 +194,10 @@ class GroupsMaking(AbstractMaking):
         plans = [known[size] for size in sizes]
         certificates = tuple(one for plan in plans for one in plan.certificates)
         drawing = functools.partial(self._draw, plans)
-        return Plan(certificates, *groups.owed_of_groups(certificates), drawing, check=groups.require_divisible)
+        return Plan(certificates, *self.owed(certificates), drawing, check=groups.require_divisible)
+
+    def owed(self, certificates: Sequence[Certificate]) -> tuple[Guarantee, bool]:
+        return groups.owed_of_groups(certificates)
 
     def _draw(self, plans: Sequence[Plan], records: tuple[Any, Any], progress: bool | None) -> list[Release]:
         parts = groups.divided(*records, self.number, self.mechanism.adjacency)

@@ -111,7 +111,9 @@ class WithIntervals(AbstractReleasePlan):
         plan = making.resolve(facts)
 
         def joined(releases: Any) -> list[ReleaseWithIntervals]:
-            return [ReleaseWithIntervals(tuple(releases), making.settings(), plan.cost)]
+            # Of their own certificates: a ledger may have kept releases that another version made at another price.
+            cost, _ = making.owed([one.certificate for one in releases])
+            return [ReleaseWithIntervals(tuple(releases), making.settings(), cost)]
 
         return dataclasses.replace(plan, joined=joined)
 

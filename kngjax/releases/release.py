@@ -172,8 +172,8 @@ def release(
     - `sampler`: None takes the best for this mechanism; mechanisms that draw directly from their law take none.
     - `ledger`: a budget, `kngjax.Ledger(path)`, which this release is debited from before a value is looked at and
       anything is drawn; what fails afterwards stays spent. Or a reservation made there beforehand.
-    - `progress`: True shows a progress bar, None shows it on a terminal. By default there is none: that of an exact
-        search counts proposals, and how many there are depends on the data, so it is for the data owner's eyes alone.
+    - `progress`: True shows a progress bar, None shows it on a terminal. By default there is none: how fast
+        it moves may depend on the data, so it is for the data owner's eyes alone.
 
     What types, names, shapes and settings refuse is refused first, in words, and costs nothing: TypeError or ValueError
     of `mechanism.intake.check_schema`, for a sampler that cannot draw from this density or cannot be tuned publicly,

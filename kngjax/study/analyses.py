@@ -1,6 +1,7 @@
 """An analysis states in full, before a table is looked at, what is released from it: terms, response, mechanisms."""
 
 import functools
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -10,6 +11,7 @@ import numpy as np
 
 import kngjax as kng
 from kngjax.core.errors import UNREADABLE, UnfitShape, UnfitType, raise_from_outside
+from kngjax.core.representation import describe
 from kngjax.data import dates
 from kngjax.data.missing import Codes, explain_codes, without_codes
 from kngjax.data.named_columns import Columns, opened
@@ -77,14 +79,16 @@ class Part:
         **Arguments:** `num_records`: used where it is public. `sampler`: what is asked for, or None.
         """
         count = self.mechanism.adjacency.public_count(num_records)
-        key = count, str(sampler), said()
+        key = count, sampler and json.dumps(describe(sampler)), said()
         if key not in self._known:
             plan = resolved(self.whole, count, sampler)
-            self._known[key] = plan.of(functools.partial(_pair, self.mechanism))
+            self._known[key] = plan.of(functools.partial(_pair, self.mechanism, count))
         return self._known[key]
 
 
-def _pair(mechanism: Any, columns: Prepared) -> tuple[Any, Any]:
+def _pair(mechanism: Any, count: int | None, columns: Prepared) -> tuple[Any, Any]:
+    if count is not None and len(columns[1]) != count:
+        raise RuntimeError("the frame has another number of records than its releases are certified for")
     given = arguments(mechanism, *columns)
     return with_weights(given["X"], given["weights"]), given.get("y")
 

@@ -1,8 +1,11 @@
 """Files of older formats are refused with the same job as it is written now, which can be read and planned."""
 
+from fractions import Fraction
+
 import pytest
 
 import kngjax as kng
+from kngjax.accounting.exact_costs import exactly
 from kngjax.command import cli, job_file
 from kngjax.command.job_plan import JobPlan
 from kngjax.command.old_formats import OldFormat
@@ -206,3 +209,13 @@ def test_what_no_study_asks_for_is_refused_with_where_to_ask(tmp_path):
     with pytest.raises(OldFormat, match=r"in Python, kngjax.release\(mechanism, X, y\)") as refusal:
         job_file.read(tmp_path / "old.toml")
     assert refusal.value.text is None
+
+
+def test_parts_of_a_budget_add_up_to_no_more_than_all_of_it(tmp_path):
+    for number, shares in enumerate(("[5, 1]", "[1, 2]", "[0.7, 0.1]")):
+        (tmp_path / str(number)).mkdir()
+        _, plan = written_anew(
+            tmp_path / str(number), REGRESSIONS, ("epsilon = 0.3", f"epsilon = 1\nshares = {shares}")
+        )
+        parts = [exactly(float(step.part.mechanism.epsilon)) for step in plan.steps]
+        assert 1 - Fraction(1, 10**12) < sum(parts) <= 1

@@ -46,8 +46,10 @@ CERTIFICATE = ShellCertificate(
 )
 OBJECTS = {
     "draws": kng.owner.Draws(np.full((1, 2, 3), SECRET), "Exact"),
-    "report": kng.owner.PerInstanceReport(0.1, VALUES, VALUES, VALUES, PAIR, FOR_ALL, SECRET, "OPS", "removed"),
-    "summary": kng.owner.PerInstanceSummary(
+    "report": kng.owner.per_instance.PerInstanceReport(
+        0.1, VALUES, VALUES, VALUES, PAIR, FOR_ALL, SECRET, "OPS", "removed"
+    ),
+    "summary": kng.owner.per_instance.PerInstanceSummary(
         SECRET, SECRET, SECRET, {0.5: SECRET}, {1.0: SECRET}, FOR_ALL, SECRET, 0.1, ""
     ),
     "for all": FOR_ALL,

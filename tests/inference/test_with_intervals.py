@@ -340,3 +340,12 @@ def test_what_has_no_intervals_is_refused_in_words():
         kng.release(kng.WithIntervals(mechanism(), kng.Sandwich()), *table(50), progress="yes")
     with pytest.raises(TypeError, match="neither weights nor a sampler"):
         kng.release(kng.WithIntervals(mechanism(), kng.Sandwich()), *table(50), weights=np.ones(50))
+
+
+def test_kept_releases_are_joined_at_their_own_price():
+    """Another version may have divided the budget otherwise: what it released says what it cost."""
+    x, y = table(300)
+    dear, cheap = (kng.WithIntervals(mechanism(epsilon=epsilon)) for epsilon in (2.0, 1.0))
+    released = kng.release(dear, x, y)
+    [joined] = cheap.planned(x, y).joined(released.parts)
+    assert joined.guarantee == released.guarantee != cheap.planned(x, y).cost

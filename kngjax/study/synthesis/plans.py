@@ -23,6 +23,7 @@ from kngjax.owner.utility_report import UtilityReport
 from kngjax.releases import totals
 from kngjax.releases.debits import owed
 from kngjax.releases.plan import Plan
+from kngjax.releases.told import said
 from kngjax.study.analyses import table_of
 from kngjax.study.quantile_processes import process_of
 from kngjax.study.responses import check_column
@@ -125,15 +126,16 @@ class SynthesisPlan:
 
         Each part is a mechanism of the same records, drawn by itself: costs add up.
         """
-        if num_records not in self._resolved:
+        key = num_records, said()
+        if key not in self._resolved:
             plans = [(part, part.resolved(num_records)) for part in self.parts(num_records)]
             certificates = tuple(one for _, plan in plans for one in plan.certificates)
             drawing = functools.partial(_drawn, plans)
-            self._resolved[num_records] = Plan(certificates, *self.owed(certificates), drawing)
-        return self._resolved[num_records]
+            self._resolved[key] = Plan(certificates, *self.owed(certificates), drawing)
+        return self._resolved[key]
 
     @functools.cached_property
-    def _resolved(self) -> dict[int | None, Plan]:
+    def _resolved(self) -> dict[Any, Plan]:
         return {}
 
     def certificates(self, num_records: int | None = None) -> dict[str, kng.releases.Certificate]:

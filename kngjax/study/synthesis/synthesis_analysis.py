@@ -4,7 +4,6 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
-from kngjax.releases.certificate import Certificate
 from kngjax.releases.plan import Plan
 from kngjax.releases.release import Release
 from kngjax.study.checks import DeclaredColumn
@@ -49,7 +48,10 @@ class SynthesisAnalysis(AbstractAnalysis):
         return self.synthesis.check(frame)
 
     def records(self, frame: Any) -> Any:
-        return self.synthesis.read(frame)
+        values = self.synthesis.read(frame)
+        if self.count is not None and any(len(one) != self.count for one in values.values()):
+            raise RuntimeError("the frame has another number of records than its releases are certified for")
+        return values
 
     def steps(self, number: int | None = None) -> list[Step]:
         return [Step(self.title if number is None else f"{number}. {self.title}", self)]
@@ -59,9 +61,6 @@ class SynthesisAnalysis(AbstractAnalysis):
 
     def plan_of(self, part: None, num_records: int | None) -> Plan:
         return self.synthesis.resolved(self.count)
-
-    def certificates_of(self, part: None, num_records: int | None) -> list[Certificate]:
-        return list(self.plan_of(part, num_records).certificates)
 
     def row_of(self, part: None, num_records: int | None) -> tuple[str, str]:
         return self.title, self.synthesis.resolved(self.count).cost.explain()

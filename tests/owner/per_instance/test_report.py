@@ -38,7 +38,7 @@ def report():
 
 @pytest.mark.slow
 def test_the_public_names():
-    assert isinstance(kng.per_instance_privacy(posterior(), *records()), kng.owner.PerInstanceReport)
+    assert isinstance(kng.per_instance_privacy(posterior(), *records()), kng.owner.per_instance.PerInstanceReport)
     assert kng.owner.per_instance.facts.total_variation_bound(0.0, 0.0) == 0.0
 
 
