@@ -34,7 +34,7 @@ MOST_LINES_OF_A_DOCSTRING = 33
 IMPORT_THE_TOP = {
     "releases": "release",
     "study": "analyses analysis_previews carrying_out centres column_estimates expectations grouping groups "
-    "intervals public_facts quantile_processes regressions results study study_plan sums_and_variances "
+    "analysis_intervals public_facts quantile_processes regressions results study study_plan sums_and_variances "
     "survey_weights synthesis.comparisons synthesis.distances synthesis.drawing synthesis.parts "
     "synthesis.plans synthesis.synthesizing synthesis.synthetic_tables tables tabulations views.groups_view "
     "views.table_view",

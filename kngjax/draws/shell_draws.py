@@ -159,7 +159,11 @@ def _about(records: ShellRecords, gauge: ScaledNormInBalls, region: ShapeInBalls
     if certificate is None or envelope.log_excess <= _ENOUGH_LOG_EXCESS or not is_affordable(records):
         return envelope
     averages = least_curvatures(records, region, certificate)
-    other = build(certify(records, gauge, region, theta, averages), gauge, region)
+    again = certify(records, gauge, region, theta, averages)
+    # What fourth moments prove is of this metric and of these radii.
+    if again is None or not np.array_equal(again.factor, certificate.factor):
+        return envelope
+    other = build(again, gauge, region)
     return min(envelope, other, key=lambda made: made.log_mass)
 
 
@@ -211,10 +215,9 @@ def _more(known: SmoothFacts, mechanism: KNG, facts: Schema) -> str:
         )
     if facts.num_records >= even:
         return (
-            f"there are {facts.num_records} records, and {sure} are enough whatever they are; if you know that no "
-            "column is rare or nearly collinear with others, promise it with "
-            "sampler=kngjax.draws.Shells(is_even=True), for which "
-            f"{even} are enough (a false promise costs time, and no privacy)"
+            f"there are {facts.num_records} records, and without a promise {sure} are needed; if you know that no "
+            "column is rare or nearly collinear with others, promise it with sampler=kngjax.draws.Shells(is_even=True), "
+            f"for which {even} are enough (a false promise costs time, and no privacy)"
         )
     return (
         f"there are {facts.num_records} records, and {sure} are enough at this epsilon, or {even} with "

@@ -239,7 +239,7 @@ class AbstractPredictorLoss(AbstractLoss):
         """F(x) ≤ x, increasing, with log det H(θ₀) - log det H(θ) ≤ F(x) for x = Σ_i h_i (½m_i u_i² - a_i u_i).
 
         The weights h_i ≥ 0 are leverages, Σh_i = d, and u_i = x_i'(θ - θ₀); see
-        `kngjax.chains.exact.smooth.certificate`. F is the identity unless a loss knows better.
+        `kngjax.chains.exact.smooth.gradient_certificate`. F is the identity unless a loss knows better.
         """
         return change
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, ParamSpec, TypeVar
 
 from kngjax.study import column_estimates, quantile_processes, regressions
-from kngjax.study.intervals import with_intervals
+from kngjax.study.analysis_intervals import with_intervals
 from kngjax.study.public_facts import PublicFacts
 from kngjax.study.results import Results
 from kngjax.study.tabulations import AbstractTabulations, Answer, checking_epsilon

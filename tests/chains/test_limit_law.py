@@ -16,7 +16,7 @@ from kngjax.chains.limit_law import (
     starts,
 )
 from kngjax.owner import nonprivate
-from tests.losses.test_checks import Welsch
+from tests.losses.test_contradictions import Welsch
 from tests.oracles.goodness_of_fit import assert_two_samples_agree
 from tests.statistical.problems import POINTS, Quadrature, assert_follows, problem
 

@@ -46,15 +46,17 @@ _STRIDE = 3
 # Where the odd part takes so much of P, more is tried.
 _SOME_ODD, _MOST_ODD = 0.02, 0.05
 _RECORDS_AT_A_TIME, _LEAST_REACH = 2048, 1e-12
-# n·(d(d + 1)/2)² up to which fourth moments are computed: some seconds a radius.
-_MOST_PRODUCTS = 1e10
+# n·(2000 + (d(d + 1)/2)²) up to which fourth moments are computed, in some ten seconds: a record's parabola takes as
+# long as some 2,000 products.
+_MOST_PRODUCTS, _PRODUCTS_A_PARABOLA = 3e8, 2000.0
 
 Entries = Float[np.ndarray, "entries entries"]
 
 
 def is_affordable(records: ShellRecords) -> bool:
-    """Whether fourth moments of all records are worth their time: a public rule."""
-    return records.count * (records.dimension * (records.dimension + 1) / 2.0) ** 2 <= _MOST_PRODUCTS
+    """Whether fourth moments of all records are worth their time: a rule for time alone."""
+    entries = records.dimension * (records.dimension + 1) / 2.0
+    return records.count * (_PRODUCTS_A_PARABOLA + entries**2) <= _MOST_PRODUCTS
 
 
 def least_curvatures(

@@ -1,6 +1,6 @@
 """Proves bounds on the Hessian of a smooth loss about a reference point, with every rounding.
 
-Notation of `kngjax.chains.exact.smooth.certificate`, which has the proofs; but the metric is that of any lower
+Notation of `kngjax.chains.exact.smooth.gradient_certificate`, which has the proofs; but the metric is that of any lower
 triangular R of float64 numbers: |δ|_M = |R'^{-1}δ|, N(z) = |R(z - z₀)|, u_i = x_i'δ, |u_i| ≤ |Rx_i||δ|_M. Balls say
 
     |RH₀R' - I| ≤ η,   so that   log det RH₀R' ≥ d·log(1 - η)   and   h_i = w_i x_i'H₀^{-1}x_i ≤ w_i|Rx_i|²/(1 - η).

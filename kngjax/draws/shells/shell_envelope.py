@@ -1,7 +1,7 @@
 """Shells in the space of gradients, and beyond them pieces of Θ: their numbers are exact, and their masses are balls.
 
-The envelope is that of `kngjax.chains.exact.smooth.envelope`, with det R^{-2} in place of det H₀ and R in place of
-the inverse factor. Its edges, heights, radii and floors are float64 numbers, of which the certificate proves
+The envelope is that of `kngjax.chains.exact.smooth.gradient_envelope`, with det R^{-2} in place of det H₀ and R in
+place of the inverse factor. Its edges, heights, radii and floors are float64 numbers, of which the certificate proves
 
     log det R^{-2} - log det H(θ) ≤ E_k   where t_{k-1} ≤ ‖G(θ)‖ < t_k,      ‖G(θ)‖ ≥ T_g   where |θ - θ₀|_M ≥ ρ_{g-1},
 

@@ -38,9 +38,9 @@ from kngjax.draws.uniforms import Uniform
 _DIGITS = 64
 _OUTWARD = 2.0**-40
 _UP, _DOWN = 1.0 + _OUTWARD, 1.0 - _OUTWARD
-# More than what is lost below 2^-1022 of some hundred numbers, each times no more than 2^400; and less than any length
-# that is looked at.
-_UNDERFLOW, _SHORTEST = 2.0**-600, 2.0**-300
+# More than what is lost below 2^-1022 of some hundred numbers, each times no more than 2^400, and of roots of such,
+# 2^-511; and less than any length that is looked at.
+_UNDERFLOW, _SHORTEST = 2.0**-400, 2.0**-300
 
 
 class NearMatrix(NamedTuple):

@@ -16,7 +16,7 @@ from kngjax.draws.lattice.lattice import LARGEST_DIMENSION
 from kngjax.geometry.domains import AbstractDomain
 from kngjax.mechanisms.parameters import check_count, check_epsilon, order_domain, require_part
 from kngjax.releases.certificate import Certificate
-from kngjax.releases.curves.drawing import plan_of
+from kngjax.releases.curves.curve_draws import plan_of
 from kngjax.releases.curves.halving import Halving
 from kngjax.releases.debits import in_json
 from kngjax.releases.plan import AbstractReleasePlan, Plan

@@ -12,5 +12,5 @@ SLIPS = (
     Slip("values lie beside their lattice", "DomainLattice.values", returned("{} + 1e-9")),
     Slip("sums are made in float32", "exact_sums:products", reference("float64", "np.float32")),
     Slip("a cell in doubt is guessed", "Grid.cell", called("unique_fmpz", "steps.mid().floor().unique_fmpz()")),
-    Slip("an envelope leaves out how the Hessian changes", "ShellCertificate.height", reference("bend", "0.0")),
+    Slip("an envelope leaves out how the Hessian changes", "ShellCertificate.bound", reference("bend", "0.0")),
 )

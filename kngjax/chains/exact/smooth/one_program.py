@@ -14,8 +14,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
-from kngjax.chains.exact.smooth.certificate import certify
-from kngjax.chains.exact.smooth.envelope import MARGIN, Envelope, build
+from kngjax.chains.exact.smooth.gradient_certificate import certify
+from kngjax.chains.exact.smooth.gradient_envelope import MARGIN, Envelope, build
 from kngjax.chains.exact.smooth.proposals import lengths, propose, solutions
 from kngjax.chains.newton import evaluate, solve
 from kngjax.chains.target import Target

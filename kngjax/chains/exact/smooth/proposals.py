@@ -11,8 +11,8 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, PRNGKeyArray
 
-from kngjax.chains.exact.smooth.certificate import bound_log_determinant
-from kngjax.chains.exact.smooth.envelope import Envelope
+from kngjax.chains.exact.smooth.gradient_certificate import bound_log_determinant
+from kngjax.chains.exact.smooth.gradient_envelope import Envelope
 from kngjax.chains.newton import Point, evaluate, gradient, log_determinant, solve
 from kngjax.chains.target import Target
 from kngjax.losses.base import AbstractPredictorLoss

@@ -4,8 +4,8 @@ For strictly convex ℓ the map θ ↦ z = ∇ℓ(θ) is one to one, and for θ 
 ∝ exp(-c‖z‖_K)/det H(θ(z)) on ∇ℓ(Θ). With t = c‖z‖_K the envelope is
 
 - on the shell t_{k-1} ≤ t < t_k: exp(E_k - t_{k-1})/det H₀, constant, with E_k = sup E over the shell, see
-  `kngjax.chains.exact.smooth.certificate`; z is t/c times a point of the unit sphere of the norm, from the law of
-  its cone, with t^d uniform. Its mass is vol(K)c^{-d}(t_k^d - t_{k-1}^d) times that;
+  `kngjax.chains.exact.smooth.gradient_certificate`; z is t/c times a point of the unit sphere of the norm, from the law
+  of its cone, with t^d uniform. Its mass is vol(K)c^{-d}(t_k^d - t_{k-1}^d) times that;
 - for t ≥ t_K, in the space of θ: on {ρ_{g-1} ≤ |θ - θ₀|_{H₀} < ρ_g}, and on Θ beyond the last, exp(-T_g) with T_g the
   larger of t_K and of the least t there, c(M(ρ_{g-1}) - N₀)/ν.
 
@@ -19,7 +19,7 @@ import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from kngjax.chains.exact.smooth.certificate import Certificate, bound_from_lengths
+from kngjax.chains.exact.smooth.gradient_certificate import GradientCertificate, bound_from_lengths
 from kngjax.chains.exact.smooth.sizes import farthest_length, log_ball_volume, log_core_mass, log_domain_volume
 from kngjax.chains.newton import log_determinant
 from kngjax.chains.target import Target
@@ -42,7 +42,7 @@ class Envelope(NamedTuple):
     to one number with copies of the last that have no mass, so that programs serve other data too.
     """
 
-    certificate: Certificate
+    certificate: GradientCertificate
     edges: Float[Array, " edges"]
     heights: Float[Array, " shells"]
     radii: Float[Array, " pieces"]
@@ -51,7 +51,7 @@ class Envelope(NamedTuple):
     log_excess: Float[Array, ""]
 
 
-def build(target: Target, certificate: Certificate) -> Envelope:
+def build(target: Target, certificate: GradientCertificate) -> Envelope:
     """The envelope of the least mass; that which is uniform on Θ where nothing is known. Under jit and vmap."""
     dimension, log_determinant_here = target.dimension, log_determinant(certificate.point)
     log_core, log_volume = log_core_mass(target, log_determinant_here), log_domain_volume(target)
@@ -95,7 +95,7 @@ def _share(log_mass: Array) -> Array:
     return jnp.exp(jnp.clip(log_mass, -_MOST_LOG_MASS, _MOST_LOG_MASS))
 
 
-def rings(target: Target, certificate: Certificate) -> tuple[Array, Array, Array]:
+def rings(target: Target, certificate: GradientCertificate) -> tuple[Array, Array, Array]:
     """ρ_0 = 0, ρ_1, ..., the least t from each outwards, and the log volumes between one and the next.
 
     Unknown radii are infinite, and last.
@@ -112,7 +112,7 @@ def rings(target: Target, certificate: Certificate) -> tuple[Array, Array, Array
     return radii, floors, log_ball - 0.5 * log_determinant(certificate.point) + log_rings
 
 
-def _heights(target: Target, certificate: Certificate, lengths: Array) -> Array:
+def _heights(target: Target, certificate: GradientCertificate, lengths: Array) -> Array:
     """sup E over the shells that end at these ‖z‖_K: there -b'(z - z₀) ≤ ‖b‖_*‖z‖ + |b'z₀| and N ≤ ν‖z‖ + N₀."""
     assert target.norm is not None
     assert isinstance(target.loss, AbstractPredictorLoss)

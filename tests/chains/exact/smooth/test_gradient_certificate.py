@@ -8,7 +8,7 @@ import pytest
 
 import kngjax as kng
 from kngjax.chains.exact.smooth import envelope as envelopes
-from kngjax.chains.exact.smooth.certificate import bound_log_determinant, certify
+from kngjax.chains.exact.smooth.gradient_certificate import bound_log_determinant, certify
 from kngjax.chains.newton import evaluate, log_determinant
 from kngjax.losses.base import AbstractPredictorLoss
 from tests.losses.test_curvature_facts import NAMES

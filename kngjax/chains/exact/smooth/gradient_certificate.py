@@ -53,7 +53,7 @@ _SMALLEST_REACH, _SMALLEST_CURVATURE = 1e-12, 1e-12
 _WORST_CONDITION = 1e10
 
 
-class Certificate(NamedTuple):
+class GradientCertificate(NamedTuple):
     """What `certify` found about one reference point. Private.
 
     **Arguments:** `point`: θ₀ with z₀ and the inverse factor L^{-1} of H₀ = LL'. `factor`: L. `tilt`: b. `levels`:
@@ -76,11 +76,11 @@ class Certificate(NamedTuple):
     outward: Float[Array, ""]
 
 
-def trivial(theta: Vector) -> Certificate:
+def trivial(theta: Vector) -> GradientCertificate:
     """The certificate that knows nothing, of which the envelope is uniform on Θ."""
     dimension, infinite, zero = theta.shape[0], jnp.full(NUM_RADII, jnp.inf), jnp.zeros(())
     point = Point(jnp.asarray(theta), jnp.zeros(dimension), jnp.eye(dimension))
-    return Certificate(
+    return GradientCertificate(
         point,
         point.inverse_factor,
         jnp.zeros(dimension),
@@ -95,7 +95,7 @@ def trivial(theta: Vector) -> Certificate:
     )
 
 
-def certify(target: Target, point: Point) -> Certificate:
+def certify(target: Target, point: Point) -> GradientCertificate:
     """The certificate about the point θ₀; the trivial one where H₀ is nearly singular, or float64 overflows.
 
     Runs under jit and vmap.
@@ -148,7 +148,7 @@ def certify(target: Target, point: Point) -> Certificate:
     slope = jnp.linalg.norm(inverse_factor @ gradient)
     change = (slope * far + 0.5 * bend[0] * far**2) * (1.0 + outward)
     everywhere = loss.bound_determinant(jnp.where(jnp.isnan(change), jnp.inf, change), dimension)
-    found = Certificate(
+    found = GradientCertificate(
         point,
         factor,
         tilt,
@@ -165,14 +165,16 @@ def certify(target: Target, point: Point) -> Certificate:
     return jax.tree.map(functools.partial(jnp.where, known), found, nothing)
 
 
-def bound_log_determinant(certificate: Certificate, loss: AbstractPredictorLoss, z: Array) -> Array:
+def bound_log_determinant(certificate: GradientCertificate, loss: AbstractPredictorLoss, z: Array) -> Array:
     """E at one z, an upper bound of log det H₀ - log det H(θ(z)) wherever θ(z) ∈ Θ. Under jit and vmap."""
     centred = z - certificate.point.gradient
     length = jnp.linalg.norm(certificate.point.inverse_factor @ centred) * (1.0 + certificate.outward)
     return bound_from_lengths(certificate, loss, -(jnp.asarray(certificate.tilt) @ centred), length)
 
 
-def bound_from_lengths(certificate: Certificate, loss: AbstractPredictorLoss, linear: Array, length: Array) -> Array:
+def bound_from_lengths(
+    certificate: GradientCertificate, loss: AbstractPredictorLoss, linear: Array, length: Array
+) -> Array:
     """F(½CN² - b'(z - z₀)) from -b'(z - z₀) and N, increasing in both, or the bound over Θ where that is less."""
     curvatures = jnp.append(jnp.asarray(certificate.curvatures), jnp.inf)
     curvature = curvatures[jnp.searchsorted(jnp.asarray(certificate.levels), length, side="right")]
