@@ -10,10 +10,10 @@ from kngjax.inference import makings
 
 # A median, which needs no program that is compiled.
 MEDIAN = (
-    ('"squared"', '"quantile"\ntau = 0.5'),
-    ('"exponential"', '"kng"'),
-    ("l2_ball = 20.0", "box = [-20.0, 20.0]"),
-    ("degree = 2", "degree = 1"),
+    ("linear_regression", "quantile_regression"),
+    ('fit = "squared"', "tau = 0.5"),
+    ("{ l2_ball = 20.0 }", "{ box = [-20.0, 20.0] }"),
+    ("poly(age, 2)", "age"),
 )
 
 
@@ -53,6 +53,7 @@ def test_sums_of_intervals_with_a_part_of_their_noise_fail_the_command(monkeypat
 def test_a_job_that_fails_on_a_hostile_file_has_its_one_text(monkeypatch):
     """The command's own text, which is not that of `kngjax.release`, whatever the cell was."""
     for old, new in MEDIAN:
+        assert old in jobs._JOB
         monkeypatch.setattr(jobs, "_JOB", jobs._JOB.replace(old, new))
 
     def one_table(quick):
