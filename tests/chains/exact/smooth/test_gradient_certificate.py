@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import kngjax as kng
-from kngjax.chains.exact.smooth import envelope as envelopes
+from kngjax.chains.exact.smooth import gradient_envelope as envelopes
 from kngjax.chains.exact.smooth.gradient_certificate import bound_log_determinant, certify
 from kngjax.chains.newton import evaluate, log_determinant
 from kngjax.losses.base import AbstractPredictorLoss
