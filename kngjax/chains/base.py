@@ -87,12 +87,11 @@ class AbstractIndependentSampler(AbstractSampler):
         key: PRNGKeyArray,
         num_draws: int,
         centre: Vector | None = None,
-        progress: bool | None = False,
     ) -> tuple[Float[Array, "draws dimension"], Bool[Array, ""]]:
         """Independent draws, and whether all of them were found within the sampler's public limits.
 
         For samplers that run on the host: `centre`, an estimate of θ, or None, on which speed may depend and never the
-        law; `progress`, whether a bar shows the search, None on a terminal only.
+        law.
         """
 
 

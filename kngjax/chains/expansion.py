@@ -21,10 +21,11 @@ _LARGEST_ERROR = 0.5
 
 
 class Expansion(NamedTuple):
-    """G(θ) = ∇ℓ(θ̂) + Hδ + ½T[δ, δ] with δ = θ - θ̂, H = Σ ρ''_i x_i x_i' and T = Σ ρ'''_i x_i ⊗ x_i ⊗ x_i at θ̂.
+    """Expands the gradient to second order: G(θ) = ∇ℓ(θ̂) + Hδ + ½T[δ, δ] with δ = θ - θ̂.
 
-    Private, as it follows from the records. On {θ : H + T[δ] positive definite}, a convex set since T[δ] is linear in
-    δ, G is the gradient of a strictly convex function, hence one to one there, with the Jacobian det(H + T[δ]).
+    H = Σ ρ''_i x_i x_i' and T = Σ ρ'''_i x_i ⊗ x_i ⊗ x_i are those at θ̂. Private, as it follows from the records.
+    On {θ : H + T[δ] positive definite}, a convex set since T[δ] is linear in δ, G is the gradient of a strictly
+    convex function, hence one to one there, with the Jacobian det(H + T[δ]).
 
     **Arguments:** `centre`: θ̂, shape (d,). `gradient`: shape (d,). `hessian`: shape (d, d). `third`: shape (d, d, d).
     """

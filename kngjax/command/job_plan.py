@@ -78,8 +78,8 @@ class JobPlan:
         for key, columns in (("dither", facts.dither), ("missing_codes", facts.codes)):
             if read := [name for name in names if name in columns]:
                 raise ValueError(f"{where}: [study.{key}] {read[0]}: a synthesis reads this column without it")
-        plan = _synthesis_of(asked, self.file.adjacency, where)
-        made = SynthesisAnalysis(plan, facts.count if self.file.adjacency == "replace" else None)
+        synthesis = _synthesis_of(asked, self.file.adjacency, where)
+        made = SynthesisAnalysis(synthesis, facts.count if self.file.adjacency == "replace" else None)
         known = {one.name for one in self.columns}
         self.columns += [one for one in made.columns if one.name not in known]
         self._plan.add(made, lambda analysis, releases: analysis.table(releases))

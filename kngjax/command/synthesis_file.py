@@ -88,7 +88,7 @@ def _column(table: dict[str, Any], study: dict[str, Any], where: str) -> dict[st
 
 
 def _said(study: dict[str, Any], name: Any) -> dict[str, Any]:
-    """What [study] says of a column, as its class is told."""
+    """Finds the facts that [study] says of a column, by the names of its class's arguments."""
     by_column = {key: one if isinstance(one := study.get(key), dict) else {} for key in ("bounds", "levels", "missing")}
     if not isinstance(name, str):
         return {}

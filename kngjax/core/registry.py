@@ -51,7 +51,7 @@ def classes(kind: str) -> dict[str, type]:
 
 
 def paths(kind: str) -> dict[str, str]:
-    """Where each public class of a kind stands, from the top of the package: NUTS is "chains.NUTS"."""
+    """Gives the path of each public class of a kind from the top of the package: NUTS is "chains.NUTS"."""
     return {name: f"{module}.{name}".lstrip(".") for module, name in _named(kind)}
 
 

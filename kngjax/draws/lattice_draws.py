@@ -65,5 +65,14 @@ class LatticeDraw(AbstractDraw):
     def prepare(self, X: Any, y: Any) -> Records | ExactSums:
         return self.lattice.prepare(self.mechanism, X, y)
 
+    def draw_all_alone(
+        self, data: Records | ExactSums, bits: Bits, progress: bool | None = False
+    ) -> Float[np.ndarray, " dimension"]:
+        """Draws without holding other threads up: an envelope takes long, and its records are read by several threads.
+
+        Whatever is decided in balls sets their digits by itself.
+        """
+        return self.draw(data, bits)
+
     def draw(self, data: Records | ExactSums, bits: Bits) -> Float[np.ndarray, " dimension"]:
         return self.lattice.draw(self.mechanism, data, bits)

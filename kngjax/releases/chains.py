@@ -157,14 +157,10 @@ def independent_draws(
     sampler: AbstractIndependentSampler,
     key: PRNGKeyArray,
     num_draws: int,
-    progress: bool | None = False,
 ) -> tuple[Float[Array, "draws dimension"], Bool[Array, ""]]:
-    """Independent exact draws, and whether the search for them succeeded.
-
-    `progress`: of searches on the host; None shows it on a terminal only.
-    """
+    """Independent exact draws, and whether the search for them succeeded."""
     if sampler.runs_on_host(jax.eval_shape(mechanism.target, data)):
-        return sampler.draws(mechanism.target(data), key, num_draws, estimate(mechanism, data), progress)
+        return sampler.draws(mechanism.target(data), key, num_draws, estimate(mechanism, data))
     return compiled_independent_draws(mechanism, data, sampler, key, num_draws)
 
 

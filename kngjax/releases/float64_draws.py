@@ -86,7 +86,7 @@ class DirectDraw(AbstractDraw):
             if self.sampler is None:
                 draws, succeeded = direct_draws(self.mechanism, data, key, 1)
             else:
-                draws, succeeded = independent_draws(self.mechanism, data, self.sampler, key, 1, progress)
+                draws, succeeded = independent_draws(self.mechanism, data, self.sampler, key, 1)
             require_success(bool(succeeded), self.mechanism.advice if self.sampler is None else SEARCH_GIVEN_UP)
             return np.array(draws[0])
 

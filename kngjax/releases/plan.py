@@ -1,4 +1,4 @@
-"""One plan: the draws that one debit pays for, resolved once from public facts, with their certificates.
+"""Plans hold the draws that one debit pays for, resolved once from public facts, with their certificates.
 
 what is asked for, facts of the records  ->  Plan: certificates, cost
     ->  debited  ->  the records read  ->  all drawn  ->  kept by the ledger  ->  put together

@@ -78,7 +78,7 @@ def sample(
         # Types and shapes decide, so nothing is computed.
         sampler.admit(jax.eval_shape(mechanism.target, data))
         if isinstance(sampler, AbstractIndependentSampler):
-            draws, succeeded = independent_draws(mechanism, data, sampler, key, num_draws * num_chains, progress)
+            draws, succeeded = independent_draws(mechanism, data, sampler, key, num_draws * num_chains)
             require_success(bool(succeeded))
             # A copy: a NumPy view would keep the float64 JAX array alive.
             thetas, info = np.array(draws).reshape(num_chains, num_draws, -1), None

@@ -185,9 +185,6 @@ class Analysis(AbstractAnalysis):
         plan = self.plan_of(part, num_records)
         return f"{self.what}, {part.label}", in_short(plan.certificates, *plan.owed)
 
-    def mechanisms_of(self, part: Part) -> tuple[Any, ...]:
-        return (part.mechanism,)
-
     def prepare(self, part: Part, records: Prepared) -> None:
         part.mechanism.prepare(**arguments(part.mechanism, *records))
 

@@ -177,9 +177,6 @@ class GroupedAnalysis(AbstractAnalysis):
         groups = f"{len(self.analyses)} groups together: {cost.explain() if proved else 'not proved'}"
         return what, f"{'; '.join(kinds)}, {groups}"
 
-    def mechanisms_of(self, part: None) -> tuple[Any, ...]:
-        return tuple(dict.fromkeys(one.mechanism for analysis in self.analyses for one in analysis.parts))
-
     def prepare(self, part: None, records: tuple[Prepared, np.ndarray]) -> None:
         """Raises what the mechanisms of the first group say of all records. Private: for the owner alone."""
         for one in self.analyses[0].parts:

@@ -53,10 +53,6 @@ class AbstractAnalysis(abc.ABC):
         """Describes a part for a plan: what is released, and how and at which price."""
 
     @abc.abstractmethod
-    def mechanisms_of(self, part: Any) -> tuple[Any, ...]:
-        """Lists the mechanisms of a part, each once."""
-
-    @abc.abstractmethod
     def prepare(self, part: Any, records: Any) -> None:
         """Raises what the mechanisms of a part say of these records. Private: for the owner alone."""
 
@@ -93,11 +89,6 @@ class Step:
     def words(self) -> dict[str, Any]:
         """Describes the debit for the ledger."""
         return self.analysis.words_of(self.part)
-
-    @property
-    def mechanisms(self) -> tuple[Any, ...]:
-        """Lists the mechanisms of the step, each once."""
-        return self.analysis.mechanisms_of(self.part)
 
     @property
     def sampler(self) -> Any:

@@ -172,7 +172,7 @@ def test_other_mechanisms_become_analyses_of_a_study(tmp_path):
         for name, (changes, kind) in OTHERS.items():
             with case(name):
                 file, plan = written_anew(tmp_path, REGRESSIONS, *changes)
-                assert [type(one) for step in plan.steps for one in step.mechanisms] == [kind] * len(plan.steps)
+                assert [type(step.part.mechanism) for step in plan.steps] == [kind] * len(plan.steps)
                 spent = sum(float(one["epsilon"]) for one in (asked.public for asked in file.analyses))
                 assert spent == pytest.approx(0.3)
     intervals = ("[privacy]", '[intervals]\ncovariance = "sandwich"\nnum_records = 900\nforce = true\n\n[privacy]')

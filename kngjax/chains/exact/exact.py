@@ -116,7 +116,6 @@ class Exact(AbstractIndependentSampler):
         key: PRNGKeyArray,
         num_draws: int,
         centre: Vector | None = None,
-        progress: bool | None = False,
     ) -> tuple[Float[Array, "draws dimension"], Bool[Array, ""]]:
         if isinstance(target.data, QuadraticSummary):
             search = quadratic_search(target, key, num_draws, self.most_proposals)

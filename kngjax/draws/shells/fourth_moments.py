@@ -83,7 +83,7 @@ def least_curvatures(
 
 
 class _Moments:
-    """What bounds at all radii are made of. Private."""
+    """Holds the numbers that bounds at all radii are made of. Private."""
 
     def __init__(self, records: ShellRecords, region: ShapeInBalls, certificate: ShellCertificate):
         self._records, self._dimension = records, records.dimension

@@ -65,9 +65,6 @@ class SynthesisAnalysis(AbstractAnalysis):
     def row_of(self, part: None, num_records: int | None) -> tuple[str, str]:
         return self.title, self.synthesis.resolved(self.count).cost.explain()
 
-    def mechanisms_of(self, part: None) -> tuple[Any, ...]:
-        return ()
-
     def prepare(self, part: None, records: Any) -> None:
         """Nothing can be amiss with values that were read."""
 

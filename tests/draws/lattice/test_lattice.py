@@ -2,6 +2,7 @@
 
 import math
 import random
+import threading
 from fractions import Fraction
 
 import equinox as eqx
@@ -11,7 +12,8 @@ import pytest
 
 import kngjax as kng
 from audits.lattices import lattice_law, lattice_loss
-from kngjax.draws.lattice import units
+from kngjax.core.balls import precision
+from kngjax.draws.lattice import lattice, units
 from tests.draws.lattice import problems
 from tests.oracles.goodness_of_fit import assert_cell_frequencies
 
@@ -230,3 +232,24 @@ def test_digits_that_float64_has_not_are_refused():
     other[0] = -np.sign(other[0])
     scores = [lattice_law(least_squares, least_squares.intake.records(rows, y), most).scores for rows in (x, other)]
     assert 0 < np.max(np.abs(scores[0] - scores[1])) <= 4096
+
+
+def test_other_threads_compute_in_balls_while_records_are_read(monkeypatch):
+    """A release by a lattice may take long, and its own threads must not wait for it."""
+    waiting, scored = [], lattice.score_of
+
+    def with_digits():
+        with precision(64):
+            pass
+
+    def score_of(*given):
+        other = threading.Thread(target=with_digits, daemon=True)
+        other.start()
+        other.join(10.0)
+        waiting.append(other.is_alive())
+        return scored(*given)
+
+    monkeypatch.setattr(lattice, "score_of", score_of)
+    bounds = kng.Bounds(x=(-1.0, 1.0), y=(-1.0, 1.0), columns=1)
+    kng.release(kng.KNG(kng.QuantileLoss(0.5), bounds, BALL, 1.0, "replace"), *some_records(0))
+    assert waiting == [False]

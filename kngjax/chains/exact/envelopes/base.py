@@ -1,4 +1,4 @@
-"""What an envelope is, the base measure as one, and how the free parameters of one are fitted."""
+"""Defines envelopes, with the base measure as one, and fits their free parameters."""
 
 import abc
 from collections.abc import Callable

@@ -151,7 +151,7 @@ def column_costs(form: QuadraticForm) -> Float[Array, " dimension"]:
 
 
 def within_budget(target: Target, form: QuadraticForm, shape: ProductShape) -> ProductShape:
-    """The same shape with g and w scaled so that ‖T'^{-1}cg‖_* + Σ_j cw_j‖T'^{-1}e_j‖_* is c, less rounding's share.
+    """Scales g and w so that ‖T'^{-1}cg‖_* + Σ_j cw_j‖T'^{-1}e_j‖_* is c, less rounding's share.
 
     Rounding of the inverse: with R = I - T^{-1}T, |θ_j - θ̂_j| ≤ costs_j‖y‖ + Σ_k |R_jk||θ_k - θ̂_k|, so that
     |θ_j - θ̂_j| ≤ costs_j‖y‖/(1 - ρ) with ρ = max_j Σ_k |R_jk|costs_k/costs_j.

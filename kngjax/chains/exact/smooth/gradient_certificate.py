@@ -1,4 +1,4 @@
-"""What is certain of the Hessian about a reference point, and how far: the bounds that the envelope is made of.
+"""Bounds the Hessian about a reference point, with certainty and up to known distances, for an envelope.
 
 Notation. θ₀ is any point of R^d, z₀ = ∇ℓ(θ₀), w_i = ρ''_i(θ₀), H(θ) = Σ ρ''_i(θ) x_i x_i', H₀ = H(θ₀), δ = θ - θ₀,
 u_i = x_i'δ, q_i = x_i'H₀^{-1}x_i, h_i = w_i q_i (leverages: Σh_i = d), |v|_A = √(v'Av), N(z) = |z - z₀|_{H₀^{-1}}.
@@ -54,7 +54,7 @@ _WORST_CONDITION = 1e10
 
 
 class GradientCertificate(NamedTuple):
-    """What `certify` found about one reference point. Private.
+    """Holds the bounds that `certify` found about one reference point. Private.
 
     **Arguments:** `point`: θ₀ with z₀ and the inverse factor L^{-1} of H₀ = LL'. `factor`: L. `tilt`: b. `levels`:
     M(ρ), increasing, infinite at last where Θ alone bounds the steps. `curvatures`: C for N below each level,

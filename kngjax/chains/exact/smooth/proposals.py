@@ -19,7 +19,7 @@ from kngjax.losses.base import AbstractPredictorLoss
 
 
 class Proposals(NamedTuple):
-    """One batch.
+    """Holds a batch of proposals.
 
     **Arguments:** `component`: shells, then pieces. `z`, `theta`: of either kind. `first`: log of a shell's first
     probability. `log_left`: log of what its uniform variable leaves for the second, -inf where the first refused it;
