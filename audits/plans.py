@@ -21,7 +21,7 @@ from kngjax.data.schema import Schema
 from kngjax.draws.choice import proved_draw
 from kngjax.inference import groups_of_records as groups
 from kngjax.inference.groups_of_records import Groups
-from kngjax.inference.makings import SumsMaking
+from kngjax.inference.interval_plans import SumsPlan
 from kngjax.inference.with_intervals import WithIntervals
 
 Pair = tuple[Any, Any]
@@ -43,7 +43,7 @@ def replayed_covariance(
     pairs = first, second
     counts = [len(y) for _, y in pairs]
     making = plan.making(plan.adjacency.public_count(counts[0]))
-    if not isinstance(making, SumsMaking):
+    if not isinstance(making, SumsPlan):
         raise TypeError("groups have no sums to replay: audit them by audits.plans.black_box_of_plan")
     generator = np.random.default_rng(seed)
     middle, half = making.mechanism.noise.typical_values(making.dimension)
@@ -58,11 +58,11 @@ def replayed_covariance(
     return Replay(max(lengths) / making.budget, len(places))
 
 
-def _records(making: SumsMaking, pair: Pair) -> Any:
+def _records(making: SumsPlan, pair: Pair) -> Any:
     return making.mechanism.intake.rows(*pair, dither_key=research_key(0))
 
 
-def _length(making: SumsMaking, summing: Any, moves: Float[np.ndarray, " columns"]) -> float:
+def _length(making: SumsPlan, summing: Any, moves: Float[np.ndarray, " columns"]) -> float:
     """In units of the noise."""
     if making.covariance.is_gaussian:
         return float(np.linalg.norm(moves / summing.noise.deviations(len(moves), None)))
@@ -105,7 +105,7 @@ def _draws(plan: WithIntervals, pair: Pair, number: int, bits: Bits) -> Any:
         return
     count = plan.adjacency.public_count(len(pair[1]))
     making = plan.making(count)
-    assert isinstance(making, SumsMaking)
+    assert isinstance(making, SumsPlan)
     estimate, records, summing = _way(making.mechanism, pair), _records(making, pair), making.summing
     curvature, adjacency = making.curvature, making.mechanism.adjacency
     way = proved_draw(summing, Schema(summing.dimension, count, None))
@@ -120,7 +120,7 @@ def _draws_of_groups(plan: WithIntervals, pair: Pair, number: int, bits: Bits) -
     """Draws the parts of groups, however small: that they are large is asked for accuracy alone."""
     ways: dict[bytes, Callable[[Bits], np.ndarray]] = {}
     for _ in range(number):
-        parts, drawn = groups.divided(*pair, plan.covariance.number or groups.FEWEST, plan.adjacency), []
+        parts, drawn = groups.split_records(*pair, plan.covariance.number or groups.FEWEST, plan.adjacency), []
         for part in parts:
             # Few records are divided in few ways.
             name = np.column_stack(part).tobytes()

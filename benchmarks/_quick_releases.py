@@ -223,7 +223,7 @@ def _estimate(mechanism: Any, least: Any, moment: Any, matrix: Any) -> Any:
 def sums_of(making: Any, x: np.ndarray, y: np.ndarray, theta: np.ndarray) -> np.ndarray:
     """What the columns of all records at θ add up to, before noise: those of d made-up records for each matrix.
 
-    **Arguments:** `making`: a `SumsMaking` under replace. `x`, `y`: within the bounds.
+    **Arguments:** `making`: a `SumsPlan` under replace. `x`, `y`: within the bounds.
     """
     covariance, bounds, adjacency = making.covariance, making.mechanism.bounds, making.mechanism.adjacency
     loss, predictor, units = making.mechanism.loss, x @ theta, making.curvature.units(theta)

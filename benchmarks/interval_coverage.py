@@ -30,9 +30,9 @@ import numpy as np
 import kngjax as kng
 from benchmarks._coverage_tables import EXACT, KINDS, POPULATIONS, Population, Table
 from benchmarks._quick_releases import Fit, QuickRelease, fit_of, kept_facts, sums_of
-from kngjax.inference.errors_of_release import interval_of_sums
 from kngjax.inference.groups_of_records import interval_of_groups
-from kngjax.inference.makings import GroupsMaking, SumsMaking
+from kngjax.inference.interval_plans import GroupsPlan, SumsPlan
+from kngjax.inference.intervals_from_sums import interval_of_sums
 from kngjax.inference.widths import require_near
 
 LEVEL = 0.95
@@ -76,7 +76,7 @@ class Way:
 
     def interval(self, x: np.ndarray, y: np.ndarray, fit: Fit, drawn: dict[float, Any], random: Any) -> Any:
         """That of a quick release. **Arguments:** `drawn`: estimates of this table by their ε, which ways share."""
-        if isinstance(self.making, GroupsMaking):
+        if isinstance(self.making, GroupsPlan):
             # Records are independent with one law, so that groups by position have the law of random ones.
             groups = zip(np.array_split(x, self.making.number), np.array_split(y, self.making.number), strict=True)
             fits = [(*one, self._scaled(fit, len(one[0]))) for one in groups]
@@ -120,7 +120,7 @@ class Cell:
             try:
                 ways[name] = Way(kng.WithIntervals(mechanism, WAYS[name](people.rows)), count, draws)
                 making = ways[name].making
-                if isinstance(making, SumsMaking):
+                if isinstance(making, SumsPlan):
                     require_near(making.mechanism, count)
             except ValueError as error:
                 ways.pop(name, None)

@@ -9,7 +9,7 @@ from typing import Any
 from unittest import mock
 
 import kngjax as kng
-from kngjax.inference import makings, with_intervals
+from kngjax.inference import interval_plans, with_intervals
 from kngjax.study import analysis_intervals, public_facts
 
 
@@ -58,10 +58,10 @@ def noting_counts(monkeypatch: Any) -> list[Any]:
         seen.append(count)
         return answer
 
-    monkeypatch.setattr(makings, "require_near", lambda mechanism, count: noted(count))
-    monkeypatch.setattr(makings, "require_straight", lambda mechanism, number, count: noted(count))
-    monkeypatch.setattr(makings, "best_number_of_groups", lambda mechanism, count: noted(count, 3 + count % 5))
-    for module in (makings, analysis_intervals):
+    monkeypatch.setattr(interval_plans, "require_near", lambda mechanism, count: noted(count))
+    monkeypatch.setattr(interval_plans, "require_straight", lambda mechanism, number, count: noted(count))
+    monkeypatch.setattr(interval_plans, "best_number_of_groups", lambda mechanism, count: noted(count, 3 + count % 5))
+    for module in (interval_plans, analysis_intervals):
         monkeypatch.setattr(module, "narrowest", lambda *given: noted(given[2], kng.Sandwich(0.1 + given[2] % 7 / 10)))
     monkeypatch.setattr(with_intervals, "require_ends", lambda mechanism, covariance, count, *_: noted(count))
     monkeypatch.setattr(public_facts, "expecting", lambda analysis, count, *_: noted(count, analysis))

@@ -8,8 +8,8 @@ import numpy as np
 
 from kngjax.inference.covariances import IndependentErrors, Sandwich
 from kngjax.inference.groups_of_records import Groups
+from kngjax.inference.interval_plans import AbstractIntervalPlan, SumsPlan
 from kngjax.inference.interval_previews import IntervalPreview
-from kngjax.inference.makings import AbstractMaking, SumsMaking
 from kngjax.inference.score_laws import scatter_is_known
 
 # By which a release may have intervals where it has none by another way, and what each asks for.
@@ -71,7 +71,7 @@ def _other_ways(previewed: Previewed, argument: str) -> str:
     return f"There would be {ways}; {unless}. Fewer terms or a larger epsilon would do too"
 
 
-def why_not_foreseen(making: AbstractMaking, knows_count: bool) -> str | None:
+def why_not_foreseen(making: AbstractIntervalPlan, knows_count: bool) -> str | None:
     """Says why nobody knows beforehand whether intervals will have ends; None where public facts tell.
 
     **Arguments:** all public. `knows_count`: whether the number of records is public or guessed.
@@ -86,7 +86,7 @@ def why_not_foreseen(making: AbstractMaking, knows_count: bool) -> str | None:
             f"{_NOT_FORESEEN} nobody said how far responses scatter: their bounds, Bounds(..., y=(lower, upper)), "
             "would tell"
         )
-    if isinstance(making, SumsMaking) and not making.covariance.is_previewed:
+    if isinstance(making, SumsPlan) and not making.covariance.is_previewed:
         return f"{_NOT_FORESEEN} they follow from what {type(making.mechanism).__name__} publishes"
     return None
 

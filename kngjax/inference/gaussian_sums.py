@@ -84,7 +84,7 @@ def in_public_units(
     return turn @ matrices @ turn.T
 
 
-def divided(mechanism: Any, share: float) -> tuple[float, float]:
+def split_budget(mechanism: Any, share: float) -> tuple[float, float]:
     """ε of the estimate and μ of the sums, which together have no more than the ρ of the mechanism at its own ε.
 
     KNG of bounded range is (ε²/8)-zCDP, and what is ε-DP alone (ε²/2)-zCDP: in either case the estimate has ε√(1 - a)

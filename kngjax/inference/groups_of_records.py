@@ -107,7 +107,7 @@ def require_divisible(X: Any, y: Any) -> None:
                 raise UnfitType("groups need tables of rows: arrays of NumPy, lists, data frames and their columns")
 
 
-def divided(X: Any, y: Any, number: int, adjacency: Adjacency) -> list[tuple[Any, Any]]:
+def split_records(X: Any, y: Any, number: int, adjacency: Adjacency) -> list[tuple[Any, Any]]:
     """The records of each group. Private.
 
     **Arguments:** `X`, `y`: arrays or frames, one row a record.

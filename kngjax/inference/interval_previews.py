@@ -9,7 +9,7 @@ from jaxtyping import Float
 
 from kngjax.inference.covariances import Sandwich
 from kngjax.inference.groups_of_records import Groups
-from kngjax.inference.makings import AbstractMaking, GroupsMaking, making_of
+from kngjax.inference.interval_plans import AbstractIntervalPlan, GroupsPlan, interval_plan_of
 from kngjax.inference.settings import Scenario
 from kngjax.inference.widths import width_without_privacy
 
@@ -24,7 +24,7 @@ class IntervalPreview:
     `num_records`: n. `combinations`: A, for intervals of Aθ; None for those of θ.
     """
 
-    making: AbstractMaking
+    making: AbstractIntervalPlan
     setting: Scenario
     num_records: int
     combinations: Any = None
@@ -38,7 +38,8 @@ class IntervalPreview:
         **Arguments:** `num_records`: n, or a guess of it. `design`: as of `kngjax.preview`. Raises as
         `kngjax.WithIntervals`.
         """
-        making, setting = making_of(mechanism, covariance, num_records, None), Scenario.of(mechanism, design, None)
+        making = interval_plan_of(mechanism, covariance, num_records, None)
+        setting = Scenario.of(mechanism, design, None)
         return None if setting is None else cls(making, setting, num_records, combinations)
 
     @property
@@ -59,10 +60,10 @@ class IntervalPreview:
         """Previews the widths of other ways that assume nothing of the errors, by name, where they serve."""
         found = {}
         for covariance in (Sandwich(), Groups()):
-            if isinstance(covariance, Groups) is isinstance(self.making, GroupsMaking):
+            if isinstance(covariance, Groups) is isinstance(self.making, GroupsPlan):
                 continue
             try:
-                making = making_of(self.setting.mechanism, covariance, self.num_records, None)
+                making = interval_plan_of(self.setting.mechanism, covariance, self.num_records, None)
             except ValueError:
                 continue
             width = self._of(making)
@@ -78,14 +79,14 @@ class IntervalPreview:
         lines += [f"By {name} they would be {_in_words(width)}." for name, width in self.others.items()]
         return " ".join(lines)
 
-    def _of(self, making: AbstractMaking) -> Widths | None:
+    def _of(self, making: AbstractIntervalPlan) -> Widths | None:
         given = self.setting, self.num_records, self.combinations
         widths = making.width(*given)
         return None if widths is None else widths / width_without_privacy(*given)
 
 
 def _name(making: Any) -> str:
-    if isinstance(making, GroupsMaking):
+    if isinstance(making, GroupsPlan):
         return f"Groups({making.number})"
     return f"{type(making.covariance).__name__}(share={making.covariance.share:g})"
 

@@ -1,4 +1,7 @@
-"""Confidence intervals of released values: what is read off a release and its certificate, which is free."""
+"""Reads confidence intervals off a release and its certificate, which is free.
+
+Those of regressions are computed in `kngjax.inference.intervals_from_sums`.
+"""
 
 import dataclasses
 from typing import TYPE_CHECKING, Any

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from kngjax.inference.interval_plans import GroupsPlan, interval_plan_of
 from kngjax.inference.interval_previews import IntervalPreview
-from kngjax.inference.makings import GroupsMaking, making_of
 from kngjax.inference.previews import Preview
 from kngjax.inference.settings import Scenario
 from kngjax.inference.simulated import simulated_noise
@@ -98,8 +98,8 @@ def _of(given: AbstractMechanism, num_records: int, assumed: tuple[Any, ...]) ->
 
 def _of_plan(plan: WithIntervals, num_records: int, assumed: tuple[Any, ...]) -> Preview:
     """Previews the estimate of a plan, which has a part of ε or is the mean of several, and its intervals."""
-    making = making_of(plan.mechanism, plan.covariance, plan.num_records or num_records, None)
-    groups = making.number if isinstance(making, GroupsMaking) else 1
+    making = interval_plan_of(plan.mechanism, plan.covariance, plan.num_records or num_records, None)
+    groups = making.number if isinstance(making, GroupsPlan) else 1
     found = _of(making.mechanism, num_records // groups, assumed)
     kept = float(making.mechanism.epsilon) / float(plan.mechanism.epsilon)
     if (of_one := found.again) is not None:

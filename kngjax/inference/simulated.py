@@ -10,7 +10,7 @@ from jaxtyping import Float
 from kngjax.core.randomness import research_key
 from kngjax.inference.settings import Expected, Scenario, without_weights
 from kngjax.mechanisms.density import AbstractDensityMechanism
-from kngjax.releases.sampler_choice import default_sampler
+from kngjax.releases.default_sampler import default_sampler
 from kngjax.releases.simulation import simulate
 
 _TABLES = 100

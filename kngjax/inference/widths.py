@@ -8,10 +8,10 @@ from jaxtyping import Float
 
 from kngjax.inference import groups_of_records as groups
 from kngjax.inference.covariances import Sandwich
-from kngjax.inference.errors_of_release import interval_of_sums
 from kngjax.inference.far_draws import LITTLE, levels_off
 from kngjax.inference.groups_of_records import Groups
 from kngjax.inference.intervals import Interval
+from kngjax.inference.intervals_from_sums import interval_of_sums
 from kngjax.inference.score_laws import scatter_is_known
 from kngjax.inference.scores_alone import square_units
 from kngjax.inference.settings import Scenario
@@ -32,7 +32,7 @@ def width_of_sums(
 
     It is infinite where the noise would drown the sums, and where draws of the estimate may come from far off.
 
-    **Arguments:** `making`: a `SumsMaking`. `setting`: of its mechanism. `combinations`: A, for those of Aθ.
+    **Arguments:** `making`: a `SumsPlan`. `setting`: of its mechanism. `combinations`: A, for those of Aθ.
     """
     dimension, covariance, mechanism = making.dimension, making.covariance, making.mechanism
     none = np.full(dimension if combinations is None else len(combinations), np.inf)
@@ -187,7 +187,7 @@ def narrowest(
 
     Sums where neither has any, which `kngjax.inference.foreseen_ends` refuses before anything is paid.
 
-    **Arguments:** `mechanism`: at the whole ε, one that groups serve. `by_sums`: a `SumsMaking` of it. `design`,
+    **Arguments:** `mechanism`: at the whole ε, one that groups serve. `by_sums`: a `SumsPlan` of it. `design`,
     `residual`: as of `kngjax.preview`. `combinations`: A, for the widths of Aθ.
     """
     setting = Scenario.of(mechanism, design, residual)

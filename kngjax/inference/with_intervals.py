@@ -14,8 +14,8 @@ from kngjax.core.html import html_table
 from kngjax.core.kept_as_json import AbstractKeptAsJson
 from kngjax.data.schema import Schema
 from kngjax.inference.foreseen_ends import require_ends, why_not_foreseen
+from kngjax.inference.interval_plans import AbstractIntervalPlan, interval_plan_of
 from kngjax.inference.intervals import Interval, NoInterval
-from kngjax.inference.makings import AbstractMaking, making_of
 from kngjax.mechanisms.base import AbstractMechanism
 from kngjax.mechanisms.parameters import check_count
 from kngjax.releases.certificate import Certificate
@@ -29,7 +29,7 @@ class WithIntervals(AbstractReleasePlan):
     """A plan for `kngjax.release`: an M-estimate with confidence intervals, all for the ε, and δ, of its mechanism.
 
     θ̃ is released for a part of ε, or from groups of the records; its error H^{-1}(z - S) is then known but for H and J
-    of the records (`kngjax.inference.errors_of_release`), and how these are known is the choice of `covariance`:
+    of the records (`kngjax.inference.intervals_from_sums`), and how these are known is the choice of `covariance`:
 
     - `kngjax.Sandwich(share)`: both are released at θ̃, for that share of ε. Nothing is assumed of the errors. With
       noise="zcdp" it is a share of ρ, and all together are zCDP with the mechanism's ρ, and not ε-DP.
@@ -72,7 +72,7 @@ class WithIntervals(AbstractReleasePlan):
             raise TypeError(f"force must be True or False, not {self.force!r}")
         if self.num_records is not None:
             _ = check_count("num_records", self.num_records, "a public guess of n, like 10_000, or under replace n")
-        making_of(self.mechanism, self.covariance, self.num_records, None)
+        interval_plan_of(self.mechanism, self.covariance, self.num_records, None)
 
     @property
     def adjacency(self) -> Adjacency:
@@ -84,12 +84,12 @@ class WithIntervals(AbstractReleasePlan):
         """Returns d, the number of coefficients."""
         return self.mechanism.dimension
 
-    def making(self, num_records: int | None = None) -> AbstractMaking:
+    def making(self, num_records: int | None = None) -> AbstractIntervalPlan:
         """Makes what is released of records, with every setting.
 
         **Arguments:** `num_records`: n, where it is public. Raises ValueError for one under add_remove.
         """
-        return making_of(self.mechanism, self.covariance, self.num_records, num_records)
+        return interval_plan_of(self.mechanism, self.covariance, self.num_records, num_records)
 
     @property
     def told(self) -> tuple[str, ...]:
@@ -160,8 +160,8 @@ class ReleaseWithIntervals(AbstractKeptAsJson):
         return None if any(part.certificate.cost is None for part in self.parts) else self.guarantee
 
     @functools.cached_property
-    def _making(self) -> AbstractMaking:
-        return AbstractMaking.read(self.making, self.parts[0].certificate)
+    def _making(self) -> AbstractIntervalPlan:
+        return AbstractIntervalPlan.read(self.making, self.parts[0].certificate)
 
     def intervals(self, level: float = 0.95, combinations: Any = None) -> Interval | NoInterval:
         """Confidence intervals of the coefficients, of what was released and public facts alone: they cost nothing.

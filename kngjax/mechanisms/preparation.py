@@ -32,7 +32,7 @@ TOO_MANY_RECORDS = "there are more records than max_records, the public promise 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class AbstractIntake(abc.ABC):
-    """Validates, clips and summarises records for a mechanism; all that is done to records is done here.
+    """Passes records for a mechanism to `kngjax.data.records`, which validates and clips them, and summarises them.
 
     **Arguments:** `mechanism`: for which. `takes_shards`: whether rows of zeros among the records change nothing of the
     mechanism's law.

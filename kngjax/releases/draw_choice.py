@@ -21,8 +21,8 @@ from kngjax.mechanisms.density import AbstractDensityMechanism
 from kngjax.mechanisms.direct import AbstractDirectMechanism
 from kngjax.releases.certificate import Certificate
 from kngjax.releases.chains import blocks, require_sampler
+from kngjax.releases.default_sampler import exact_sampler, refuse_gradients
 from kngjax.releases.float64_draws import ChainDraw, DirectDraw
-from kngjax.releases.sampler_choice import exact_sampler, refuse_gradients
 
 # What the argument `sampler` of a release may be.
 REQUESTS = (Lattice, Shells, AbstractSampler)

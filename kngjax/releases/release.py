@@ -207,7 +207,7 @@ def release(
     facts, refusal = run_telling_refusals(functools.partial(mechanism.intake.check_schema, X, y))
     if refusal is not None:
         raise refusal
-    plan = resolve(mechanism, sampler, facts)
+    plan = plan_of_mechanism(mechanism, sampler, facts)
     [certificate] = plan.certificates
     try:
         [released] = plan.release(lambda: (X, y), ledger, debits.in_json(certificate.mechanism), progress)
@@ -219,7 +219,7 @@ def release(
     return released
 
 
-def resolve(mechanism: AbstractMechanism, sampler: Any, facts: Schema) -> Plan:
+def plan_of_mechanism(mechanism: AbstractMechanism, sampler: Any, facts: Schema) -> Plan:
     """Resolves one draw of a mechanism, with its certificate: from public facts alone.
 
     **Arguments:** `sampler`: what the caller asked for, or None. The records of the plan are a pair, X and y.
@@ -231,7 +231,7 @@ def resolve(mechanism: AbstractMechanism, sampler: Any, facts: Schema) -> Plan:
     return Plan((certificate,), *debits.owed(certificate), drawing, is_one=True)
 
 
-def resolved(asked: Any, num_records: int | None = None, sampler: Any = None) -> Plan:
+def plan_for(asked: Any, num_records: int | None = None, sampler: Any = None) -> Plan:
     """Resolves a mechanism, or a plan of several releases, for records in memory.
 
     **Arguments:** `asked`: whose bounds say how many columns there are. `num_records`: used where it is public, under
@@ -240,7 +240,7 @@ def resolved(asked: Any, num_records: int | None = None, sampler: Any = None) ->
     """
     facts = Schema(asked.dimension or 1, asked.adjacency.public_count(num_records))
     if not isinstance(asked, AbstractReleasePlan):
-        return resolve(asked, sampler, facts)
+        return plan_of_mechanism(asked, sampler, facts)
     _check_nothing_else(None, sampler, None)
     return asked.resolve(facts)
 
@@ -266,7 +266,7 @@ def certify(
     facts, refusal = run_telling_refusals(functools.partial(mechanism.intake.check_schema, X, y))
     if refusal is not None:
         raise refusal
-    [certificate] = resolve(mechanism, sampler, facts).certificates
+    [certificate] = plan_of_mechanism(mechanism, sampler, facts).certificates
     return certificate
 
 

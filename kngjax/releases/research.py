@@ -25,7 +25,7 @@ from kngjax.releases.chains import (
     require_success,
     run_chains,
 )
-from kngjax.releases.sampler_choice import default_sampler
+from kngjax.releases.default_sampler import default_sampler
 
 
 def sample(

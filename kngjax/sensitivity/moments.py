@@ -1,4 +1,4 @@
-"""Sensitivities of the moments X'X and X'y of linear regression, of their smallest eigenvalue, and of ridge regression.
+"""Bounds in float64 what one record changes of X'X, X'y, their smallest eigenvalue and ridge regression.
 
 They rest on X = sup ‖x‖_2 and Y = sup |y| of one record alone, whatever the shape of the bounds. A record of weight w
 counts as √w·(x, y) does without one: with weights up to W they are √W·sup ‖x‖_2 and √W·sup |y|

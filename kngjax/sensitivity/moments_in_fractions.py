@@ -1,4 +1,4 @@
-"""The sensitivities of `kngjax.sensitivity.moments` without rounding: their squares as fractions, or fractions above.
+"""Bounds the sensitivities of `kngjax.sensitivity.moments` in fractions, for draws whose proof has every rounding.
 
 Bounds are the float64 numbers that they are, and a map to public units is of the float64 numbers that it consists of.
 """

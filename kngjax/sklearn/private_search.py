@@ -18,7 +18,7 @@ from kngjax.data.named_columns import Columns
 from kngjax.mechanisms.parameters import whole_epsilon
 from kngjax.mechanisms.private_choice import PrivateChoice
 from kngjax.releases.debits import settings
-from kngjax.releases.release import resolved
+from kngjax.releases.release import plan_for
 from kngjax.sklearn.base import NO_SCORE, AbstractPrivateEstimator, refuse_arguments
 from kngjax.sklearn.holdouts import is_covered, parts
 from kngjax.sklearn.public_pipeline import PublicPipeline
@@ -92,7 +92,7 @@ class PrivateSearch(BaseEstimator):
         fits = [cost for cost in costs if cost is not None]
         if len(fits) < len(costs):
             raise ValueError("nothing is proved of the release of a candidate: its settings take a Markov chain")
-        choosing = resolved(choice, len(held_out)).cost
+        choosing = plan_for(choice, len(held_out)).cost
         owed = fits if is_covered(choosing, fits) else [*fits, choosing]
         self._carry_out(candidates, admitted, choice, owed, _Held(X, y, held_out, analysis))
         chosen = int(np.argmax(self.choice_.value))

@@ -20,7 +20,7 @@ from kngjax.data.terms import Design
 from kngjax.data.weights import with_weights
 from kngjax.releases.debits import settings
 from kngjax.releases.plan import Plan
-from kngjax.releases.release import resolved
+from kngjax.releases.release import plan_for
 from kngjax.releases.told import said, telling
 from kngjax.study.carrying_out import in_short
 from kngjax.study.responses import AbstractResponse, Response
@@ -73,7 +73,7 @@ class Part:
     def _known(self) -> dict[Any, Plan]:
         return {}
 
-    def resolved(self, num_records: int | None, sampler: Any = None) -> Plan:
+    def plan_for(self, num_records: int | None, sampler: Any = None) -> Plan:
         """Resolves the draws of the part, once for what certificates are told to say. Its records are `Prepared`.
 
         **Arguments:** `num_records`: used where it is public. `sampler`: what is asked for, or None.
@@ -81,7 +81,7 @@ class Part:
         count = self.mechanism.adjacency.public_count(num_records)
         key = count, sampler and json.dumps(describe(sampler)), said()
         if key not in self._known:
-            plan = resolved(self.whole, count, sampler)
+            plan = plan_for(self.whole, count, sampler)
             self._known[key] = plan.of(functools.partial(_pair, self.mechanism, count))
         return self._known[key]
 
@@ -179,7 +179,7 @@ class Analysis(AbstractAnalysis):
 
     def plan_of(self, part: Part, num_records: int | None) -> Plan:
         with telling(*self.told, *(() if part.plan is None else part.plan.told)):
-            return part.resolved(num_records, self.sampler)
+            return part.plan_for(num_records, self.sampler)
 
     def row_of(self, part: Part, num_records: int | None) -> tuple[str, str]:
         plan = self.plan_of(part, num_records)

@@ -10,7 +10,7 @@ import numpy as np
 import kngjax as kng
 from kngjax.inference.covariances import AbstractSums
 from kngjax.inference.groups_of_records import serves_groups
-from kngjax.inference.makings import GroupsMaking, making_of, public_bandwidth
+from kngjax.inference.interval_plans import GroupsPlan, interval_plan_of, public_bandwidth
 from kngjax.inference.widths import narrowest
 from kngjax.study.analyses import Analysis, Part
 from kngjax.study.public_facts import PublicFacts
@@ -67,10 +67,10 @@ def _planned(analysis: Analysis, place: int, covariance: Any, count: int | None)
     part, made = analysis.parts[place], analysis
     # Whether they will have ends is decided by `kngjax.study.expectations`, which knows terms and scatter.
     chosen = _with_bandwidth(analysis, part, covariance, count)
-    making = making_of(part.mechanism, chosen, count, None)
-    number = making.number if isinstance(making, GroupsMaking) else 1
+    making = interval_plan_of(part.mechanism, chosen, count, None)
+    number = making.number if isinstance(making, GroupsPlan) else 1
     # Whatever follows from n is settled here.
-    settled = kng.Groups(number) if isinstance(making, GroupsMaking) else chosen
+    settled = kng.Groups(number) if isinstance(making, GroupsPlan) else chosen
     if analysis.remake is not None and count is not None:
         whole = len(analysis.parts) * float(making.mechanism.epsilon)
         made = analysis.at(whole, max(count // number, 1))

@@ -15,8 +15,8 @@ from kngjax.data.dates import explain
 from kngjax.data.missing import Codes, explain_codes, without_codes
 from kngjax.data.named_columns import Columns, opened
 from kngjax.data.terms import Categorical
-from kngjax.releases.divided import plan_of_groups
 from kngjax.releases.division import Division
+from kngjax.releases.group_plans import plan_of_groups
 from kngjax.releases.plan import Plan
 from kngjax.releases.told import said, telling
 from kngjax.study.analyses import Analysis, Prepared
@@ -161,14 +161,14 @@ class GroupedAnalysis(AbstractAnalysis):
     def plan_of(self, part: None, num_records: int | None) -> Plan:
         with telling(*self.told):
             if (key := said()) not in self._known:
-                plans = [[one.resolved(None) for one in analysis.parts] for analysis in self.analyses]
+                plans = [[one.plan_for(None) for one in analysis.parts] for analysis in self.analyses]
                 self._known[key] = plan_of_groups(plans, self.grouping.division, self.adjacency)
             return self._known[key]
 
     def certificates_of(self, part: None, num_records: int | None) -> list[kng.releases.Certificate]:
         """Certifies the first group; others may differ in what follows from a guess of their size."""
         with telling(*self.told):
-            return [one for part in self.analyses[0].parts for one in part.resolved(None).certificates]
+            return [one for part in self.analyses[0].parts for one in part.plan_for(None).certificates]
 
     def row_of(self, part: None, num_records: int | None) -> tuple[str, str]:
         cost, proved = self.plan_of(None, None).owed

@@ -6,7 +6,7 @@ from audits import figures, files, jobs
 from audits.__main__ import main
 from audits.frames import CellPairs
 from kngjax.accounting.adjacency import Adjacency
-from kngjax.inference import makings
+from kngjax.inference import interval_plans
 
 # A median, which needs no program that is compiled.
 MEDIAN = (
@@ -44,7 +44,7 @@ def test_sums_of_intervals_with_a_part_of_their_noise_fail_the_command(monkeypat
     quarter = property(
         lambda made: made.covariance.mechanism(made.dimension, made.curvature, 4.0 * made.budget, Adjacency.REPLACE)
     )
-    monkeypatch.setattr(makings.SumsMaking, "summing", quarter)
+    monkeypatch.setattr(interval_plans.SumsPlan, "summing", quarter)
     monkeypatch.setattr(figures, "figures", lambda quick: [figures._replayed_sums(quick)])
     assert main(["--quick"]) == 1
     assert "FAILED  largest change of sums of intervals" in capsys.readouterr().out

@@ -8,7 +8,7 @@ import pytest
 import kngjax as kng
 from audits import plans
 from kngjax.inference import groups_of_records as groups
-from kngjax.inference import makings
+from kngjax.inference import interval_plans
 from kngjax.inference.covariances import Sandwich
 from kngjax.mechanisms.gaussian_moments import GaussianMoments
 from tests.inference.test_with_intervals import COVARIANCES, mechanism, table
@@ -44,7 +44,7 @@ def test_a_quarter_of_the_noise_of_the_sums_is_seen_by_the_replay(name, monkeypa
     quarter = property(
         lambda made: made.covariance.mechanism(made.dimension, made.curvature, 4.0 * made.budget, replace)
     )
-    monkeypatch.setattr(makings.SumsMaking, "summing", quarter)
+    monkeypatch.setattr(interval_plans.SumsPlan, "summing", quarter)
     assert not plans.replayed_covariance(plan, *neighbours("replace"), num_points=2).passed
 
 
@@ -104,7 +104,7 @@ def test_groups_by_position_are_told_apart_under_add_remove(monkeypatch):
         places = [np.flatnonzero(np.arange(len(y)) % number == group) for group in range(number)]
         return [(X[rows], y[rows]) for rows in places]
 
-    monkeypatch.setattr(groups, "divided", by_position)
+    monkeypatch.setattr(groups, "split_records", by_position)
     x, y = np.ones((24, 1)), np.tile([-1.0, 1.0, -1.0], 8)
     seen, _ = told_apart(of_groups("add_remove")[0], ((x, y), (x[1:], y[1:])))
     assert seen
@@ -131,11 +131,11 @@ def test_an_estimate_and_its_sums_together_are_as_private_as_claimed(noise):
 @pytest.mark.parametrize("noise", ["pure", "zcdp"])
 def test_a_share_that_is_counted_several_times_is_told_apart(noise, monkeypatch):
     """The sums at four times their budget, besides an estimate at what it has."""
-    declared = makings.SumsMaking.__init__
+    declared = interval_plans.SumsPlan.__init__
 
     def greedy(made, point, covariance, budget, *rest):
         declared(made, point, covariance, 4.0 * budget, *rest)
 
-    monkeypatch.setattr(makings.SumsMaking, "__init__", greedy)
+    monkeypatch.setattr(interval_plans.SumsPlan, "__init__", greedy)
     seen, _ = told_apart(*of_sums(noise), delta=0.0 if noise == "pure" else 0.01)
     assert seen

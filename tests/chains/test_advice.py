@@ -13,7 +13,7 @@ import kngjax as kng
 from kngjax.chains.advice import Density, advice, chain
 from kngjax.chains.target import Target
 from kngjax.core.arrays import float64
-from kngjax.releases import sampler_choice
+from kngjax.releases import default_sampler
 
 LOSSES = {
     "quantile": kng.QuantileLoss(0.25),
@@ -103,7 +103,9 @@ def test_every_sampler_that_is_named_serves_and_refusals_of_samplers_say_the_sam
 def test_a_mechanism_and_its_target_have_the_same_public_facts(loss):
     mechanism = kng.KNG(LOSSES[loss], bounds_of(loss, 2), DOMAINS["box"], 1.0, "replace")
     data = mechanism.prepare(np.ones((2, 2 if loss in MEANS else 1)), None if loss in MEANS else np.ones(2))
-    assert advice(sampler_choice.density_of(mechanism, 2)) == advice(Density.of(jax.eval_shape(mechanism.target, data)))
+    assert advice(default_sampler.density_of(mechanism, 2)) == advice(
+        Density.of(jax.eval_shape(mechanism.target, data))
+    )
 
 
 @pytest.mark.slow
@@ -111,7 +113,7 @@ def test_a_mechanism_and_its_target_have_the_same_public_facts(loss):
 def test_the_mechanism_that_is_named_as_proved_can_be_made(loss):
     made = LOSSES["smoothed quantile" if loss == "quantile" else loss]
     mechanism = kng.KNG(LOSSES[loss], bounds_of(loss, 6), DOMAINS["box"], 1.0, "replace")
-    assert f"ObjectivePerturbation({type(made).__name__}(" in advice(sampler_choice.density_of(mechanism, 6))
+    assert f"ObjectivePerturbation({type(made).__name__}(" in advice(default_sampler.density_of(mechanism, 6))
     assert kng.ObjectivePerturbation(made, bounds_of(loss, 6), DOMAINS["box"], 1.0, "replace").guarantee.epsilon == 1.0
 
 
@@ -119,7 +121,7 @@ def test_releases_without_an_exact_sampler_give_this_advice():
     mechanism = kng.KNG(LOSSES["quantile"], bounds_of("quantile", 6), DOMAINS["box"], 1.0, "replace")
     with pytest.raises(ValueError, match=r"SmoothedQuantileLoss\(tau, bandwidth\)") as refusal:
         kng.release(mechanism, np.zeros((3, 5)), np.zeros(3))
-    assert str(refusal.value).endswith(advice(sampler_choice.density_of(mechanism, 6)))
+    assert str(refusal.value).endswith(advice(default_sampler.density_of(mechanism, 6)))
 
 
 TABLE_OF_CHAINS = {
@@ -146,7 +148,7 @@ def test_the_table_of_the_documentation_says_the_same():
         for loss in losses:
             kind = kng.ExponentialMechanism if exponential else kng.KNG
             mechanism = kind(LOSSES[loss], bounds_of(loss, dimension), DOMAINS["box"], 1.0, "replace")
-            told = advice(sampler_choice.density_of(mechanism, dimension))
+            told = advice(default_sampler.density_of(mechanism, dimension))
             assert re.findall(r"(\w+)\(\)", chains) == re.findall(r"sampler=kngjax\.\w+\.(\w+)", told)
             call = proved.split("`")[1].removesuffix(", ...)")
             assert told.startswith(call)

@@ -15,7 +15,7 @@ from kngjax.chains.base import AbstractChainSampler, AbstractIndependentSampler,
 from kngjax.core.arrays import Vector, parameter
 from kngjax.geometry import tilts
 from kngjax.geometry.abstract_norms import AbstractAbsoluteNorm
-from kngjax.releases.sampler_choice import default_sampler, density_of
+from kngjax.releases.default_sampler import default_sampler, density_of
 from tests.oracles.goodness_of_fit import assert_cell_frequencies, assert_same_law, assert_two_samples_agree
 from tests.statistical.problems import MECHANISMS, Quadrature, problem, records
 

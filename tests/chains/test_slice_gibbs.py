@@ -9,7 +9,7 @@ from scipy import stats
 import kngjax as kng
 from kngjax.chains import slice_gibbs
 from kngjax.chains.quadratic import quadratic_form
-from kngjax.releases.sampler_choice import default_sampler
+from kngjax.releases.default_sampler import default_sampler
 from tests.chains.exact.test_envelopes import CASES, regression
 from tests.oracles.goodness_of_fit import assert_same_law, assert_two_samples_agree
 

@@ -16,7 +16,7 @@ from kngjax.data.records import Records
 from kngjax.data.schema import Schema
 from kngjax.draws.choice import proved_draw
 from kngjax.inference.covariances import Matrices
-from kngjax.inference.errors_of_release import errors_of
+from kngjax.inference.intervals_from_sums import errors_of
 from kngjax.inference.scores_alone import ScoresOfMoments, Variances, square_units, suited
 from kngjax.mechanisms.gradient_noise import NormalNoise
 

@@ -12,7 +12,7 @@ import kngjax as kng
 from kngjax.accounting.exact_costs import exactly
 from kngjax.data.records import Records
 from kngjax.inference import gaussian_sums
-from kngjax.inference.errors_of_release import interval_of_sums
+from kngjax.inference.intervals_from_sums import interval_of_sums
 from kngjax.inference.score_moments import RecordCurvature
 from tests.inference.test_with_intervals import (
     BOUNDS,

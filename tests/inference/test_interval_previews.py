@@ -8,7 +8,7 @@ import scipy.stats
 
 import kngjax as kng
 from kngjax.inference.foreseen_ends import OTHER_WAYS
-from kngjax.releases.release import resolved
+from kngjax.releases.release import plan_for
 from tests.inference.test_with_intervals import COVARIANCES, LOWER, UPPER, mechanism, sandwich_by_hand
 
 RESIDUAL = 0.5
@@ -93,7 +93,7 @@ def test_a_plan_makes_its_result_of_the_parts_that_a_ledger_keeps():
     for covariance in (kng.Sandwich(), kng.Groups(3)):
         plan = kng.WithIntervals(mechanism(kind=kng.KNG, epsilon=5.0), covariance, num_records=600)
         fit = kng.release(plan, x, y)
-        assert resolved(plan, 600).joined(fit.parts) == [fit]
+        assert plan_for(plan, 600).joined(fit.parts) == [fit]
         assert fit.cost == fit.guarantee
 
 

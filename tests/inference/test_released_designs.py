@@ -5,7 +5,7 @@ import pytest
 
 import kngjax as kng
 from kngjax.accounting.exact_costs import exactly
-from kngjax.inference.errors_of_release import interval_of_sums
+from kngjax.inference.intervals_from_sums import interval_of_sums
 from tests.inference.test_with_intervals import BOUNDS, LOWER, UPPER, mechanism, sandwich_by_hand, table
 
 

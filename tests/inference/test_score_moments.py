@@ -6,7 +6,7 @@ import pytest
 import kngjax as kng
 from kngjax.data.records import Records
 from kngjax.inference.covariances import IndependentErrors, Sandwich
-from kngjax.inference.makings import SumsMaking, making_of
+from kngjax.inference.interval_plans import SumsPlan, interval_plan_of
 from kngjax.inference.score_moments import RecordCurvature
 
 X = np.column_stack([np.ones(7), [0.0, 1.0, -1.0, 0.3, 5e-324, -1e-310, 0.999999]])
@@ -42,13 +42,13 @@ def test_every_record_has_shares_within_0_and_1_wherever_the_released_value_lies
 def test_sums_are_released_also_where_their_units_are_beyond_float64(size, covariance):
     # The budget is spent once such a value is drawn.
     bounds = kng.Bounds((-1.0, 1.0), columns=1, y=(0.0, 5.0))
-    making = making_of(
+    making = interval_plan_of(
         kng.ObjectivePerturbation(kng.PseudoHuberLoss(0.3), bounds, kng.Box(-1.0, 1.0), 1.0, "replace"),
         covariance,
         7,
         7,
     )
-    assert isinstance(making, SumsMaking)
+    assert isinstance(making, SumsPlan)
     curvature, theta = RecordCurvature(kng.PoissonLoss(), bounds), np.array([size, size])
     with np.errstate(all="ignore"):
         columns = making.covariance.columns(Records(X, Y), theta, curvature, kng.Adjacency.REPLACE)

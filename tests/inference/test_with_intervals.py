@@ -15,7 +15,7 @@ from kngjax.accounting.exact_costs import exactly
 from kngjax.data.records import Records
 from kngjax.inference import groups_of_records as groups
 from kngjax.inference.covariances import Matrices
-from kngjax.inference.errors_of_release import errors_of, interval_of_sums
+from kngjax.inference.intervals_from_sums import errors_of, interval_of_sums
 from kngjax.inference.score_moments import RecordCurvature
 from kngjax.mechanisms.expected_noise import k_norm_covariance
 
@@ -203,12 +203,12 @@ def test_groups_cost_what_one_of_them_costs_and_each_record_is_in_one():
         found.lower
     )
     marks = np.arange(100.0)
-    lists = groups.divided([[mark, "a"] for mark in marks], list(marks), 2, kng.Adjacency.REPLACE)
+    lists = groups.split_records([[mark, "a"] for mark in marks], list(marks), 2, kng.Adjacency.REPLACE)
     assert all(row == [mark, "a"] for part in lists for row, mark in zip(*part, strict=True))
     for frame in (pd.DataFrame({"a": marks}), pl.DataFrame({"a": marks})):
-        parts = groups.divided(frame, frame["a"], 101, kng.Adjacency.REPLACE)
+        parts = groups.split_records(frame, frame["a"], 101, kng.Adjacency.REPLACE)
         assert [part[0].shape for part in parts] == [(1, 1)] * 100 + [(0, 1)]
-    parts = groups.divided(marks[:, None], pd.Series(marks), 7, kng.Adjacency.REPLACE)
+    parts = groups.split_records(marks[:, None], pd.Series(marks), 7, kng.Adjacency.REPLACE)
     assert sorted(np.concatenate([part[1] for part in parts])) == marks.tolist()
     assert [len(part[1]) for part in parts] == groups.sizes(100, 7)
     assert all(np.array_equal(part[0][:, 0], part[1]) for part in parts)
@@ -222,7 +222,7 @@ def test_under_add_remove_a_record_draws_its_own_group_whatever_the_others_are(m
         coins = np.random.default_rng(0).integers(0, 3, 40)
         drawn = iter([int(coins[int(mark)]) for mark in marks])
         monkeypatch.setattr("secrets.randbelow", lambda number: next(drawn))
-        return [set(part[1].tolist()) for part in groups.divided(None, marks, 3, kng.Adjacency.ADD_REMOVE)]
+        return [set(part[1].tolist()) for part in groups.split_records(None, marks, 3, kng.Adjacency.ADD_REMOVE)]
 
     marks = np.arange(40.0)
     for whole, part in zip(divided(marks), divided(np.delete(marks, 5)), strict=True):

@@ -16,8 +16,8 @@ import kngjax as kng
 from kngjax.data.records import QuadraticSummary, Records, prepare
 from kngjax.data.schema import Schema
 from kngjax.releases.certificate import Certificate
+from kngjax.releases.default_sampler import default_sampler
 from kngjax.releases.float64_draws import DirectDraw
-from kngjax.releases.sampler_choice import default_sampler
 
 LOSSES = {"mean": kng.SquaredDistanceLoss(), "median": kng.GeometricMedianLoss()}
 # Its value for one record, and its gradient, in NumPy.

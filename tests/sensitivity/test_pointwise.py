@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 import kngjax as kng
-from kngjax.releases.sampler_choice import default_sampler
+from kngjax.releases.default_sampler import default_sampler
 from tests.oracles.goodness_of_fit import assert_same_law
 from tests.statistical.problems import Quadrature
 

@@ -10,7 +10,7 @@ import numpyro.distributions as dist
 import pytest
 
 import kngjax as kng
-from kngjax.releases.sampler_choice import default_sampler
+from kngjax.releases.default_sampler import default_sampler
 from tests.statistical import problems
 from tests.statistical.problems import POINTS, Quadrature, assert_follows, problem
 

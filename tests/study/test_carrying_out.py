@@ -59,6 +59,6 @@ def test_reservations_of_another_price_or_number_are_refused_before_records_are_
 
 
 def test_as_many_records_are_drawn_from_as_were_certified(mean):
-    plan = mean[0].parts[0].resolved(5)
+    plan = mean[0].parts[0].plan_for(5)
     with pytest.raises(RuntimeError, match="another number of records than its releases are certified for"):
         plan.draw((None, np.linspace(20.0, 60.0, 4), None), False)

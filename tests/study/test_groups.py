@@ -15,7 +15,7 @@ import pytest
 import kngjax as kng
 from kngjax.core.errors import FAILED_OF_FRAME
 from kngjax.releases import release as releasing
-from kngjax.releases.divided import plan_of_groups
+from kngjax.releases.group_plans import plan_of_groups
 from tests.study.people import BOUNDS, PEOPLE, SECRET, study
 
 REGIONS = ("north", "south", "west")
@@ -368,7 +368,7 @@ def test_a_reservation_pays_for_all_groups_once_and_only_at_their_price(tmp_path
 def test_releases_that_cost_more_than_was_reserved_are_not_kept(tmp_path, monkeypatch):
     paid = ledger(tmp_path, kng.Budget.pure(1))
     dear = mechanisms(study().plan().by("region").mean("wage", epsilon=2))[0]
-    drawn, [certificate] = releasing.drawn, releasing.resolved(dear).certificates
+    drawn, [certificate] = releasing.drawn, releasing.plan_for(dear).certificates
     with monkeypatch.context() as patched:
         patched.setattr(releasing, "drawn", lambda way, _, *given: drawn(way, certificate, *given))
         with pytest.raises(kng.ledger.LedgerError, match="another guarantee than was reserved"):
@@ -379,7 +379,7 @@ def test_releases_that_cost_more_than_was_reserved_are_not_kept(tmp_path, monkey
 def test_public_sizes_of_groups_are_refused():
     mean = kng.KNormMechanism(kng.Bounds(x=([0.0], [1.0]), intercept=False), 1.0, "replace")
     with pytest.raises(ValueError, match="number of records of a group is private"):
-        plan_of_groups([[releasing.resolved(mean)]] * 3, study().by("region")._grouping.division, mean.adjacency)
+        plan_of_groups([[releasing.plan_for(mean)]] * 3, study().by("region")._grouping.division, mean.adjacency)
 
 
 def test_what_public_facts_refuse_costs_nothing(tmp_path):

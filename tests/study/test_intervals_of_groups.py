@@ -9,8 +9,8 @@ import pytest
 
 import kngjax as kng
 from kngjax.core.errors import FAILED_OF_FRAME
-from kngjax.releases.divided import plan_of_groups
-from kngjax.releases.release import resolved
+from kngjax.releases.group_plans import plan_of_groups
+from kngjax.releases.release import plan_for
 from tests.made_once import MadeOnce
 from tests.study.test_regression_intervals import PEOPLE, study
 
@@ -155,7 +155,7 @@ def test_what_public_facts_refuse_costs_nothing(tmp_path):
     with pytest.raises(TypeError, match="intervals must be"):
         study(ledger=paid).by("region").linear_regression(FORMULA, epsilon=2, intervals="yes")
     mean = kng.KNormMechanism(kng.Bounds(x=([0.0], [1.0]), intercept=False), 1.0, "replace")
-    plans = [[resolved(kng.WithIntervals(mean, kng.Sandwich()), 10)]] * 2
+    plans = [[plan_for(kng.WithIntervals(mean, kng.Sandwich()), 10)]] * 2
     with pytest.raises(ValueError, match="number of records of a group is private"):
         plan_of_groups(plans, study().by("region")._grouping.division, mean.adjacency)
     assert not paid.read().what

@@ -20,7 +20,7 @@ from kngjax.data.records import Records
 from kngjax.data.shards import Shards
 from kngjax.data.streams import RECORDS_NEEDED, Stream
 from kngjax.draws.lattice.envelope import LatticeEnvelope
-from kngjax.draws.lattice.lattice_plan import LatticePlan, plan_for
+from kngjax.draws.lattice.lattice_plan import LatticePlan, lattice_plan_of
 from kngjax.draws.lattice.lattice_sums import sums_of
 from kngjax.draws.lattice.problems import divisor_of, score_of
 from kngjax.draws.lattice.regions import CurveRegion
@@ -151,7 +151,7 @@ class Lattice(ShownAsTyped, AbstractModule):
         _require_served(mechanism, dimension)
         most = self._most_records(mechanism) if num_records is None else num_records
         with float64():
-            plan = plan_for(mechanism, dimension, most, self.data_digits, self.theta_digits)
+            plan = lattice_plan_of(mechanism, dimension, most, self.data_digits, self.theta_digits)
         # Raises where no record can change anything: that, too, is refused for public facts alone.
         divisor_of(mechanism, plan)
         return plan

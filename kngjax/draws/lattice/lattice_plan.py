@@ -64,7 +64,7 @@ class LatticePlan(NamedTuple):
         return Ranges(features, response, self.domain.range)
 
 
-def plan_for(
+def lattice_plan_of(
     mechanism: AbstractDensityMechanism, dimension: int, num_records: int, data: int | None, theta: int | None
 ) -> LatticePlan:
     """The plan with so many binary digits, of features and responses relative to their bounds, and of θ relative to Θ.

@@ -15,7 +15,7 @@ from kngjax.accounting.exact_costs import inward
 from kngjax.data.terms import Design
 from kngjax.mechanisms.geometric import MOST_CELLS
 from kngjax.releases.plan import Plan
-from kngjax.releases.release import resolved
+from kngjax.releases.release import plan_for
 from kngjax.study.synthesis.columns import AbstractColumn
 from kngjax.study.synthesis.numbers import AbstractCurvedColumn
 
@@ -51,9 +51,9 @@ class AbstractPart(abc.ABC):
         **Arguments:** `values`: of the columns by name, as these read them. `rows`: n.
         """
 
-    def resolved(self, num_records: int | None) -> Plan:
+    def plan_for(self, num_records: int | None) -> Plan:
         """Resolves the draw, before a value is looked at. **Arguments:** `num_records`: n where it is public."""
-        return resolved(self.mechanism, num_records)
+        return plan_for(self.mechanism, num_records)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -171,9 +171,9 @@ class CurvesPart(AbstractPart):
         which = "" if self.are_all else ", of the records beside its heaps"
         return f"{len(self.process.levels)} quantile curves of {self.column.response.name}{given}{which}"
 
-    def resolved(self, num_records: int | None) -> Plan:
+    def plan_for(self, num_records: int | None) -> Plan:
         try:
-            return resolved(self.process, num_records)
+            return plan_for(self.process, num_records)
         except ValueError as error:
             raise ValueError(f"column {self.column.name!r}: {error}") from None
 

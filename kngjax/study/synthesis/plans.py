@@ -121,27 +121,27 @@ class SynthesisPlan:
         table = TablePart(f"{column.name}, heaps", epsilon * _HEAPS, adjacency, (*parents, column))
         return [table, dataclasses.replace(curves, label=f"{column.name}, beside heaps")]
 
-    def resolved(self, num_records: int | None = None) -> Plan:
+    def plan_for(self, num_records: int | None = None) -> Plan:
         """Resolves all releases, before anything is spent. **Arguments:** as of `parts`. Its records are of `read`.
 
         Each part is a mechanism of the same records, drawn by itself: costs add up.
         """
         key = num_records, said()
-        if key not in self._resolved:
-            plans = [(part, part.resolved(num_records)) for part in self.parts(num_records)]
+        if key not in self._plans:
+            plans = [(part, part.plan_for(num_records)) for part in self.parts(num_records)]
             certificates = tuple(one for _, plan in plans for one in plan.certificates)
             drawing = functools.partial(_drawn, plans)
-            self._resolved[key] = Plan(certificates, *self.owed(certificates), drawing)
-        return self._resolved[key]
+            self._plans[key] = Plan(certificates, *self.owed(certificates), drawing)
+        return self._plans[key]
 
     @functools.cached_property
-    def _resolved(self) -> dict[Any, Plan]:
+    def _plans(self) -> dict[Any, Plan]:
         return {}
 
     def certificates(self, num_records: int | None = None) -> dict[str, kng.releases.Certificate]:
         """Certifies each release before anything is spent, by its label. **Arguments:** as of `parts`."""
         labels = [part.label for part in self.parts(num_records)]
-        return dict(zip(labels, self.resolved(num_records).certificates, strict=True))
+        return dict(zip(labels, self.plan_for(num_records).certificates, strict=True))
 
     def price(self, certificate: kng.releases.Certificate) -> tuple[kng.Guarantee, bool]:
         """Computes what a release costs for neighbours of the whole table, and whether that is proved."""
@@ -156,7 +156,7 @@ class SynthesisPlan:
     @property
     def cost(self) -> kng.Guarantee:
         """Composes the guarantees of all releases; synthetic tables that are drawn from them add nothing."""
-        return self.resolved().cost
+        return self.plan_for().cost
 
     def check(self, frame: Any) -> Any:
         """The table of a frame, if its columns and types serve; not a value is looked at.

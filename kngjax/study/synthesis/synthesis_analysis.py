@@ -60,10 +60,10 @@ class SynthesisAnalysis(AbstractAnalysis):
         return {"synthesis": self.synthesis.to_dict()}
 
     def plan_of(self, part: None, num_records: int | None) -> Plan:
-        return self.synthesis.resolved(self.count)
+        return self.synthesis.plan_for(self.count)
 
     def row_of(self, part: None, num_records: int | None) -> tuple[str, str]:
-        return self.title, self.synthesis.resolved(self.count).cost.explain()
+        return self.title, self.synthesis.plan_for(self.count).cost.explain()
 
     def prepare(self, part: None, records: Any) -> None:
         """Nothing can be amiss with values that were read."""

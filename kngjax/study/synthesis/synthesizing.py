@@ -41,5 +41,5 @@ def synthesize(
     if refusal is not None:
         raise refusal
     count = len(table) if is_public else None
-    released = plan.resolved(count).release(functools.partial(plan.read, table), ledger, {"synthesis": plan.to_dict()})
+    released = plan.plan_for(count).release(functools.partial(plan.read, table), ledger, {"synthesis": plan.to_dict()})
     return SyntheticTable(plan, released, count)

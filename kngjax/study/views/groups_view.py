@@ -8,8 +8,8 @@ import narwhals as nw
 import numpy as np
 
 import kngjax as kng
-from kngjax.releases.divided import owed_together
 from kngjax.releases.division import how_priced
+from kngjax.releases.group_plans import owed_together
 from kngjax.study.analyses import table_of
 from kngjax.study.grouping import GroupedAnalysis, Grouping
 from kngjax.study.responses import Response

@@ -22,10 +22,12 @@ SLIPS = (
     ),
     Slip(
         "an exchanged record costs one of its two groups",
-        "divided:_exchanged",
+        "group_plans:_exchanged",
         assigned("twice", "Guarantee.bounded_range(cost.epsilon, Adjacency.REPLACE)"),
     ),
-    Slip("an estimate with intervals has all of epsilon", "makings:_with_sums", assigned("first", "inward(whole)")),
+    Slip(
+        "an estimate with intervals has all of epsilon", "interval_plans:_with_sums", assigned("first", "inward(whole)")
+    ),
     Slip("a debit counts beside no other", "Ledger._debits", reference("parts", "()")),
     Slip("an analysis is not debited", "_release_missing", assigned("debit", "None", nth=0)),
     Slip(

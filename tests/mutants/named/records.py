@@ -13,7 +13,7 @@ SLIPS = (
     Slip("a command takes n for public under add_remove", "job:public_count", condition("adjacency", "False")),
     Slip(
         "groups of records follow their order",
-        "groups_of_records:divided",
+        "groups_of_records:split_records",
         assigned("coins", "np.arange(count) % number"),
     ),
     Slip(

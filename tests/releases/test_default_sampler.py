@@ -6,7 +6,7 @@ import pytest
 
 import kngjax as kng
 from kngjax.chains.advice import GRADIENTS_UNASKED, LITTLE_RANGE
-from kngjax.releases.sampler_choice import default_sampler
+from kngjax.releases.default_sampler import default_sampler
 from tests.made_once import MadeOnce
 
 BOUNDS, BOX = kng.Bounds(x=(0.0, 1.0), y=(-1.0, 1.0)), kng.Box(-2.0, 2.0)

@@ -20,10 +20,10 @@ from kngjax.data.schema import Schema
 from kngjax.draws.choice import proved_draw
 from kngjax.inference import groups_of_records as groups
 from kngjax.inference.covariances import AbstractSums, IndependentErrors, PublicDesign, Sandwich
-from kngjax.inference.errors_of_release import interval_of_sums
-from kngjax.inference.gaussian_sums import divided
+from kngjax.inference.gaussian_sums import split_budget
 from kngjax.inference.groups_of_records import Groups, serves_groups
 from kngjax.inference.intervals import Interval, NoInterval
+from kngjax.inference.intervals_from_sums import interval_of_sums
 from kngjax.inference.published import mechanism_of
 from kngjax.inference.released_designs import ReleasedDesign
 from kngjax.inference.score_laws import SCATTER, scatter_is_known
@@ -43,7 +43,7 @@ from kngjax.mechanisms.base import AbstractMechanism
 from kngjax.releases import debits
 from kngjax.releases.certificate import Certificate
 from kngjax.releases.plan import Plan
-from kngjax.releases.release import Release, resolve, resolved
+from kngjax.releases.release import Release, plan_for, plan_of_mechanism
 from kngjax.releases.totals import composed
 
 Combinations = Float[np.ndarray, "combinations dimension"] | None
@@ -54,7 +54,7 @@ _SUMS = {kind.__name__: kind for kind in (Sandwich, IndependentErrors, PublicDes
 _BANDWIDTH = 2.1
 
 
-class AbstractMaking(abc.ABC):
+class AbstractIntervalPlan(abc.ABC):
     """Holds every public setting of releases that give an estimate with intervals. `mechanism`: of the estimate."""
 
     mechanism: Any
@@ -90,20 +90,20 @@ class AbstractMaking(abc.ABC):
         """
 
     @staticmethod
-    def read(written: dict[str, Any], certificate: Certificate) -> "AbstractMaking":
+    def read(written: dict[str, Any], certificate: Certificate) -> "AbstractIntervalPlan":
         """The inverse of `settings`. **Arguments:** `certificate`: of the first release."""
         fields = dict(written)
         kind = fields.pop("type")
         if kind == "Groups":
-            return GroupsMaking(mechanism_of(certificate.mechanism), fields["number"])
+            return GroupsPlan(mechanism_of(certificate.mechanism), fields["number"])
         mechanism = mechanism_of(certificate.mechanism)
         covariance = suited(_SUMS[kind](**fields["covariance"]), mechanism)
         budget = fields["mu" if covariance.is_gaussian else "epsilon"]
-        return SumsMaking(mechanism, covariance, budget, fields["bandwidth"])
+        return SumsPlan(mechanism, covariance, budget, fields["bandwidth"])
 
 
 @dataclasses.dataclass(frozen=True)
-class SumsMaking(AbstractMaking):
+class SumsPlan(AbstractIntervalPlan):
     """The estimate, and then sums over the records at it.
 
     **Arguments:** `mechanism`: of the estimate, at its own ε. `covariance`: which sums. `budget`: ε of the sums, of
@@ -139,7 +139,7 @@ class SumsMaking(AbstractMaking):
 
     def resolve(self, facts: Schema) -> Plan:
         require_near(self.mechanism, self.num_records or facts.num_records)
-        plans = resolve(self.mechanism, None, facts), resolved(self.summing, facts.num_records)
+        plans = plan_of_mechanism(self.mechanism, None, facts), plan_for(self.summing, facts.num_records)
         drawing = functools.partial(self._draw, plans)
         certificates = tuple(one for plan in plans for one in plan.certificates)
         return Plan(certificates, *self.owed(certificates), drawing)
@@ -178,7 +178,7 @@ class SumsMaking(AbstractMaking):
 
 
 @dataclasses.dataclass(frozen=True)
-class GroupsMaking(AbstractMaking):
+class GroupsPlan(AbstractIntervalPlan):
     """The estimate of each of some groups of the records, at the same ε. **Arguments:** `number`: of groups."""
 
     mechanism: Any
@@ -190,7 +190,7 @@ class GroupsMaking(AbstractMaking):
     def resolve(self, facts: Schema) -> Plan:
         sizes = groups.sizes(facts.num_records or 0, self.number)
         # Groups of one size have one plan.
-        known = {size: resolved(self.mechanism, size) for size in dict.fromkeys(sizes)}
+        known = {size: plan_for(self.mechanism, size) for size in dict.fromkeys(sizes)}
         plans = [known[size] for size in sizes]
         certificates = tuple(one for plan in plans for one in plan.certificates)
         drawing = functools.partial(self._draw, plans)
@@ -200,7 +200,7 @@ class GroupsMaking(AbstractMaking):
         return groups.owed_of_groups(certificates)
 
     def _draw(self, plans: Sequence[Plan], records: tuple[Any, Any], progress: bool | None) -> list[Release]:
-        parts = groups.divided(*records, self.number, self.mechanism.adjacency)
+        parts = groups.split_records(*records, self.number, self.mechanism.adjacency)
         return [one for plan, part in zip(plans, parts, strict=True) for one in plan.draw(part, progress)]
 
     def estimate(self, parts: Sequence[Release]) -> Float[np.ndarray, " dimension"]:
@@ -219,9 +219,9 @@ def public_bandwidth(scale: float, num_records: int) -> float:
     return _BANDWIDTH * scale * num_records**-0.2
 
 
-def making_of(
+def interval_plan_of(
     mechanism: AbstractMechanism, covariance: Any, guess: int | None, num_records: int | None
-) -> AbstractMaking:
+) -> AbstractIntervalPlan:
     """Settles every setting of a plan by public facts alone.
 
     **Arguments:** `covariance`: None for the one whose previewed width is least. `guess`: of n. `num_records`: n, where
@@ -242,7 +242,7 @@ def making_of(
         if count is not None and serves_groups(mechanism) and scatter_is_known(mechanism):
             covariance = narrowest(mechanism, _with_sums(mechanism, covariance, count), count)
     if isinstance(covariance, Groups):
-        return GroupsMaking(mechanism, _number_of_groups(mechanism, covariance, count))
+        return GroupsPlan(mechanism, _number_of_groups(mechanism, covariance, count))
     if not isinstance(covariance, AbstractSums):
         raise TypeError(
             "covariance must be kngjax.Sandwich(...), Groups(...), IndependentErrors(...), PublicDesign(rows), "
@@ -301,11 +301,11 @@ def _number_of_groups(mechanism: Any, chosen: Groups, count: int | None) -> int:
     return best_number_of_groups(mechanism, count)
 
 
-def _with_sums(mechanism: Any, covariance: AbstractSums, count: int | None) -> SumsMaking:
+def _with_sums(mechanism: Any, covariance: AbstractSums, count: int | None) -> SumsPlan:
     covariance = suited(covariance, mechanism)
     covariance.check(mechanism)
     if covariance.is_gaussian:
-        first, rest = divided(mechanism, covariance.share)
+        first, rest = split_budget(mechanism, covariance.share)
     else:
         whole = exactly(float(mechanism.epsilon))
         first = inward(whole * (1 - exactly(covariance.share)))
@@ -317,7 +317,7 @@ def _with_sums(mechanism: Any, covariance: AbstractSums, count: int | None) -> S
     if not (mechanism.loss.has_response and mechanism.loss.score_is_piecewise_constant):
         if bandwidth is not None:
             raise ValueError(f"{type(mechanism.loss).__name__} has a curvature of its own: leave bandwidth out")
-        return SumsMaking(point, covariance, rest, None, count)
+        return SumsPlan(point, covariance, rest, None, count)
     bounds = mechanism.bounds
     if bandwidth is None and bounds.y_lower is None:
         raise ValueError(
@@ -334,4 +334,4 @@ def _with_sums(mechanism: Any, covariance: AbstractSums, count: int | None) -> S
             "public guess of n to make one of, WithIntervals(..., num_records=10_000)"
         )
     # Under replace n is known when records are, and before any will do.
-    return SumsMaking(point, covariance, rest, 1.0 if bandwidth is None else float(bandwidth), count)
+    return SumsPlan(point, covariance, rest, 1.0 if bandwidth is None else float(bandwidth), count)
