@@ -1,12 +1,10 @@
 """Debits a release from a ledger: its cost is reserved before the data are touched, and committed at the end."""
 
-import contextlib
 import json
 from typing import Any
 
 from kngjax.accounting.guarantees import Guarantee
 from kngjax.core.representation import describe
-from kngjax.ledger.book import LedgerError
 from kngjax.ledger.ledgers import BudgetExceeded, Ledger, Reservation
 from kngjax.mechanisms.base import AbstractMechanism
 from kngjax.releases.certificate import Certificate
@@ -46,22 +44,26 @@ def in_json(described: Any) -> Any:
 def reserve_cost(
     ledger: Ledger | Reservation | None, guarantee: Guarantee, proved: bool, what: Any
 ) -> Reservation | None:
-    """Reserves in a ledger what is owed, which spends it; None without a ledger.
+    """Reserves in a ledger what is owed, which spends it, and says there that it is drawn from; None without a ledger.
+
+    That a draw fails, or that its process dies, tells something too: no reservation is drawn from twice.
 
     **Arguments:** `ledger`: or a reservation made beforehand, for this very guarantee or its `to_replace()`, and not
-    drawn from before, since a draw that fails tells something too. `what`: a public description for the ledger.
+    drawn from before. `what`: a public description for the ledger.
 
     Raises as `Ledger.reserve`; TypeError for what is no ledger, ValueError for a reservation of another guarantee.
     """
-    if isinstance(ledger, Ledger):
-        return ledger.reserve(guarantee, what, proved=proved)
     if ledger is None:
         return None
-    if not isinstance(ledger, Reservation):
+    if isinstance(ledger, Reservation):
+        require_cover(ledger, guarantee, proved)
+        reservation = ledger
+    elif isinstance(ledger, Ledger):
+        reservation = ledger.reserve(guarantee, what, proved=proved)
+    else:
         raise TypeError(f"ledger must be a Ledger(path) or a Reservation of one, not a {type(ledger).__name__}")
-    require_cover(ledger, guarantee, proved)
-    ledger.take()
-    return ledger
+    reservation.take()
+    return reservation
 
 
 def require_cover(reservation: Reservation, guarantee: Guarantee, proved: bool) -> None:
@@ -71,13 +73,3 @@ def require_cover(reservation: Reservation, guarantee: Guarantee, proved: bool) 
             "this reservation was made for another guarantee: reserve what the release costs, "
             "kngjax.certify(mechanism, X, y).cost, or its to_replace()"
         )
-
-
-def spoil(reservation: Reservation | None) -> None:
-    """Say that a reservation was drawn from and led to nothing, so that nothing else is drawn from it.
-
-    That a release failed tells something of the data. Where it cannot be said any more, nobody can draw from it either.
-    """
-    if reservation is not None:
-        with contextlib.suppress(LedgerError):
-            reservation.take()

@@ -18,7 +18,7 @@ from kngjax.data.schema import Schema
 from kngjax.ledger.book import LedgerError
 from kngjax.ledger.ledgers import Ledger, Reservation
 from kngjax.releases.certificate import Certificate
-from kngjax.releases.debits import reserve_cost, spoil
+from kngjax.releases.debits import reserve_cost
 from kngjax.releases.told import telling
 
 
@@ -75,13 +75,8 @@ class Plan:
         side_doors.refuse()
         arithmetic.require_right()
         reservation = reserve_cost(ledger, self.cost, self.proved, what)
-        # One that was given is drawn from already, and one that pays for several releases is at once.
-        waiting = reservation if isinstance(ledger, Ledger) else None
-        if waiting is not None and not self.is_one:
-            waiting.take()
         drawn, refusal = run_hiding_errors(functools.partial(_draw_of, self, read, progress))
         if refusal is not None:
-            spoil(waiting if self.is_one else None)
             raise refusal
         # The last guard: whatever becomes of a certificate on the way, the ledger has what is released.
         if tuple(one.certificate for one in drawn) != self.certificates:

@@ -133,12 +133,9 @@ def _release_missing(
     # One bar at a time: over the steps, or, if asked for, of the draw where there is only one.
     over_steps, of_a_draw = (False, bool(keeping.progress)) if len(missing) < 2 else (keeping.progress, False)
     with tqdm(missing, unit="release", disable=None if over_steps is None else not over_steps) as bar:
-        for number, (step, (cost, proved)) in enumerate(zip(bar, costs, strict=True)):
+        for number, step in enumerate(bar):
             bar.set_description(step.label)
+            debit = ledger if isinstance(ledger, kng.Ledger | None) else ledger[number]
             words = step.words | {**keeping.about, "label": step.label}
-            if isinstance(ledger, kng.Ledger):
-                debit = ledger.reserve(cost, words, proved=proved)
-            else:
-                debit = None if ledger is None else ledger[number]
-            made[step.label] = step.release(records, debit, of_a_draw)
+            made[step.label] = step.release(records, debit, words, of_a_draw)
             keeping.keep(made)

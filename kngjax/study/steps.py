@@ -119,11 +119,13 @@ class Step:
         """Raises what its mechanisms say of these records of its analysis. Private: for the owner alone."""
         self.analysis.prepare(self.part, records)
 
-    def release(self, records: SharedRecords, debit: Reservation | None, progress: bool | None = None) -> list[Any]:
-        """The releases, after their debit. Raises as `kngjax.release`."""
+    def release(
+        self, records: SharedRecords, ledger: Ledger | Reservation | None, words: Any, progress: bool | None = None
+    ) -> list[Any]:
+        """The releases, after their debit. **Arguments:** `words`: for the ledger. Raises as `kngjax.release`."""
         plan = self.plan(records.num_records)
         read = functools.partial(records.of, self.analysis)
-        return plan.joined(plan.release(read, debit, self.words, progress))
+        return plan.joined(plan.release(read, ledger, words, progress))
 
     def kept(self, releases: Sequence[Released]) -> list[Any]:
         """Puts releases together from what a ledger keeps: an estimate with intervals has several parts there."""
