@@ -168,9 +168,11 @@ def errors(
     if not method.mechanisms:
         return [None, largest(np.zeros_like(exact.theta))]
     is_chain, key = isinstance(method.sampler, kng.chains.GradientSpace), kng.research_key(settings["seed"])
+    # Chains begin twice as far out as the law reaches, where few proposals are accepted.
+    of_chains = {"num_chains": 4, "num_warmup": 4000} if is_chain else {"num_chains": 1}
     found = []
     for mechanism in method.mechanisms:
-        options = {"key": key, "num_draws": settings["draws"], "num_chains": 4 if is_chain else 1, "progress": False}
+        options = {"key": key, "num_draws": settings["draws"], "progress": False, **of_chains}
         draws = kng.sample(mechanism, mechanism.prepare(x, y), sampler=method.sampler, **options)
         found.append(largest(draws.theta.reshape(-1, len(exact.theta))))
     if method.loss is None or method.k is None:
