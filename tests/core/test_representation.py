@@ -1,6 +1,8 @@
 """Public objects are shown as the calls that make them, notebooks get escaped tables, and nothing private is shown."""
 
+import copy
 import dataclasses
+import pickle
 import re
 
 import equinox as eqx
@@ -141,6 +143,9 @@ def tried(texts):
             with case(text):
                 assert repr(SHOWN[text]) == text
                 assert eqx.tree_equal(evaluated(repr(SHOWN[text])), SHOWN[text])
+                # scikit-learn copies the parameters of estimators, and workers of other processes get them pickled.
+                for again in (copy.deepcopy(SHOWN[text]), pickle.loads(pickle.dumps(SHOWN[text]))):
+                    assert eqx.tree_equal(again, SHOWN[text])
 
 
 def test_an_object_is_shown_as_the_call_that_makes_an_equal_one():
