@@ -101,6 +101,13 @@ def precision(request):
     jax.config.update("jax_enable_x64", True)
 
 
+@pytest.fixture
+def in_float64():
+    """JAX in float64, for a test that compares more digits than float32 has, wherever it stands."""
+    with jax.enable_x64(True):
+        yield
+
+
 @pytest.fixture(autouse=True)
 def optimised_programs(request):
     """Tests that run longer than they compile have their programs compiled well."""

@@ -150,6 +150,7 @@ def test_logistic_regression_with_robust_standard_errors():
 @pytest.mark.parametrize(
     "loss", [kng.PseudoHuberLoss(0.4), kng.HuberLoss(0.4), kng.SmoothedQuantileLoss(0.3, 0.2)], ids=repr
 )
+@pytest.mark.usefixtures("in_float64")
 def test_smooth_losses_have_a_vanishing_gradient(loss):
     fit, x, y = fitted(loss, "pseudo_huber")
     gradient = loss.gradient(fit.theta, data_room.Records(x, y))

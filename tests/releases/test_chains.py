@@ -78,6 +78,7 @@ def replicate_inputs(name, number=5):
     ],
     ids=["Exact", "EnsembleWalk", "GradientSpace", "LineGibbs"],
 )
+@pytest.mark.usefixtures("in_float64")
 def test_mapping_a_draw_over_replicates_is_a_loop(name, sampler):
     mechanism, data, keys, centres = replicate_inputs(name)
 
@@ -99,6 +100,7 @@ def test_mapping_a_draw_over_replicates_is_a_loop(name, sampler):
     [("quantile", kng.chains.LineGibbs(7)), ("squared", kng.chains.Exact())],
     ids=["LineGibbs", "Exact"],
 )
+@pytest.mark.usefixtures("in_float64")
 def test_mapping_a_draw_over_epsilon_is_a_loop(name, sampler):
     _, data, keys, _ = replicate_inputs(name, 1)
     epsilons = np.array([0.2, 1.0, 5.0])

@@ -221,6 +221,7 @@ def test_bad_numbers():
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("in_float64")
 def test_the_law_of_the_chain_of_shifts_is_what_it_says():
     """The Gaussian numbers above, by SciPy."""
     delta = stats.norm.cdf(0.1 - 0.5) - np.exp(0.1) * stats.norm.cdf(-0.1 - 0.5)
