@@ -170,7 +170,7 @@ def _run(folder: pathlib.Path, ledger: Ledger, moments: random.Random | None) ->
     process = subprocess.Popen(words, pass_fds=[writing], env=environment, **quiet)
     os.close(writing)
     if moments is not None:
-        # A release writes two rows: kill some rows later, and a moment after that.
+        # A release writes three rows: kill some rows later, and a moment after that.
         rows, ends = ledger.read().num_rows + moments.randint(1, 6), time.perf_counter() + _LONGEST
         while process.poll() is None and ledger.read().num_rows < rows and time.perf_counter() < ends:
             time.sleep(0.002)

@@ -177,6 +177,7 @@ def _write(ledger: Ledger, cost: Guarantee, writing: int) -> int:
         while True:
             reservation: Reservation = ledger.reserve(cost)
             os.write(writing, bytes([_SPENT]))
+            reservation.take()
             ledger.commit(reservation, _RELEASED, exact=True)
             os.write(writing, bytes([_DONE]))
     except BudgetExceeded:

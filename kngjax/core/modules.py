@@ -53,13 +53,28 @@ class FreshArrays:
             return {name: fresh(part) for name, part in found.items()}
         return fresh(found)
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        # The dictionary that `pickle` and `copy` would fill is a view of the object's own.
-        super().__getattribute__("__dict__").update(state)
-
 
 class AbstractModule(FreshArrays, eqx.Module):
     """Base of all Equinox modules here: `FreshArrays`, for programs that close over a module and those that take it."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # What `copy` and `pickle` would fill is a view of the dictionary, of an object that Equinox takes for new.
+        return _copied, (type(self), dict(object.__getattribute__(self, "__dict__")))
+
+
+def _copied(kind: type, fields: dict[str, Any]) -> Any:
+    """A finished module with these fields, whose arrays cannot be written to, as in the one that is copied."""
+    made = object.__new__(kind)
+    object.__getattribute__(made, "__dict__").update({name: _frozen(value) for name, value in fields.items()})
+    return made
+
+
+def _frozen(value: Any) -> Any:
+    if type(value) is not np.ndarray:
+        return tuple(map(_frozen, value)) if type(value) is tuple else value
+    view = value.view()
+    view.setflags(write=False)
+    return view
 
 
 def constants(tree: Any) -> Any:

@@ -1,6 +1,6 @@
 """Releases an estimate with what its intervals rest on: with sums of its covariance, or from groups of records.
 
-WithIntervals(mechanism, covariance)  ->  a making: every setting  ->  releases  ->  intervals
+WithIntervals(mechanism, covariance)  ->  a plan with every setting  ->  releases  ->  intervals
 """
 
 import abc

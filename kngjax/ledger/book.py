@@ -2,7 +2,7 @@
 
     digest_k = SHA-256(number, phase, reservation, guarantee, content, digest_{k-1})
 
-The first row is the budget; later ones reserve a part of it, say that a reservation made beforehand is being drawn
+The first row is the budget; later ones reserve a part of it, say that a reservation is being drawn
 from, or hold the release that a reservation led to. Files of format 1 are read as well: they held digests of releases
 alone, no distances, and no permission for what is not proved.
 """
@@ -85,7 +85,7 @@ class Book:
     - `identity`: random, made with the ledger. `dataset`, `unit`: public labels of the data and of what one record is.
     - `adjacency`, `budget`: of every release.
     - `reserved`: the guarantee of each reservation as canonical JSON, by its number. `what`: its public description.
-    - `drawn`: reservations that were made beforehand and drawn from since.
+    - `drawn`: reservations that were drawn from, which is said before the draw.
     - `released`: what was committed of each reservation that led to a release, by the reservation's number.
     - `unproved`: "allow" if releases of which nothing is proved are debited at what the laws that they approximate
         cost, else "refuse".
@@ -121,7 +121,7 @@ class Book:
                     opened = content
                 case "reserved" if opened and row.guarantee is not None:
                     reserved[number], what[number] = row.guarantee, content
-                case "drawn" if content in reserved and content not in drawn | released.keys():
+                case "drawn" if content in reserved and content not in drawn and content not in released:
                     drawn.add(content)
                 case "released" if row.reservation in reserved and row.reservation not in released:
                     if "release" in content and digest_of(content["release"]) != content["certificate"]:

@@ -144,8 +144,13 @@ def tried(texts):
                 assert repr(SHOWN[text]) == text
                 assert eqx.tree_equal(evaluated(repr(SHOWN[text])), SHOWN[text])
                 # scikit-learn copies the parameters of estimators, and workers of other processes get them pickled.
-                for again in (copy.deepcopy(SHOWN[text]), pickle.loads(pickle.dumps(SHOWN[text]))):
-                    assert eqx.tree_equal(again, SHOWN[text])
+                value = SHOWN[text]
+                for again in (copy.copy(value), copy.deepcopy(value), pickle.loads(pickle.dumps(value))):
+                    assert eqx.tree_equal(again, value)
+                    if isinstance(value, eqx.Module):
+                        with pytest.raises(dataclasses.FrozenInstanceError):
+                            again.epsilon = 50.0
+                        assert not any(x.flags.writeable for x in jax.tree.leaves(again) if type(x) is np.ndarray)
 
 
 def test_an_object_is_shown_as_the_call_that_makes_an_equal_one():

@@ -204,7 +204,9 @@ def test_the_debit_is_on_the_disk_before_the_data_are_touched_and_anything_is_dr
     own, seen = ledger(tmp_path, of(1)), []
 
     def look():
-        seen.append(kng.Ledger(own.path).read().unfinished)
+        book = kng.Ledger(own.path).read()
+        assert book.drawn == {2}
+        seen.append(book.unfinished)
 
     secure = secrets.randbits
     monkeypatch.setattr(secrets, "randbits", lambda *numbers: (look(), secure(*numbers))[1])
@@ -212,6 +214,22 @@ def test_the_debit_is_on_the_disk_before_the_data_are_touched_and_anything_is_dr
     assert len(seen) >= 2
     assert all(unfinished == [2] for unfinished in seen)
     assert own.read().unfinished == []
+
+
+def test_a_draw_that_is_interrupted_is_not_made_again_of_its_reservation(tmp_path, monkeypatch):
+    """A process may be killed in a draw for what its data are, and a second draw would be a second answer."""
+    own = ledger(tmp_path, of(1))
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(secrets, "randbits", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            kng.release(EXACT_HALF, values(), ledger=own)
+    with pytest.raises(kng.ledger.LedgerError, match="was drawn from already"):
+        kng.release(EXACT_HALF, values(), ledger=kng.ledger.Reservation(own, 2))
+    assert own.read().unfinished == [2]
 
 
 def test_what_fails_after_the_data_were_touched_stays_spent(tmp_path, monkeypatch):
