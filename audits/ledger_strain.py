@@ -175,9 +175,8 @@ def _write(ledger: Ledger, cost: Guarantee, writing: int) -> int:
     """Releases until the budget refuses; 0, or 1 after any other error."""
     try:
         while True:
-            reservation: Reservation = ledger.reserve(cost)
+            reservation: Reservation = ledger.reserve(cost, drawn=True)
             os.write(writing, bytes([_SPENT]))
-            reservation.take()
             ledger.commit(reservation, _RELEASED, exact=True)
             os.write(writing, bytes([_DONE]))
     except BudgetExceeded:

@@ -183,18 +183,26 @@ class Ledger:
         """Raises BudgetExceeded if these could not be reserved together now. Spends nothing, and promises nothing."""
         self._debits(self.read(), [_text(guarantee) for guarantee in guarantees], proved)
 
-    def reserve(self, guarantee: Guarantee, what: Any = None, *, proved: bool = True) -> Reservation:
+    def reserve(
+        self, guarantee: Guarantee, what: Any = None, *, proved: bool = True, drawn: bool = False
+    ) -> Reservation:
         """Spend what one release costs: durable when this returns. See `reserve_all`."""
-        return self.reserve_all([guarantee], [what], proved=proved)[0]
+        return self.reserve_all([guarantee], [what], proved=proved, drawn=drawn)[0]
 
     def reserve_all(
-        self, guarantees: Sequence[Guarantee], what: Sequence[Any] | None = None, *, proved: bool = True
+        self,
+        guarantees: Sequence[Guarantee],
+        what: Sequence[Any] | None = None,
+        *,
+        proved: bool = True,
+        drawn: bool = False,
     ) -> list[Reservation]:
         """Spend what several releases cost, all of them or none.
 
         **Arguments:** `guarantees`: for the ledger's adjacency, of the releases (`Certificate.cost`) and not of laws
         that they approximate. `what`: public JSON-ready descriptions. `proved`: False for such laws, where nothing is
-        proved of the releases: refused unless the ledger was created with `unproved="allow"`.
+        proved of the releases: refused unless the ledger was created with `unproved="allow"`. `drawn`: whether they are
+        drawn from at once, which is written with them, as `Reservation.take` would write it later.
 
         Raises BudgetExceeded, which says what is left; ValueError for another adjacency, where `to_replace()` may help;
         LedgerError where nothing can be written. Then nothing is spent.
@@ -204,12 +212,18 @@ class Ledger:
 
         def following(book: Book) -> tuple[list[Row], list[Reservation]]:
             self._debits(self._own(book), texts, proved)
-            rows, time, previous = [], _now(), book.head
+            rows, made, time = [], [], _now()
+
+            def add(phase: str, text: str | None, content: Any) -> None:
+                previous = rows[-1].digest if rows else book.head
+                rows.append(Row.following(book.num_rows + len(rows) + 1, phase, None, text, content, previous))
+
             for text, words in zip(texts, about, strict=True):
-                content = {"time": time, "what": words, "proved": proved}
-                rows.append(Row.following(book.num_rows + len(rows) + 1, RESERVED, None, text, content, previous))
-                previous = rows[-1].digest
-            return rows, [Reservation(self, row.number) for row in rows]
+                add(RESERVED, text, {"time": time, "what": words, "proved": proved})
+                made.append(Reservation(self, rows[-1].number))
+            for reservation in made if drawn else ():
+                add(DRAWN, None, reservation.number)
+            return rows, made
 
         return store.append(self.path, following)
 

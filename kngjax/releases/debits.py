@@ -55,15 +55,13 @@ def reserve_cost(
     """
     if ledger is None:
         return None
-    if isinstance(ledger, Reservation):
-        require_cover(ledger, guarantee, proved)
-        reservation = ledger
-    elif isinstance(ledger, Ledger):
-        reservation = ledger.reserve(guarantee, what, proved=proved)
-    else:
+    if isinstance(ledger, Ledger):
+        return ledger.reserve(guarantee, what, proved=proved, drawn=True)
+    if not isinstance(ledger, Reservation):
         raise TypeError(f"ledger must be a Ledger(path) or a Reservation of one, not a {type(ledger).__name__}")
-    reservation.take()
-    return reservation
+    require_cover(ledger, guarantee, proved)
+    ledger.take()
+    return ledger
 
 
 def require_cover(reservation: Reservation, guarantee: Guarantee, proved: bool) -> None:

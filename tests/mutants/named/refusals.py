@@ -10,6 +10,7 @@ SLIPS = (
     Slip("groups of public sizes are released", "plan_of_groups", without_raise("ADD_REMOVE")),
     Slip("a reservation of another guarantee is taken", "require_cover", without_raise("covers")),
     Slip("one reservation pays for many releases", "reserve_cost", without_call("take")),
+    Slip("a draw that was interrupted is made again", "reserve_cost", constant(True, False)),
     Slip("what was not proved is debited as proved", "Ledger._debits", without_raise("unproved")),
     Slip("side doors are not looked for", "Plan.release", without_call("refuse")),
     Slip(
