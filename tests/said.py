@@ -27,7 +27,7 @@ def said_before_the_debit(act: Callable[[], Any]) -> list[Any]:
     def note(self: Any, guarantees: Any, what: Any = None, *, proved: bool = True) -> Any:
         asked.append(([one.to_dict() for one in guarantees], json.dumps(what, sort_keys=True, default=str), proved))
 
-    def stop(self: Any, guarantee: Any, what: Any = None, *, proved: bool = True) -> Any:
+    def stop(self: Any, guarantee: Any, what: Any = None, *, proved: bool = True, drawn: bool = False) -> Any:
         note(self, [guarantee], what, proved=proved)
         raise AtDebit("here it would be paid")
 
