@@ -14,8 +14,8 @@ from audits.hostile import HostileInputs, trouble_with
 from kngjax.accounting.adjacency import Adjacency
 from kngjax.core.errors import FAILED, ReleaseFailed
 from kngjax.data import cells, files
-from kngjax.data.named_columns import opened
 from kngjax.data.streams import stream
+from kngjax.data.tables import opened
 from kngjax.data.terms import Categorical, Design, Polynomial
 from kngjax.ledger.budgets import Budget
 from kngjax.ledger.ledgers import Ledger
@@ -120,7 +120,7 @@ def read_as_stream(path: pathlib.Path) -> np.ndarray:
     """The numbers of the rows that a file has when it is read in chunks."""
     chunks = [
         np.column_stack([cells.numbers(X["age"]), cells.numbers(y)])
-        for X, y in stream(path, columns=["age"], response="wage", chunk=7).chunks()
+        for X, y in stream(path, columns=["age"], response="wage", chunk=7).collected(lambda pair: [pair])
     ]
     return np.concatenate([np.empty((0, 2)), *chunks])
 

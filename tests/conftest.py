@@ -9,6 +9,8 @@ import tempfile
 
 # Before NumPy is loaded: threads of its products wait for each other, and take processors from other tests.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+# On some processors XLA writes to stderr, of each program that it has kept, that preferences are no features.
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 import hypothesis
 import jax

@@ -34,7 +34,7 @@ PAGES = (
     ),
     Page("mechanisms", "Mechanisms", "Each with its guarantee.", files=r"mechanisms\..*|releases\.curves\..*"),
     Page("losses", "Losses", "What is estimated.", files=r"losses\..*"),
-    Page("data", "Bounds, streams and shards", "Public facts of records, and how they are read.", files=r"data\..*"),
+    Page("data", "Bounds, tables and streams", "Public facts of records, and how they are read.", files=r"data\..*"),
     Page(
         "geometry", "Domains and norms", "Where estimates lie, and how gradients are measured.", files=r"geometry\..*"
     ),

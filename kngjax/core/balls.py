@@ -39,6 +39,11 @@ def ball_of(number: Fraction | int) -> arb:
     return arb(fmpq(number.numerator, number.denominator))
 
 
+def square(ball: arb) -> arb:
+    """Multiplies a ball by itself: flint's power is no number where the middle is exactly 0 and the radius is not."""
+    return ball * ball
+
+
 def largest(numbers: Sequence[arb]) -> arb:
     """The maximum of several balls."""
     found = numbers[0]

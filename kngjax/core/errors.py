@@ -196,14 +196,14 @@ def _code(handler: Any) -> types.CodeType | None:
 
 
 class _WhileInside(type):
-    """Makes a kind of warnings that every kind belongs to while a thread is in `_silence`, and none else."""
+    """Makes a kind of warnings that every kind belongs to while a thread is in `silence`, and none else."""
 
     def __subclasscheck__(cls, kind: type) -> bool:
-        return _silence.is_used
+        return silence.is_used
 
 
 class _Any(Warning, metaclass=_WhileInside):
-    """Stands for every kind of warnings while a thread is in `_silence`."""
+    """Stands for every kind of warnings while a thread is in `silence`."""
 
 
 class _Silence:
@@ -246,9 +246,9 @@ class _Silence:
                     self._lists.clear()
 
 
-_silence = _Silence()
+silence = _Silence()
 _filters: Any = warnings.filters
-_filters.insert(0, _silence.from_the_beginning)
+_filters.insert(0, silence.from_the_beginning)
 
 
 def run_telling_refusals(step: Callable[[], Any]) -> tuple[Any, Exception | None]:
@@ -284,7 +284,7 @@ def run_hiding_errors(work: Callable[[], Any]) -> tuple[Any, ReleaseFailed | Non
     """
     interruption = None
     try:
-        with _silence(), np.errstate(all="ignore"):
+        with silence(), np.errstate(all="ignore"):
             return work(), None
     except BaseException as error:
         if is_from_outside(error):

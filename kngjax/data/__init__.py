@@ -1,4 +1,4 @@
-"""Private records: public bounds, the one gate that every record passes, files, streams and shards."""
+"""Private records: public bounds, the one gate that every record passes, passes over engines, shards."""
 
 import lazy_loader
 

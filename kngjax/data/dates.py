@@ -23,7 +23,7 @@ from jaxtyping import Float, Int
 from kngjax.core.errors import UnfitType
 from kngjax.data import cells
 from kngjax.data.column_types import Holds, holds
-from kngjax.data.named_columns import Columns
+from kngjax.data.named_columns import like
 
 _TYPES = (nw.Date, nw.Datetime)
 _ORIGIN = datetime.date(1970, 1, 1).toordinal()
@@ -124,7 +124,7 @@ def with_days(table: Any, names: Collection[str]) -> Any:
     def column_of(name: str) -> Any:
         return days_of(name) if name in own else table[name]
 
-    return Columns(tuple(table.columns), len(table), column_of) if own else table
+    return like(table, column_of) if own else table
 
 
 def explain(names: Collection[str], columns: Collection[str]) -> tuple[str, ...]:

@@ -64,17 +64,17 @@ class ExactSums(OwnerOnly):
         """The sums of both sets of records together, which may not overlap; raises for another d."""
         if self.dimension != other.dimension:
             raise UnfitShape("the parts of the records have different numbers of columns")
-        pairs = zip(_parts(self), _parts(other), strict=True)
-        return ExactSums(*(one + two for one, two in pairs))
+        return ExactSums(*(one + two for one, two in zip(self.parts, other.parts, strict=True)))
+
+    @property
+    def parts(self) -> tuple[Any, ...]:
+        """Returns the arguments of these sums, which can be pickled. Private."""
+        return self.count, self.gram, self.moment, self.squares
 
     def summary(self, in_public_units: bool = False) -> QuadraticSummary:
         """The sums as float64 numbers, each the nearest to its own."""
         sums = nearest(self.gram), nearest(self.moment), parameter(_float(self.squares))
         return QuadraticSummary(parameter(float(self.count)), *sums, in_public_units)
-
-
-def _parts(sums: ExactSums) -> tuple[Any, ...]:
-    return sums.count, sums.gram, sums.moment, sums.squares
 
 
 def nearest(numbers: Exact) -> Float[np.ndarray, "..."]:

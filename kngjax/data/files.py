@@ -6,6 +6,7 @@ The records of Parquet and Arrow files are the rows, with the types of the file'
 are installed.
 """
 
+import glob
 import importlib.util
 import pathlib
 from collections.abc import Iterator, Sequence
@@ -15,7 +16,7 @@ import numpy as np
 
 from kngjax.core.errors import UnfitShape, UnfitType, raise_from_outside
 from kngjax.data import csv_files
-from kngjax.data.named_columns import opened
+from kngjax.data.named_columns import Columns
 
 OTHER_TYPES = (
     "a file of the dataset has a column of another type than the dataset, and not every value of it would fit: give a "
@@ -72,7 +73,8 @@ def read(path: pathlib.Path, dialect: csv_files.Dialect = csv_files.PLAIN, as_wr
 
 def read_public(path: pathlib.Path) -> Any:
     """Reads a file of public records. Raises as `read`, and ValueError for lines that are pieces of records."""
-    return opened(read(path))
+    made = read(path)
+    return made.opened() if isinstance(made, Columns) else made
 
 
 def _parquet_table(path: pathlib.Path) -> Any:
@@ -82,18 +84,26 @@ def _parquet_table(path: pathlib.Path) -> Any:
 
 
 def file_kind(path: pathlib.Path) -> str:
-    """The kind of a file that can be read in batches: "Parquet", "CSV" or "Arrow"; a folder is "Parquet".
+    """The kind of files that can be read in batches: "Parquet", "CSV" or "Arrow"; a folder is "Parquet".
+
+    **Arguments:** `path`: a file, a folder of Parquet files, or a pattern, as people/*.parquet.
 
     **Raises:** `FileNotFoundError`, `ImportError` without pyarrow, `ValueError` for other suffixes, and for a folder
     without a Parquet file.
     """
     kinds = {".parquet": "Parquet", ".csv": "CSV", ".arrow": "Arrow", ".feather": "Arrow"}
-    if not path.exists():
-        raise FileNotFoundError(f"there is no file of data {path}")
-    if (kind := "Parquet" if path.is_dir() else kinds.get(path.suffix.lower())) is None:
-        raise ValueError(f"the file of data {path} must end in .parquet, .csv, .arrow or .feather, or be a folder")
-    if not _parquet_files(path):
+    every = _files(path)
+    if not every and path.is_dir():
         raise ValueError(f"the folder of data {path} has no file that ends in .parquet")
+    if not every or not all(file.exists() for file in every):
+        raise FileNotFoundError(f"there is no file of data {path}")
+    found = {kinds.get(file.suffix.lower()) for file in every}
+    kind = found.pop()
+    if kind is None or found:
+        raise ValueError(
+            f"the file of data {path} must end in .parquet, .csv, .arrow or .feather, or be a folder; files that one "
+            "pattern matches must end alike"
+        )
     if importlib.util.find_spec("pyarrow") is None:
         raise ImportError("to read a file in batches install pyarrow: pip install 'kngjax[arrow]'")
     return kind
@@ -104,13 +114,15 @@ def schemas(path: pathlib.Path, dialect: csv_files.Dialect = csv_files.PLAIN) ->
     import pyarrow
     from pyarrow import ipc, parquet
 
-    if (kind := file_kind(path)) == "CSV":
-        yield pyarrow.schema([(name, pyarrow.float64()) for name in csv_files.names(path, dialect)])
-    elif kind == "Arrow":
-        with ipc.open_file(path) as reader:
-            yield reader.schema
-    else:
-        yield from map(parquet.read_schema, _parquet_files(path))
+    kind = file_kind(path)
+    for file in _files(path):
+        if kind == "CSV":
+            yield pyarrow.schema([(name, pyarrow.float64()) for name in csv_files.names(file, dialect)])
+        elif kind == "Arrow":
+            with ipc.open_file(file) as reader:
+                yield reader.schema
+        else:
+            yield parquet.read_schema(file)
 
 
 def schemas_of_dataset(dataset: Any, columns: Sequence[str]) -> list[Any]:
@@ -174,49 +186,68 @@ def _is_text(kind: Any) -> bool:
     return types.is_string(kind) or types.is_large_string(kind)
 
 
-def has_no_rows(path: Any, dialect: csv_files.Dialect = csv_files.PLAIN) -> bool:
-    """Whether a file, or every file of a folder or a dataset, has no record, found without a look at a value.
+def count(path: Any) -> int | None:
+    """Counts the records of files or of a dataset by their metadata; None where these do not tell.
 
-    False where a dataset does not tell. Raises what pyarrow does.
+    **Arguments:** `path`: as of `file_kind`, or a dataset of pyarrow. Raises what pyarrow does.
     """
     from pyarrow import ipc, parquet
 
     if not isinstance(path, pathlib.Path):
-        files = _files_of(path)
-        return bool(files) and all(_has_metadata(file) and file.count_rows() == 0 for file in files)
+        try:
+            files = list(path.get_fragments())
+        except ValueError:
+            # It has a filter, by which rows of its files are left out.
+            return None
+        return sum(file.count_rows() for file in files) if files and all(map(_has_metadata, files)) else None
     if (kind := file_kind(path)) == "CSV":
-        return csv_files.has_no_rows(path, dialect)
-    if kind == "Arrow":
-        with ipc.open_file(path) as reader:
-            return not any(reader.get_batch(number).num_rows for number in range(reader.num_record_batches))
-    return not any(parquet.read_metadata(file).num_rows for file in _parquet_files(path))
+        return None
+    if kind == "Parquet":
+        return sum(parquet.read_metadata(file).num_rows for file in _files(path))
+    total = 0
+    for file in _files(path):
+        with ipc.open_file(file) as reader:
+            total += sum(reader.get_batch(number).num_rows for number in range(reader.num_record_batches))
+    return total
+
+
+def has_no_rows(path: pathlib.Path, dialect: csv_files.Dialect = csv_files.PLAIN) -> bool:
+    """Whether files have no record, found without a look at a value. Raises what pyarrow does."""
+    known = count(path)
+    return known == 0 if known is not None else all(csv_files.has_no_rows(file, dialect) for file in _files(path))
 
 
 def batches(
     path: pathlib.Path, columns: Sequence[str], rows: int, dialect: csv_files.Dialect = csv_files.PLAIN
 ) -> Iterator[Any]:
-    """These columns of a file as pyarrow's record batches of so many rows or fewer; raises what pyarrow does.
+    """These columns of files as pyarrow's record batches of so many rows or fewer; raises what pyarrow does.
 
-    A CSV file gives numbers, NaN where a cell is none; other files their columns as they are. A few batches are in
+    CSV files give numbers, NaN where a cell is none; other files their columns as they are. A few batches are in
     memory at a time: pyarrow's datasets would read further ahead the slower their batches are taken.
     """
     import pyarrow
     from pyarrow import ipc, parquet
 
-    if (kind := file_kind(path)) == "CSV":
-        for block in csv_files.numbers(path, columns, dialect):
-            batch = pyarrow.record_batch({name: np.ascontiguousarray(values) for name, values in block.items()})
-            yield from (batch.slice(start, rows) for start in range(0, batch.num_rows, rows))
-    elif kind == "Arrow":
-        with ipc.open_file(path) as reader:
-            for number in range(reader.num_record_batches):
-                batch = reader.get_batch(number).select(list(columns))
+    kind = file_kind(path)
+    for file in _files(path):
+        if kind == "CSV":
+            for block in csv_files.numbers(file, columns, dialect):
+                batch = pyarrow.record_batch({name: np.ascontiguousarray(values) for name, values in block.items()})
                 yield from (batch.slice(start, rows) for start in range(0, batch.num_rows, rows))
-    else:
-        for file in _parquet_files(path):
+        elif kind == "Arrow":
+            with ipc.open_file(file) as reader:
+                for number in range(reader.num_record_batches):
+                    batch = reader.get_batch(number).select(list(columns))
+                    yield from (batch.slice(start, rows) for start in range(0, batch.num_rows, rows))
+        else:
             with parquet.ParquetFile(file, pre_buffer=False, buffer_size=2**20) as reader:
                 yield from reader.iter_batches(rows, columns=list(columns))
 
 
-def _parquet_files(path: pathlib.Path) -> list[pathlib.Path]:
-    return sorted(path.rglob("*.parquet")) if path.is_dir() else [path]
+def _files(path: pathlib.Path) -> list[pathlib.Path]:
+    """Lists the files of a folder, or those that a pattern matches, in the order of their names."""
+    if path.is_dir():
+        return sorted(path.rglob("*.parquet"))
+    if path.exists() or not glob.has_magic(str(path)):
+        return [path]
+    return sorted(map(pathlib.Path, glob.glob(str(path), recursive=True)))

@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from kngjax.data import cells, dates
-from kngjax.data.named_columns import Columns
+from kngjax.data.named_columns import like
 
 DROP = "drop"
 
@@ -157,7 +157,7 @@ def without_codes(table: Any, codes: Codes) -> Any:
             return np.where(held, np.nan, values)
         return [None if is_code else cell for cell, is_code in zip(values, held, strict=True)]
 
-    return Columns(tuple(table.columns), len(table), column_of)
+    return like(table, column_of)
 
 
 def objects(column: Any) -> list[Any]:

@@ -6,7 +6,7 @@ that somebody's reader inferred from the values. That the pandas indices of X an
 
 import dataclasses
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax
@@ -20,8 +20,9 @@ from kngjax.core.owner_only import OwnerOnly
 from kngjax.data import cells, weights
 from kngjax.data.bounds import Bounds
 from kngjax.data.column_types import Holds, holds
+from kngjax.data.engines.base import is_from
 from kngjax.data.missing import policy_of_each_column
-from kngjax.data.streams import RECORDS_NEEDED, Stream, is_from
+from kngjax.data.passes import Passes
 
 EMPTY = "the data are empty: there is no record to release an estimate from"
 UNKNOWN_COLUMNS = (
@@ -41,13 +42,11 @@ class Schema:
 
     **Arguments:** `dimension`: d, the number of coefficients. `num_records`: n, where it is public (under replace) and
     known beforehand; else None. `names`: the coefficients' names, the intercept first; None where nothing names them.
-    `are_in_memory`: whether the records themselves are, and not a stream or shards of them.
     """
 
     dimension: int
     num_records: int | None = None
     names: tuple[str, ...] | None = None
-    are_in_memory: bool = True
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,8 +76,8 @@ def public_shapes(
     be no data for these bounds.
     """
     X, weight = weights.opened(bounds.weight, X)
-    if isinstance(X, Stream) or isinstance(y, Stream):
-        raise UnfitType(RECORDS_NEEDED)
+    if isinstance(X, Passes) or isinstance(y, Passes):
+        raise UnfitType("a stream is given alone, with its own responses and weights")
     if not has_response:
         if y is not None:
             raise UnfitShape("a mean or a median has no response: pass X alone, one column a coordinate")
@@ -114,19 +113,6 @@ def _require_weights(weight: Any, reads_text: bool, rows: tuple[int | None, ...]
     X, y = others
     _require_one_index(X, weight, "X and weights")
     _require_one_index(y, weight, "y and weights")
-
-
-def shape_of_stream(stream: Stream, shapes_of: Callable[[Any, Any], Any], may_be_empty: bool) -> TableShape | None:
-    """The shape of X in what a stream declares before a value is looked at; None where it declares nothing.
-
-    **Arguments:** `shapes_of`: a function from a chunk (X, y) to the shapes of both, like `public_shapes`.
-    `may_be_empty`: whether there may be no record. Raises as `shapes_of`, and UnfitShape for a stream that is known to
-    have no record and must have one.
-    """
-    shapes = [shapes_of(*chunk)[0] for chunk in stream.declared_chunks()]
-    if not may_be_empty and stream.has_no_rows():
-        raise UnfitShape(EMPTY)
-    return shapes[0] if shapes else None
 
 
 def require_columns(bounds: Bounds, columns: int, dimension: int | None) -> None:
@@ -262,8 +248,8 @@ def _readable(name: str, values: Any) -> Any:
         raise UnfitShape(f"{name} cannot be read as a table: two of its columns may have one name, give each its own")
     if isinstance(native, nw.LazyFrame):
         raise UnfitType(
-            f"{name} is a query that was not yet run, a {type(values).__name__}: collect it into a data frame first. "
-            "For mechanisms with a sufficient statistic kngjax.stream reads polars' lazy frames and pyarrow's readers"
+            f"{name} is a query that was not yet run, a {type(values).__name__}: give a kngjax.stream of it, with the "
+            "names of its columns, or collect it into a data frame"
         )
     if isinstance(native, nw.DataFrame | nw.Series):
         return native

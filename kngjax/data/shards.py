@@ -17,7 +17,7 @@ from kngjax.data.records import Records
 
 
 class Shards(OwnerOnly):
-    """Rows for the devices of a mesh, for `mechanism.prepare` and `kngjax.release`; made by `kngjax.shard`. Private."""
+    """Rows for the devices of a mesh, for `mechanism.prepare` in research; made by `kngjax.shard`. Private."""
 
     def __init__(self, X: Any, y: Any, mesh: Mesh):
         self.X, self.y, self.mesh = X, y, mesh
@@ -44,14 +44,14 @@ class Shards(OwnerOnly):
 
 
 def shard(X: Any = None, y: Any = None, mesh: Mesh | None = None) -> Shards:
-    """Records for `mechanism.prepare` and `kngjax.release` whose rows are spread over devices of this host.
+    """Records for `mechanism.prepare`, in research, whose rows are spread over devices of this host.
 
     Sufficient statistics are the same to the bit as those of one device; other values are the same up to rounding,
     since their sums are added in another order.
 
     **Arguments:**
 
-    - `X`, `y`: the rows, as in `kngjax.data.prepare`, or X a `kngjax.stream` of them. Private.
+    - `X`, `y`: the rows, as in `kngjax.data.prepare`. Private.
     - `mesh`: the devices, with Auto axes; rows are spread over all of its axes. None for all devices.
 
     Prepared data of losses without a sufficient statistic are float64 arrays on the devices: set `jax_enable_x64`
@@ -71,6 +71,6 @@ def shard(X: Any = None, y: Any = None, mesh: Mesh | None = None) -> Shards:
     if {device.process_index for device in mesh.devices.flat} != {jax.process_index()}:
         raise ValueError(
             "the mesh has devices of other processes, and rows are spread over those of one: keep all rows on one host "
-            "and give a mesh of its jax.local_devices(), or read them there as a kngjax.stream"
+            "and give a mesh of its jax.local_devices(), or read them in passes, kngjax.stream"
         )
     return Shards(X, y, mesh)

@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Float
 
 from kngjax.core.arrays import float64
+from kngjax.data.gathering import in_one_order
 from kngjax.data.records import WeightedRecords
 from kngjax.data.schema import Schema
 from kngjax.draws.base import AbstractDraw
@@ -82,7 +83,7 @@ class BoxDraw(AbstractDraw):
 
     def prepare(self, X: Any, y: Any) -> "BoxedRecords":
         with float64():
-            records = self.mechanism.intake.rows(X, y)
+            records = in_one_order(self.mechanism.intake.rows(X, y))
         weights = np.asarray(records.weights, np.float64) if isinstance(records, WeightedRecords) else None
         return BoxedRecords(np.asarray(records.rows.x, np.float64), np.asarray(records.rows.y, np.float64), weights)
 

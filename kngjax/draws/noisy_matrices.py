@@ -9,7 +9,7 @@ import numpy as np
 from flint import arb
 from jaxtyping import Float
 
-from kngjax.core.balls import ball_of
+from kngjax.core.balls import ball_of, square
 from kngjax.data.exact_sums import Exact, ExactSums
 from kngjax.data.products import symmetric
 from kngjax.data.schema import Schema
@@ -154,8 +154,8 @@ class _BartlettFactor:
             product = arb(1)
             for uniform in uniforms:
                 product *= uniform.ball(digits)
-            square = -2 * product.log()
+            length = -2 * product.log()
             if degrees % 2:
-                square += next(normals) ** 2
-            rows.append([next(normals) for _ in range(row)] + [square.sqrt()])
+                length += square(next(normals))
+            rows.append([next(normals) for _ in range(row)] + [length.sqrt()])
         return rows

@@ -19,6 +19,7 @@ from kngjax.accounting.exact_costs import exactly
 from kngjax.core.arrays import float64
 from kngjax.data.exact_sums import ExactSums
 from kngjax.data.schema import Schema
+from kngjax.draws.minima.objectives_by_passes import ObjectiveByPasses, objective_of
 from kngjax.draws.minima.smooth_objectives import Objective
 from kngjax.draws.minima.verified_minima import CertifiedMinimizer
 from kngjax.draws.noisy_sums import AbstractNoisySum, certified_shift_squared, normal_noise
@@ -115,11 +116,11 @@ class NoisyMinimum(AbstractNoisySum):
     def assumptions(self) -> tuple[str, ...]:
         return ()
 
-    def prepare(self, X: Any, y: Any) -> Objective:
+    def prepare(self, X: Any, y: Any) -> Objective | ObjectiveByPasses:
+        ridge = Fraction(number(self.mechanism.regularization))
         with float64():
-            records = self.mechanism.prepare(X, y)
-        return Objective.of(records, self.scores, Fraction(number(self.mechanism.regularization)), self.largest)
+            return objective_of(self.mechanism, X, y, self.scores, ridge, self.largest)
 
-    def location(self, data: Objective) -> list[Fraction]:
+    def location(self, data: Objective | ObjectiveByPasses) -> list[Fraction]:
         """θ̃. Private."""
         return CertifiedMinimizer(data).near(self.tolerance_squared)

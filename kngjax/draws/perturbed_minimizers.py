@@ -26,6 +26,7 @@ from kngjax.data.exact_sums import ExactSums
 from kngjax.data.schema import Schema
 from kngjax.draws.base import AbstractDraw
 from kngjax.draws.grid_cells import Grid
+from kngjax.draws.minima.objectives_by_passes import ObjectiveByPasses, objective_of
 from kngjax.draws.minima.quadratic_minima import Place, minimum
 from kngjax.draws.minima.smooth_objectives import Objective
 from kngjax.draws.minima.verified_minima import CertifiedMinimizer
@@ -214,12 +215,11 @@ class SmoothMinimum(PerturbedMinimizer):
             "noise is not spent: the minimiser has no error that such noise would have to hide."
         )
 
-    def prepare(self, X: Any, y: Any) -> Objective:
+    def prepare(self, X: Any, y: Any) -> Objective | ObjectiveByPasses:
         with float64():
-            records = self.mechanism.prepare(X, y)
-        return Objective.of(records, self.law.scores, self.law.ridge, self.law.curvature)
+            return objective_of(self.mechanism, X, y, self.law.scores, self.law.ridge, self.law.curvature)
 
-    def search(self, data: Objective) -> CertifiedMinimizer:
+    def search(self, data: Objective | ObjectiveByPasses) -> CertifiedMinimizer:
         return CertifiedMinimizer(data, np.array([float(one) for one in self.centre]))
 
 

@@ -12,6 +12,7 @@ from kngjax.accounting.exact_costs import exactly
 from kngjax.chains.advice import LITTLE_RANGE
 from kngjax.core.arrays import float64
 from kngjax.core.balls import precision, upper_end
+from kngjax.data.gathering import in_one_order
 from kngjax.data.schema import Schema
 from kngjax.draws.base import AbstractDraw
 from kngjax.draws.grid_cells import Grid
@@ -49,7 +50,7 @@ _MODERATE = 100
 _ENOUGH_LOG_EXCESS = 8.0
 _OTHERS = (
     "Shells draws KNG with PseudoHuberLoss, LogisticLoss, PoissonLoss or SmoothedQuantileLoss, with one sensitivity, "
-    "of records in memory, on Box, L1Ball or L2Ball"
+    "on Box, L1Ball or L2Ball"
 )
 
 
@@ -123,7 +124,7 @@ class ShellDraw(AbstractDraw):
 
     def prepare(self, X: Any, y: Any) -> ShellRecords:
         with float64():
-            records = self.mechanism.intake.records(X, y)
+            records = in_one_order(self.mechanism.intake.records(X, y))
         return ShellRecords.of(np.asarray(records.x, np.float64), np.asarray(records.y, np.float64), self.score)
 
     def envelope(self, records: ShellRecords) -> ShellEnvelope:

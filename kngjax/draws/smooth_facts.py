@@ -37,7 +37,7 @@ class SmoothFacts(NamedTuple):
             or mechanism.exponent.scored_by != "gradient"
         ):
             return None
-        if not facts.are_in_memory or mechanism.exponent.is_pointwise:
+        if mechanism.exponent.is_pointwise:
             return None
         shape = mechanism.domain.exact_shape(dimension)
         if shape is None:

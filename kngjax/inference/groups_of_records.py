@@ -14,6 +14,8 @@ from jaxtyping import Float
 from kngjax.accounting.adjacency import Adjacency
 from kngjax.accounting.guarantees import Guarantee
 from kngjax.core.errors import UnfitType
+from kngjax.data.passes import Passes
+from kngjax.data.weights import WeightedTable
 from kngjax.inference.intervals import Interval
 from kngjax.releases.certificate import Certificate
 from kngjax.releases.debits import owed
@@ -121,6 +123,25 @@ def split_records(X: Any, y: Any, number: int, adjacency: Adjacency) -> list[tup
         coins = np.array([secrets.randbelow(number) for _ in range(count)])
         places = [np.flatnonzero(coins == group) for group in range(number)]
     return [(_taken(X, rows), _taken(y, rows)) for rows in places]
+
+
+def gathered_pair(X: Passes) -> tuple[Any, Any]:
+    """Gathers the arrays of all batches of records here: groups of them are drawn by lot. Private."""
+    pairs = X.collected(_listed)
+    tables, responses = zip(*pairs, strict=True) if pairs else ((), ())
+    return _together(tables), _together(responses)
+
+
+def _listed(pair: tuple[Any, Any]) -> list[Any]:
+    return [pair]
+
+
+def _together(parts: Sequence[Any]) -> Any:
+    if not parts or parts[0] is None:
+        return None
+    if isinstance(parts[0], WeightedTable):
+        return WeightedTable(_together([one.table for one in parts]), _together([one.weights for one in parts]))
+    return np.concatenate(parts)
 
 
 def _taken(table: Any, rows: np.ndarray) -> Any:

@@ -14,7 +14,9 @@ from jaxtyping import Float
 
 from kngjax.accounting.exact_costs import exactly, inward
 from kngjax.accounting.guarantees import Adjacency, Guarantee
+from kngjax.core.errors import UnfitType
 from kngjax.core.randomness import secure_key
+from kngjax.data.passes import Passes
 from kngjax.data.records import Records
 from kngjax.data.schema import Schema
 from kngjax.draws.choice import proved_draw
@@ -142,7 +144,7 @@ class SumsPlan(AbstractIntervalPlan):
         plans = plan_of_mechanism(self.mechanism, None, facts), plan_for(self.summing, facts.num_records)
         drawing = functools.partial(self._draw, plans)
         certificates = tuple(one for plan in plans for one in plan.certificates)
-        return Plan(certificates, *self.owed(certificates), drawing)
+        return Plan(certificates, *self.owed(certificates), drawing, check=_require_two_passes)
 
     def owed(self, certificates: Sequence[Certificate]) -> tuple[Guarantee, bool]:
         costs = [debits.owed(one) for one in certificates]
@@ -150,10 +152,14 @@ class SumsPlan(AbstractIntervalPlan):
 
     def _draw(self, plans: tuple[Plan, Plan], records: tuple[Any, Any], progress: bool | None) -> list[Release]:
         [first] = plans[0].draw(records, progress)
-        rows = self.mechanism.intake.rows(*records, dither_key=secure_key())
-        assert isinstance(rows, Records)
-        columns = self.covariance.columns(rows, first.value, self.curvature, self.mechanism.adjacency)
+        of_batch, X = functools.partial(self._columns, first.value), records[0]
+        columns = X.mapped(of_batch) if isinstance(X, Passes) else of_batch(records)[0]
         return [first, *plans[1].draw((columns, None), False)]
+
+    def _columns(self, theta: np.ndarray, records: tuple[Any, Any]) -> tuple[np.ndarray, None]:
+        rows = self.mechanism.intake.rows(*records, dither_key=secure_key(), may_be_empty=True)
+        assert isinstance(rows, Records)
+        return self.covariance.columns(rows, theta, self.curvature, self.mechanism.adjacency), None
 
     def noise(self, first: Release | None = None) -> Any:
         """Returns the law of the estimate's error. **Arguments:** `first`: its release, once there is one."""
@@ -200,7 +206,10 @@ class GroupsPlan(AbstractIntervalPlan):
         return groups.owed_of_groups(certificates)
 
     def _draw(self, plans: Sequence[Plan], records: tuple[Any, Any], progress: bool | None) -> list[Release]:
-        parts = groups.split_records(*records, self.number, self.mechanism.adjacency)
+        X, y = records
+        if isinstance(X, Passes):
+            X, y = groups.gathered_pair(X)
+        parts = groups.split_records(X, y, self.number, self.mechanism.adjacency)
         return [one for plan, part in zip(plans, parts, strict=True) for one in plan.draw(part, progress)]
 
     def estimate(self, parts: Sequence[Release]) -> Float[np.ndarray, " dimension"]:
@@ -212,6 +221,12 @@ class GroupsPlan(AbstractIntervalPlan):
 
     def width(self, setting: Scenario, num_records: int, combinations: Combinations = None) -> Widths:
         return widths_by_groups(setting, num_records, combinations).get(self.number)
+
+
+def _require_two_passes(X: Any, y: Any) -> None:
+    """Raises UnfitType for records that are gone once they were read."""
+    if isinstance(X, Passes) and X.is_read_once:
+        raise UnfitType("intervals read records twice, and this source can be read only once: write it to a file")
 
 
 def public_bandwidth(scale: float, num_records: int) -> float:

@@ -54,7 +54,7 @@ class ReleasedDesign(AbstractSums):
             object.__setattr__(self, name, value)
         self.__post_init__()
         if release.certificate.num_records is None and release.certificate.mechanism["adjacency"] == "replace":
-            raise ValueError("the number of records of this design is not known: release it from records in memory")
+            raise ValueError("the number of records of this design is not known: release it from a table that tells it")
 
     @property
     def method(self) -> str:

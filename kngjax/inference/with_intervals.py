@@ -102,8 +102,6 @@ class WithIntervals(AbstractReleasePlan):
         return self.mechanism.intake.check_schema(X, y)
 
     def resolve(self, facts: Schema) -> Plan:
-        if not facts.are_in_memory:
-            raise ValueError("intervals need all records in memory: give X and y as they are, not a stream or shards")
         making = self.making(facts.num_records)
         count = self.num_records if facts.num_records is None else facts.num_records
         if not self.force and count is not None:

@@ -26,7 +26,6 @@ from kngjax.data.bounds import Bounds
 from kngjax.data.exact_sums import ExactSums
 from kngjax.data.missing import DROP
 from kngjax.data.records import Data
-from kngjax.data.streams import RECORDS_NEEDED
 from kngjax.geometry.reach import Reach, SinglePoint
 from kngjax.losses.estimates import trust_region
 from kngjax.losses.record_scores import RecordScores as RecordScores
@@ -207,7 +206,7 @@ class AbstractLoss(ShownAsTyped, AbstractModule):
 
     def sums(self, records: Rows) -> ExactSums:
         """The sums of a sufficient statistic, exactly; raises UnfitType for a loss that has none."""
-        raise UnfitType(RECORDS_NEEDED)
+        raise UnfitType(f"{type(self).__name__} has no sufficient statistic: take a mechanism of the moments")
 
 
 class CurvatureFacts(NamedTuple):

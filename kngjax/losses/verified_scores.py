@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from flint import arb, ctx
 
-from kngjax.core.balls import ball_of, precision
+from kngjax.core.balls import ball_of, precision, square
 from kngjax.core.verified import EXP_ERROR, NEXT_TO_ZERO, SIGMOID_ERROR, UNIT, Floats, exp, sigmoid
 from kngjax.losses.secants import unimodal_secants
 
@@ -216,10 +216,10 @@ class PseudoHuberScore(AbstractVerifiedScore):
 
     def ball(self, predictor, response):
         residual = predictor - ball_of(response)
-        return residual / (1 + (residual / arb(self.threshold)) ** 2).sqrt()
+        return residual / (1 + square(residual / arb(self.threshold))).sqrt()
 
     def slope_ball(self, predictor, response):
-        at = 1 / (1 + ((predictor - ball_of(response)) / arb(self.threshold)) ** 2)
+        at = 1 / (1 + square((predictor - ball_of(response)) / arb(self.threshold)))
         return at * at.sqrt()
 
 

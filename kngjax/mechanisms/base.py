@@ -42,8 +42,8 @@ class AbstractMechanism(AbstractPublicParts):
         """Validated and clipped data, summarised where the loss has a sufficient statistic. Private.
 
         See `kngjax.data.prepare` for the arguments and errors; `weights`, private, are one a record, where the bounds
-        declare their maximum. X may also be a `kngjax.stream` of records, for losses
-        with a sufficient statistic, or `kngjax.shard`s of them; both bring their own responses.
+        declare their maximum. X may also be a `kngjax.stream` of records or `kngjax.shard`s of them, which bring their
+        own responses.
         """
         return self.intake.prepare(X, y, weights=weights, dither_key=dither_key)
 

@@ -1,8 +1,9 @@
 """Prepares records for a mechanism: states what is public of them, then validates, clips and summarises them."""
 
 import abc
-import contextlib
 import dataclasses
+import functools
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -11,14 +12,16 @@ from jaxtyping import Float
 
 from kngjax.accounting.guarantees import Adjacency
 from kngjax.core.errors import UnfitShape, UnfitType
-from kngjax.data import records, schema, weights
+from kngjax.data import records, schema
 from kngjax.data.bounds import Bounds
 from kngjax.data.exact_sums import ExactSums
+from kngjax.data.gathering import gathered, parts_of
+from kngjax.data.marks import counted_and_marked
+from kngjax.data.passes import Passes, Total
 from kngjax.data.records import Data, Records, WeightedRecords
 from kngjax.data.schema import Schema
 from kngjax.data.shards import Shards
-from kngjax.data.streams import RECORDS_NEEDED, Stream
-from kngjax.data.weights import WeightedTable, with_weights
+from kngjax.data.weights import WeightedTable, opened, with_weights
 from kngjax.losses.base import AbstractLoss, AbstractPredictorLoss
 from kngjax.mechanisms.public_parts import AbstractPublicParts
 
@@ -58,7 +61,7 @@ class AbstractIntake(abc.ABC):
 
     @property
     def is_of_sums(self) -> bool:
-        """Whether sums over the records are all that it needs, so that records may come in chunks."""
+        """Whether sums over the records are all that it needs."""
         return self.loss.is_quadratic
 
     def check_schema(self, X: Any = None, y: Any = None) -> Schema:
@@ -68,18 +71,22 @@ class AbstractIntake(abc.ABC):
         of columns show to be no data for this mechanism: a release calls this before anything is spent.
         """
         require_own_responses(X, y)
-        table = X.table if isinstance(X, WeightedTable) else X
-        if isinstance(table, Stream | Shards):
-            weights.refuse(self.bounds.weight, f"a {type(table).__name__.lower()}")
         if isinstance(X, Shards):
-            self._check_shards(X)
-            return dataclasses.replace(self.check_schema(X.X, X.y), num_records=None, are_in_memory=False)
-        if isinstance(X, Stream):
-            if not self.is_of_sums:
-                raise UnfitType(RECORDS_NEEDED)
-            may_be_empty = self.adjacency is Adjacency.ADD_REMOVE
-            facts = self._facts(schema.shape_of_stream(X, self._public_shapes, may_be_empty), None)
-            return dataclasses.replace(facts, are_in_memory=False)
+            raise UnfitType(
+                "shards are for research, kngjax.sample(mechanism, mechanism.prepare(shards)): release takes X and y, "
+                "or a kngjax.stream of records that do not fit into memory"
+            )
+        if isinstance(X, Passes):
+            chunks = X.declared()
+            if not chunks:
+                # Whether a column of weights was named is known without one.
+                opened(self.bounds.weight, WeightedTable(None, None) if X.has_weights else None)
+            shapes = [self._public_shapes(*chunk)[0] for chunk in chunks]
+            if self.adjacency is Adjacency.ADD_REMOVE:
+                return self._facts(shapes[0] if shapes else None, None)
+            if X.has_no_rows():
+                raise UnfitShape(schema.EMPTY)
+            return self._facts(shapes[0] if shapes else None, X.public_count())
         columns, rows = self._public_shapes(X, y)
         count = columns.rows if rows.rows is None else rows.rows
         if count == 0 and self.adjacency is Adjacency.REPLACE:
@@ -121,16 +128,16 @@ class AbstractIntake(abc.ABC):
         """
         X = with_weights(X, weights)
         require_own_responses(X, y)
-        if isinstance(X, Stream):
-            return self.summary_of(self.exact_sums(X))
         if isinstance(X, Shards):
             return self._prepare_shards(X)
+        if isinstance(X, Passes) and self.is_of_sums:
+            return self.summary_of(self.exact_sums(X))
         return self.summarise(self.rows(X, y, dither_key=dither_key))
 
     def _prepare_shards(self, shards: Shards) -> Data:
-        """Prepares the rows of shards, which rest on the devices where the loss needs the records themselves."""
+        """Spreads the rows of shards over the devices, where the loss needs the records themselves."""
         if self.is_of_sums:
-            return self.summary_of(self.exact_sums(shards))
+            return self.prepare(shards.X, shards.y)
         self._check_shards(shards)
         records = self.records(shards.X, shards.y)
         self.check_count(records.num_records)
@@ -144,43 +151,42 @@ class AbstractIntake(abc.ABC):
         return self.sums_by(self.loss.sums, X, y)
 
     def sums_by(self, summarise: Callable[[Any], ExactSums], X: Any, y: Any) -> ExactSums:
-        """Adds up over all chunks the sums that `summarise` makes of the records in each. Private.
-
-        A chunk may be empty: which ones are may depend on a single record, where they are groups of records.
-        """
+        """Adds up over all batches the sums that `summarise` makes of the records in each. Private."""
         require_own_responses(X, y)
-        if isinstance(X, Shards):
-            self._check_shards(X)
-            X, y = X.X, X.y
-        sums = self._sums_of_chunks(summarise, X, y)
+        sums = self._sums_of_batches(summarise, X, y)
         self.check_count(sums.count)
         if sums.count == 0 and self.adjacency is Adjacency.REPLACE:
             raise UnfitShape(records.EMPTY)
         return sums
 
-    def _sums_of_chunks(self, summarise: Callable[[Any], ExactSums], X: Any, y: Any) -> ExactSums:
-        if not isinstance(X, Stream):
+    def _sums_of_batches(self, summarise: Callable[[Any], ExactSums], X: Any, y: Any) -> ExactSums:
+        if not isinstance(X, Passes):
             return summarise(self.rows(X, y, may_be_empty=True))
-        if not self.is_of_sums:
-            raise UnfitType(RECORDS_NEEDED)
-        total = None
-        with contextlib.closing(X.chunks()) as chunks:
-            for chunk in chunks:
-                sums = summarise(self.rows(*chunk, may_be_empty=True))
-                total = sums if total is None else total + sums
-                self.check_count(total.count)
-        if total is not None:
-            return total
-        if self.mechanism.dimension is None:
-            raise ValueError(records.EMPTY)
-        return summarise(self.rows_of_zeros(0, self.mechanism.dimension))
+        found = self.total(X, functools.partial(_parts_of_sums, summarise), _added)
+        if found is not None:
+            return ExactSums(*found)
+        self.require_none_needed(may_be_empty=True)
+        return summarise(self.rows_of_zeros(0, self.mechanism.dimension or 0))
+
+    def total(self, X: Passes, of: Callable[[Any], Any], add: Callable[[Any, Any], Any] = operator.add) -> Any:
+        """Adds up what `of` makes of the validated and clipped records of each batch; None without a batch. Private.
+
+        A batch may be empty: which ones are may depend on a single record, where they are groups of records.
+
+        **Arguments:** `of`, `add`: can be pickled, as what they return can.
+        """
+        return X.total(functools.partial(self._of_batch, of), add)
+
+    def _of_batch(self, of: Callable[[Any], Any], pair: tuple[Any, Any]) -> Total:
+        rows = self.rows(*pair, may_be_empty=True)
+        count, marks = counted_and_marked(parts_of(rows))
+        # Dithered records have other digits in every pass.
+        return Total(count, of(rows), None if self.bounds.dither is not None else marks)
 
     def _check_shards(self, shards: Shards) -> None:
         """Raises UnfitType unless the law is that of the rows, wherever they rest: of public settings alone."""
         if self.bounds.dither is not None:
             raise UnfitType("shards take no Bounds(..., dither=...): give X and y as they are")
-        if self.is_of_sums:
-            return
         if not (self.takes_shards and isinstance(self.loss, AbstractPredictorLoss)):
             raise UnfitType(
                 "rows are spread over devices for KNG and the exponential mechanism in regression, and for every "
@@ -205,6 +211,8 @@ class AbstractIntake(abc.ABC):
 
         **Arguments:** `may_be_empty`: whether there may be none; None: under add_remove alone.
         """
+        if isinstance(X, Passes):
+            return self._gathered(X, dither_key, may_be_empty)
         X, y = self.as_records(X, y)
         prepare = records.prepare if self.bounds.weight is None else records.prepare_rows
         made = prepare(
@@ -219,6 +227,21 @@ class AbstractIntake(abc.ABC):
             dither_key=dither_key,
         )
         return made.products() if isinstance(made, WeightedRecords) and self.absorbs_weights else made
+
+    def _gathered(self, X: Passes, dither_key: Any, may_be_empty: bool | None) -> Records | WeightedRecords:
+        """Gathers the validated and clipped records of all batches here. Private."""
+        if dither_key is not None:
+            raise UnfitType("a stream takes no dither_key, as all batches would have the same noise: give X and y")
+        found = self.total(X, _listed_parts)
+        if not found or all(len(y) == 0 for _, y, _ in found):
+            self.require_none_needed(may_be_empty)
+        return gathered(found) if found else self.rows_of_zeros(0, self.mechanism.dimension or 0)
+
+    def require_none_needed(self, may_be_empty: bool | None = None) -> None:
+        """Raises UnfitShape where there must be a record. **Arguments:** `may_be_empty`: as of `rows`."""
+        allowed = self.adjacency is Adjacency.ADD_REMOVE if may_be_empty is None else may_be_empty
+        if not allowed or self.mechanism.dimension is None:
+            raise UnfitShape(records.EMPTY)
 
     def bounds_of_rows(self, dimension: int) -> Bounds:
         """Bounds of what `records` makes of d features and a response: those of products where it makes products."""
@@ -296,6 +319,24 @@ def values_alone(X: Any, y: Any) -> tuple[Any, Any]:
 
 
 def require_own_responses(X: Any, y: Any) -> None:
-    """Raises UnfitShape for responses beside a stream or shards."""
-    if isinstance(X, Stream | Shards) and y is not None:
-        raise UnfitShape(f"a {type(X).__name__.lower()} brings its own responses: leave y out here")
+    """Raises UnfitShape for responses or weights beside a stream or shards, which bring their own."""
+    is_weighted = isinstance(X, WeightedTable)
+    table = X.table if is_weighted else X
+    if isinstance(table, Passes | Shards):
+        what = "a stream brings its" if isinstance(table, Passes) else "shards bring their"
+        if y is not None:
+            raise UnfitShape(f"{what} own responses: leave y out here")
+        if is_weighted:
+            raise UnfitShape(f"{what} own weights: name their column, kngjax.stream(..., weights='w')")
+
+
+def _parts_of_sums(summarise: Callable[[Any], ExactSums], rows: Any) -> tuple[Any, ...]:
+    return summarise(rows).parts
+
+
+def _added(one: tuple[Any, ...], two: tuple[Any, ...]) -> tuple[Any, ...]:
+    return (ExactSums(*one) + ExactSums(*two)).parts
+
+
+def _listed_parts(rows: Records | WeightedRecords) -> list[Any]:
+    return [parts_of(rows)]

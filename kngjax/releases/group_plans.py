@@ -11,6 +11,7 @@ from kngjax.accounting.adjacency import Adjacency
 from kngjax.accounting.exact_costs import with_both_orders
 from kngjax.accounting.guarantees import Guarantee
 from kngjax.accounting.kinds import Kind
+from kngjax.data.passes import Passes
 from kngjax.releases.certificate import Certificate
 from kngjax.releases.division import Division, Membership
 from kngjax.releases.plan import Plan
@@ -78,14 +79,19 @@ def plan_of_groups(plans: Sequence[Sequence[Plan]], division: Division, adjacenc
 
 
 def _drawn(
-    plans: Sequence[Sequence[Plan]], members: Sequence[Certificate], records: Records, progress: bool | None
+    plans: Sequence[Sequence[Plan]], members: Sequence[Certificate], records: Records | Passes, progress: bool | None
 ) -> list[Release]:
-    columns, places = records
     made: list[Release] = []
     for number, group in enumerate(plans):
-        own = tuple(None if column is None else column[places == number] for column in columns)
+        of_group = functools.partial(_of_group, number)
+        own = records.mapped(of_group) if isinstance(records, Passes) else of_group(records)
         made += [one for plan in group for one in plan.draw(own, None)]
     return [_of_member(one, member) for one, member in zip(made, members, strict=True)]
+
+
+def _of_group(number: int, records: Records) -> tuple[np.ndarray | None, ...]:
+    columns, places = records
+    return tuple(None if column is None else column[places == number] for column in columns)
 
 
 def _of_member(one: Release, member: Certificate) -> Release:

@@ -20,6 +20,7 @@ from kngjax.core.compiling import quick_compilation
 from kngjax.core.errors import holding_no_records, run_telling_refusals
 from kngjax.core.html import html_table
 from kngjax.core.kept_as_json import AbstractKeptAsJson
+from kngjax.data.passes import Passes
 from kngjax.data.schema import Schema
 from kngjax.data.weights import with_weights
 from kngjax.draws.base import AbstractDraw
@@ -167,7 +168,7 @@ def release(
 
     - `mechanism`: everything public: loss, bounds, domain, ε, adjacency. Or a plan of several releases that belong
         together, as `kngjax.WithIntervals`, which returns what it makes of them.
-    - `X`, `y`: the private records, as in `kngjax.data.prepare`; or X alone, a `kngjax.stream` or `kngjax.shard`.
+    - `X`, `y`: the private records, as in `kngjax.data.prepare`; or X alone, a `kngjax.stream`.
     - `weights`: private, one a record, where the bounds declare their maximum, `Bounds(..., weight=...)`.
     - `sampler`: None takes the best for this mechanism; mechanisms that draw directly from their law take none.
     - `ledger`: a budget, `kngjax.Ledger(path)`, which this release is debited from before a value is looked at and
@@ -314,6 +315,8 @@ def drawn(
 
     **Arguments:** `certificate`: of the draw. `names`: of the coefficients, where a frame names them.
     """
+    # All passes of a release see the same records; where n is public, n of them.
+    X = X.held(certificate.num_records) if isinstance(X, Passes) else X
     with quick_compilation():
         numbers = draw.draw_all_alone(draw.prepare(X, y), secrets.randbits, progress)
     # A library may have changed the arithmetic since it was tried: then nobody knows what was drawn.

@@ -14,8 +14,10 @@ from kngjax.core.errors import UNREADABLE, UnfitShape, UnfitType, raise_from_out
 from kngjax.core.representation import describe
 from kngjax.data import dates
 from kngjax.data.missing import Codes, explain_codes, without_codes
-from kngjax.data.named_columns import Columns, opened
+from kngjax.data.named_columns import Columns
+from kngjax.data.passes import Passes
 from kngjax.data.schema import EMPTY
+from kngjax.data.tables import on_its_engine, records_of
 from kngjax.data.terms import Design
 from kngjax.data.weights import with_weights
 from kngjax.releases.debits import settings
@@ -82,11 +84,17 @@ class Part:
         key = count, sampler and json.dumps(describe(sampler)), said()
         if key not in self._known:
             plan = plan_for(self.whole, count, sampler)
-            self._known[key] = plan.of(functools.partial(_pair, self.mechanism, count))
+            self._known[key] = plan.of(functools.partial(pair_of, self.mechanism, count))
         return self._known[key]
 
 
-def _pair(mechanism: Any, count: int | None, columns: Prepared) -> tuple[Any, Any]:
+def pair_of(mechanism: Any, count: int | None, columns: Prepared | Passes) -> tuple[Any, Any]:
+    """Returns X, with weights if records have them, and y, as a mechanism takes them. Private.
+
+    **Arguments:** `count`: n, where it is public. `columns`: as of `Analysis.records`.
+    """
+    if isinstance(columns, Passes):
+        return columns.mapped(functools.partial(pair_of, mechanism, None), count), None
     if count is not None and len(columns[1]) != count:
         raise RuntimeError("the frame has another number of records than its releases are certified for")
     given = arguments(mechanism, *columns)
@@ -185,8 +193,8 @@ class Analysis(AbstractAnalysis):
         plan = self.plan_of(part, num_records)
         return f"{self.what}, {part.label}", in_short(plan.certificates, *plan.owed)
 
-    def prepare(self, part: Part, records: Prepared) -> None:
-        part.mechanism.prepare(**arguments(part.mechanism, *records))
+    def prepare(self, part: Part, records: Prepared | Passes) -> None:
+        part.mechanism.prepare(*pair_of(part.mechanism, None, records))
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -211,24 +219,46 @@ class Analysis(AbstractAnalysis):
         Raises `UnfitType` for what is no frame and for columns of dates or lists; `UnfitShape` for absent columns, and
         for no record where n is public, under replace.
         """
-        table = dates.with_days(table_of(frame), self.dates)
+        first, *others = tables_of(frame)
+        table = self._checked(first)
+        for other in others:
+            self._checked(other)
+        if self.adjacency is kng.Adjacency.REPLACE and len(table) == 0:
+            raise UnfitShape(EMPTY)
+        return table
+
+    def _checked(self, table: Any) -> Any:
+        table = dates.with_days(table, self.dates)
         self.response.check(table)
         if self.design is not None:
             self.design.check(table)
         if self.weights is not None:
             self.weights.check(table)
-        if len(table) == 0 and any(part.mechanism.adjacency is kng.Adjacency.REPLACE for part in self.parts):
-            raise UnfitShape(EMPTY)
         return table
 
-    def records(self, frame: Any) -> Prepared:
+    @property
+    def adjacency(self) -> kng.Adjacency:
+        """Returns the adjacency of the mechanisms."""
+        return self.parts[0].mechanism.adjacency
+
+    def records(self, frame: Any) -> Prepared | Passes:
         """Maps each record by itself to its basis columns, its response and its weight. Private.
 
         The arrays are (n, k), None without terms; (n,) or (n, columns); and (n,), None without weights. Records that
         are dropped are NaN. Raises as `check`, and ValueError for missing cells without a policy; no message tells a
-        value.
+        value. Of a table on an engine they are those of each batch.
         """
-        return self.of_table(without_codes(self.check(opened(frame)), self.codes))
+        return records_of(table_of(frame), self.columns, self.reader.read)
+
+    @property
+    def reader(self) -> "Analysis":
+        """Copies what reading needs, as it is sent to where tables rest."""
+        nothing: Any = {"unweighted": None, "expected": None, "remake": None, "with_covariance": None}
+        return replace(self, **nothing)
+
+    def read(self, table: Any) -> Prepared:
+        """Makes `records` of a table in memory. Private."""
+        return self.of_table(without_codes(self._checked(table_of(table)), self.codes))
 
     def of_table(self, table: Any) -> Prepared:
         """Makes `records` of a table that was checked and in which codes are missing cells. Private."""
@@ -243,15 +273,15 @@ class Analysis(AbstractAnalysis):
 _FRAMES = {
     "ndarray": ": name its columns, pandas.DataFrame(array, columns=['age', 'height'])",
     "Series": ": give one with its column, series.to_frame()",
-    "LazyFrame": ": collect it first, frame.collect()",
 }
 
 
 def table_of(frame: Any) -> Any:
-    """Turns a frame into a table of narwhals, and returns `Columns` as they are.
+    """Turns a frame into a table of narwhals, and what rests on an engine into `Columns`, which it returns as they are.
 
     Raises `UnfitType` for anything else, without a word of its contents.
     """
+    frame = on_its_engine(frame)
     if isinstance(frame, Columns):
         return frame
     try:
@@ -264,6 +294,12 @@ def table_of(frame: Any) -> Any:
         advice = _FRAMES.get(type(frame).__name__, "")
         raise UnfitType(f"the data must be a pandas, polars or pyarrow frame, not {type(frame).__name__}{advice}")
     return table
+
+
+def tables_of(frame: Any) -> list[Any]:
+    """Lists the tables that show the columns and types of a frame: one, or of files one each."""
+    table = table_of(frame)
+    return [table, *table.others] if isinstance(table, Columns) else [table]
 
 
 def names_of_values(mechanism: Any, of: str) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ import numpy as np
 
 from kngjax.core.owner_only import OwnerOnly, owner_only
 from kngjax.data import cells, dates, missing
-from kngjax.data.named_columns import opened
+from kngjax.data.tables import opened
 from kngjax.study.analyses import table_of
 
 OWNER_BANNER = "OWNER ONLY: not private, do not publish"
@@ -87,7 +87,7 @@ def check(
     shown, known = table_of(frame), {}
     table, refusal = _try(lambda: table_of(opened(frame)), words)
     found = [_of_dates_or_not(column, shown if table is None else table, words) for column in columns]
-    lines = [*heading(shown), *(line for one, _ in found for line in one)]
+    lines = [*heading(shown if table is None else table), *(line for one, _ in found for line in one)]
     # Releases that are asked for decide, where there are some: they may read other columns alone.
     fits = refusal is None and (bool(steps) or all(fit for _, fit in found))
     if refusal is not None:

@@ -13,13 +13,15 @@ from kngjax.core.errors import UnfitShape, UnfitType
 from kngjax.data import cells
 from kngjax.data.dates import explain
 from kngjax.data.missing import Codes, explain_codes, without_codes
-from kngjax.data.named_columns import Columns, opened
+from kngjax.data.named_columns import Columns
+from kngjax.data.passes import Passes
+from kngjax.data.tables import records_of
 from kngjax.data.terms import Categorical
 from kngjax.releases.division import Division
 from kngjax.releases.group_plans import plan_of_groups
 from kngjax.releases.plan import Plan
 from kngjax.releases.told import said, telling
-from kngjax.study.analyses import Analysis, Prepared
+from kngjax.study.analyses import Analysis, Prepared, table_of, tables_of
 from kngjax.study.group_sizes import GroupSize
 from kngjax.study.steps import AbstractAnalysis, Step
 
@@ -135,13 +137,15 @@ class GroupedAnalysis(AbstractAnalysis):
     def check(self, frame: Any) -> nw.DataFrame | Columns:
         """Checks the columns of the analysis, as `Analysis.check`, and those of the groups."""
         table = self.analyses[0].check(frame)
-        self.grouping.check(table)
+        for one in tables_of(frame):
+            self.grouping.check(one)
         return table
 
-    def records(self, frame: Any) -> tuple[Prepared, np.ndarray]:
+    def records(self, frame: Any) -> tuple[Prepared, np.ndarray] | Passes:
         """The columns of all records, as `Analysis.records`, and the place of each record's group. Private."""
-        table = without_codes(self.check(opened(frame)), self.codes)
-        return self.analyses[0].of_table(table), self.grouping.places(table)
+        columns = (*self.grouping.division.by, *self.analyses[0].columns)
+        read = functools.partial(_read, self.analyses[0].reader, self.grouping, self.codes)
+        return records_of(table_of(frame), columns, read)
 
     def steps(self, number: int | None = None) -> list[Step]:
         start = "" if number is None else f"{number}. "
@@ -177,7 +181,16 @@ class GroupedAnalysis(AbstractAnalysis):
         groups = f"{len(self.analyses)} groups together: {cost.explain() if proved else 'not proved'}"
         return what, f"{'; '.join(kinds)}, {groups}"
 
-    def prepare(self, part: None, records: tuple[Prepared, np.ndarray]) -> None:
+    def prepare(self, part: None, records: tuple[Prepared, np.ndarray] | Passes) -> None:
         """Raises what the mechanisms of the first group say of all records. Private: for the owner alone."""
         for one in self.analyses[0].parts:
-            self.analyses[0].prepare(one, records[0])
+            own = records.mapped(_of_all) if isinstance(records, Passes) else records[0]
+            self.analyses[0].prepare(one, own)
+
+
+def _read(analysis: Analysis, grouping: Grouping, codes: Codes, table: Any) -> tuple[Prepared, np.ndarray]:
+    return analysis.read(table), grouping.places(without_codes(table_of(table), codes))
+
+
+def _of_all(records: tuple[Prepared, np.ndarray]) -> Prepared:
+    return records[0]

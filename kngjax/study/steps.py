@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from kngjax.accounting.guarantees import Guarantee
+from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.ledger.ledgers import Ledger, Reservation
 from kngjax.releases.certificate import Certificate
 from kngjax.releases.plan import Plan
@@ -15,9 +15,13 @@ from kngjax.study.carrying_out import Released, SharedRecords, carry_out
 
 
 class AbstractAnalysis(abc.ABC):
-    """States in full what is released of a table, before it is looked at. Public. `title`: what it is, in words."""
+    """States in full what is released of a table, before it is looked at. Public.
+
+    `title`: what it is, in words. `adjacency`: of the table.
+    """
 
     title: str
+    adjacency: Adjacency
 
     @property
     @abc.abstractmethod
@@ -30,7 +34,7 @@ class AbstractAnalysis(abc.ABC):
 
     @abc.abstractmethod
     def records(self, frame: Any) -> Any:
-        """Reads what plans take of a frame, each record by itself. Private."""
+        """Reads what plans take of a frame, each record by itself; `Passes` of it for a table on an engine. Private."""
 
     @abc.abstractmethod
     def steps(self, number: int | None = None) -> list["Step"]:

@@ -6,6 +6,7 @@ from typing import Any
 
 import kngjax as kng
 from kngjax.core.errors import holders_of_records, run_telling_refusals
+from kngjax.data.tables import is_uncounted, on_its_engine
 from kngjax.study.analyses import table_of
 from kngjax.study.asked import AbstractAnalyses
 from kngjax.study.checks import Check
@@ -20,12 +21,15 @@ from kngjax.study.study_plan import Previews, StudyPlan
 class Study(AbstractAnalyses[Results]):
     """Analyses of one private table, each with its own ε, debited from one ledger.
 
-    **Arguments:** `frame`: private; pandas, polars or pyarrow. All others are public, and chosen without looking at it.
+    **Arguments:** `frame`: private; pandas, polars or pyarrow; or a table that is read in passes where it rests: the
+    path of Parquet files, as "people/*.parquet", a relation of DuckDB, a LazyFrame of polars, a DataFrame of Spark or
+    Dask, a Dataset of Ray. All others are public, and chosen without looking at it.
     `bounds`: the least and the largest value of each column of numbers, in own units. `levels`: those of each category,
     the reference first; of a response of logistic regression the second one is the event. `adjacency`: "replace" (one
     record exchanged, their number public) or "add_remove" (one more or less); there is no default. `ledger`: the budget
     that all analyses are debited from. `missing`: by column what a missing cell counts as, or "drop", under add_remove;
-    "drop" alone is for all columns. `num_records`: a public guess of n under add_remove, for what depends on it.
+    "drop" alone is for all columns. `num_records`: a public guess of n under add_remove, for what depends on it; under
+    replace n itself, of tables alone that do not tell it without being read, as queries do not.
     `weights`: the column of the records' weights, as of a survey, whose largest is that of its bounds; noise grows with
     it. Analyses that are not proved with weights are refused. `dither`: by column the unit that its numbers were
     rounded to, as dollars to hundreds: quantiles and quantile regressions with up to four coefficients, which are
@@ -52,8 +56,10 @@ class Study(AbstractAnalyses[Results]):
         missing_codes: Any = None,
     ):
         meant = kng.Adjacency.parse(adjacency)
-        if meant is kng.Adjacency.REPLACE:
-            if num_records is not None:
+        is_public = meant is kng.Adjacency.REPLACE
+        frame = on_its_engine(frame, num_records if is_public else None)
+        if is_public:
+            if num_records is not None and not is_uncounted(frame):
                 raise ValueError("under replace the number of records is that of the table: leave num_records out")
             counted, refusal = run_telling_refusals(lambda: len(table_of(frame)))
             if refusal is not None:

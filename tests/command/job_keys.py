@@ -52,6 +52,7 @@ _REGRESSIONS = [
     ("[figure]", "[figure]\nanalysis = 2", r"\[figure\] analysis: must be the number of one of 1"),
     ('"years" }', "3 }", r"\[figure\] units: must be a table"),
     ('path = "workers.csv"', 'path = "a.csv"\nrdatasets = "A::B"', r"\[data\] needs either path"),
+    ('path = "workers.csv"', 'duckdb = "a.db"', r"\[data\] query: is of duckdb and spark"),
     ("[study]", "[study", r"is not TOML"),
 ]
 _STUDY = [

@@ -1,7 +1,9 @@
 """[data] of a job: how its CSV file is written, what of it fails, what certificates say, what the owner is shown."""
 
 import json
+import random
 
+import duckdb
 import polars as pl
 import pytest
 
@@ -170,3 +172,46 @@ def test_codes_count_as_missing_cells(tmp_path):
     assert both[0][1].tobytes() == both[1][1].tobytes()
     assert made[0].told == ("cells that hold a code count as missing: 7777 or 'refused' in wage",)
     assert len({job.identity(coded), job.identity(job_file.read(write("study", tmp_path)))}) == 2
+
+
+FRAME = pl.DataFrame({"wage": [10.0, 1999.0, 5.5] * 100, "age": [30] * 300})
+IN_PASSES = {
+    "a pattern": 'path = "parts/*.parquet"',
+    "a folder": 'path = "parts"',
+    "a database": 'duckdb = "people.db"\nquery = "FROM people WHERE age = 30"',
+}
+
+
+@pytest.mark.parametrize("adjacency", ["replace", "add_remove"])
+def test_tables_that_are_read_in_passes_are_released_like_files(tmp_path, monkeypatch, adjacency):
+    (tmp_path / "parts").mkdir()
+    for number in range(3):
+        FRAME.slice(100 * number, 100).write_parquet(tmp_path / "parts" / f"{number}.parquet")
+    FRAME.write_parquet(tmp_path / "d.parquet")
+    with duckdb.connect(str(tmp_path / "people.db")) as connection:
+        connection.execute(f"CREATE TABLE people AS FROM '{tmp_path}/d.parquet'")
+    found = []
+    for data in ('path = "d.parquet"', *IN_PASSES.values()):
+        if adjacency == "replace" and "query" in data:
+            data += "\nnum_records = 300"
+        written = JOB.format(data="", method="mean", adjacency=adjacency, asked='column = "wage"')
+        (tmp_path / "job.toml").write_text(written.replace('path = "d.csv"', data), encoding="utf-8")
+        (tmp_path / "book").unlink(missing_ok=True)
+        Ledger.create(tmp_path / "book", Budget.approximate(10, "0.1"), adjacency=adjacency, dataset="d")
+        monkeypatch.setattr("secrets.randbits", random.Random(3).getrandbits)
+        assert cli.main(["release", str(tmp_path / "job.toml"), "--output", str(tmp_path / "out"), "--force"]) == 0
+        kept = json.loads((tmp_path / "out" / "releases.json").read_text())
+        found.append(str(kept).replace(str(kept.get("data")), ""))
+    assert found == found[:1] * len(found)
+
+
+def test_a_query_that_is_refused_costs_nothing_and_is_not_quoted(tmp_path, capfd):
+    duckdb.connect(str(tmp_path / "people.db")).close()
+    source = 'duckdb = "people.db"\nquery = "FROM nobody"\nnum_records = 300'
+    (tmp_path / "job.toml").write_text(
+        JOB.format(data="", method="count", adjacency="replace", asked="").replace('path = "d.csv"', source)
+    )
+    book = Ledger.create(tmp_path / "book", Budget.approximate(10, "0.1"), adjacency="replace", dataset="d")
+    assert cli.main(["release", str(tmp_path / "job.toml")]) == 2
+    assert "query: DuckDB refuses it with CatalogException" in capfd.readouterr().err
+    assert book.read().num_rows == 1

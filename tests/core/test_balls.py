@@ -5,7 +5,7 @@ from fractions import Fraction
 import pytest
 from flint import arb, ctx
 
-from kngjax.core.balls import are_at_most_0, ball_of, lower_end, power_of_two, upper_end
+from kngjax.core.balls import are_at_most_0, ball_of, lower_end, power_of_two, square, upper_end
 
 
 @pytest.mark.parametrize("digits", [10, 53, 128])
@@ -40,3 +40,10 @@ def test_what_balls_leave_open_is_not_certain():
     assert not are_at_most_0(lambda: [more()])
     assert not are_at_most_0(lambda: [zero(), less()])
     assert not are_at_most_0(lambda: [arb("nan")])
+
+
+@pytest.mark.parametrize("middle", [0.0, -0.0, 1e-300, -0.5])
+def test_the_square_of_a_ball_about_0_is_a_number(middle):
+    """Powers of python-flint are none there, by which a search went on for ever."""
+    assert square(arb(middle, 1e-13)).is_finite()
+    assert square(arb(middle, 1e-13)).contains(arb(middle) * arb(middle))

@@ -173,7 +173,7 @@ def test_filters_that_another_thread_restores_are_silent_too():
     with warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("always")
         # Pytest's own filters stand before those of a user's process.
-        warnings.filters.insert(0, errors._silence.from_the_beginning)
+        warnings.filters.insert(0, errors.silence.from_the_beginning)
         others = warnings.catch_warnings()
         others.__enter__()
 

@@ -127,7 +127,7 @@ def test_where_heaps_do_no_harm_noise_is_refused():
         prepare_simulated(bounds, np.zeros((2, 1)), np.zeros(2))
     mechanism = kng.KNG(kng.QuantileLoss(0.5), bounds, kng.Box(-1.0, 1.0), 1.0, "replace")
     with pytest.raises(TypeError, match=r"shards take no Bounds\(\.\.\., dither=\.\.\.\)"):
-        mechanism.intake.check_schema(kng.shard(np.zeros((4, 1)), np.zeros(4)))
+        mechanism.prepare(kng.shard(np.zeros((4, 1)), np.zeros(4)))
 
 
 @pytest.mark.slow

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import kngjax as kng
 from kngjax.data import cells, csv_files, files
 from kngjax.data.csv_dialects import ENCODINGS, Dialect
-from kngjax.data.named_columns import opened
+from kngjax.data.tables import opened
 
 
 def written(folder, content, name="data.csv"):
@@ -175,7 +175,7 @@ def test_a_line_with_an_odd_number_of_quotes_is_no_record(tmp_path, line):
     with pytest.raises(ValueError, match="odd number of quotes"):
         list(csv_files.numbers(path, ["a"], Dialect(thousands=",")))
     with pytest.raises(ValueError, match="reading the stream failed with ValueError, and nothing"):
-        list(kng.stream(path).chunks())
+        kng.stream(path).collected(lambda pair: [pair])
 
 
 # The header line with the settings, and what the owner is told of it.
@@ -224,7 +224,7 @@ def test_tables_that_pythons_writer_writes_are_read(tmp_path):
 def test_a_stream_is_told_how_its_file_is_written(tmp_path):
     path = written(tmp_path, b"a;b\n1,5;2\n")
     stream = kng.stream(path, ["a"], "b", csv={"separator": ";", "decimal": ","})
-    [(X, y)] = stream.chunks()
+    [(X, y)] = stream.collected(lambda pair: [pair])
     assert (cells.numbers(X["a"]).tolist(), cells.numbers(y).tolist()) == ([1.5], [2.0])
     for wrong in ({"quoted_line_breaks": True}, {"separator": "x"}):
         with pytest.raises(ValueError, match=r"^csv"):
@@ -269,7 +269,7 @@ def test_a_header_that_is_none_is_refused(tmp_path, content):
     with pytest.raises(ValueError, match=r"cannot be read as CSV$"):
         files.read(path)
     with pytest.raises(ValueError, match=r"reading the stream failed|two columns of one name"):
-        list(kng.stream(path).chunks())
+        kng.stream(path).collected(lambda pair: [pair])
 
 
 def test_one_column_keeps_its_empty_lines(tmp_path):
@@ -318,8 +318,8 @@ def test_text_that_is_no_utf8_in_a_parquet_file_is_one_cell(tmp_path):
     pa.parquet.write_table(pa.table({"a": text}), tmp_path / "data.parquet")
     frame = files.read(tmp_path / "data.parquet")
     np.testing.assert_array_equal(cells.numbers(frame["a"]), [1.0, math.nan, 3.0])
-    chunks = kng.stream(tmp_path / "data.parquet", columns=["a"]).chunks()
-    np.testing.assert_array_equal(cells.numbers(next(chunks)[0]["a"]), [1.0, math.nan, 3.0])
+    chunks = kng.stream(tmp_path / "data.parquet", columns=["a"]).collected(lambda pair: [pair])
+    np.testing.assert_array_equal(cells.numbers(chunks[0][0]["a"]), [1.0, math.nan, 3.0])
 
 
 @pytest.mark.slow

@@ -386,30 +386,19 @@ def test_a_source_that_can_be_read_again_is():
                 SQUARED.prepare(stream)
 
 
-RECORDS_NEEDED = {
-    "quantile": kng.KNG(kng.QuantileLoss(0.5), BOUNDS, kng.Box(-1.0, 1.0), 1.0, "replace"),
-    "logistic": kng.ObjectivePerturbation(
-        kng.LogisticLoss(), kng.Bounds(x=(0.0, 1.0)), kng.Box(-1.0, 1.0), 1.0, "replace"
-    ),
-    "one quantile": kng.PrivateQuantile(0.5, kng.Bounds(y=(0.0, 10.0)), 1.0, "replace"),
-}
+def test_where_the_records_are_needed_they_are_gathered():
+    median = kng.KNG(kng.QuantileLoss(0.5), BOUNDS, kng.Box(-1.0, 1.0), 1.0, "replace")
+    found, expected = median.prepare(kng.stream(cut(table()), **CHOICE)), median.prepare(*arrays(table()))
+    np.testing.assert_array_equal(found.x, expected.x)
+    np.testing.assert_array_equal(found.y, expected.y)
+    with pytest.raises(TypeError, match="takes no dither_key"):
+        median.prepare(kng.stream(cut(table()), **CHOICE), dither_key=kng.research_key(0))
 
 
-@pytest.mark.parametrize("mechanism", RECORDS_NEEDED.values(), ids=RECORDS_NEEDED)
-def test_where_the_records_are_needed_nothing_is_read(mechanism):
-    def source():
-        raise AssertionError("was read")
-        yield
-
-    with pytest.raises(TypeError, match="must be in memory all at once"):
-        mechanism.prepare(kng.stream(source()))
-
-
-def test_a_stream_is_no_array_of_records():
+def test_a_stream_brings_its_own_responses_and_weights():
     stream = kng.stream(cut(table()), **CHOICE)
-    mechanism = kng.PosteriorSample(BOUNDS, 100.0, 0.01, "replace", max_records=ROWS)
-    with pytest.raises(TypeError, match="must be in memory all at once"):
-        kng.per_instance_privacy(mechanism, stream, np.zeros(9))
+    with pytest.raises(ValueError, match="brings its own weights: name their column"):
+        SQUARED.prepare(stream, weights=np.zeros(2))
     with pytest.raises(ValueError, match="brings its own responses"):
         SQUARED.prepare(stream, np.zeros(2))
 
@@ -429,7 +418,7 @@ def test_what_is_no_stream(tmp_path):
     with pytest.raises(TypeError, match=r"a list of names, like \['age'\]"):
         kng.stream([], columns="age")
     for columns in (["age", "age"], ["age", "wage"]):
-        with pytest.raises(ValueError, match="each column once, and not the response"):
+        with pytest.raises(ValueError, match="each column once, and neither the response"):
             kng.stream([], columns=columns, response="wage")
     for chunk in (0, -1, True):
         with pytest.raises(ValueError, match="a whole number of rows, at least 1"):

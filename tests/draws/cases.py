@@ -52,17 +52,16 @@ class Row:
     """Describes one way in which releases are drawn.
 
     **Arguments:** `drawn_by`: the class that draws. `make(adjacency, size)`: the mechanism, for columns that are `size`
-    times as wide. `adjacencies`: of which it is made. `sizes`: other sizes that it serves. `takes_chunks`: whether
-    records may come in chunks. `responses`: those of a binary response, of cells, or of counts.
-    `most_weight`: of weights that records keep. `certain`: so many releases differ from so many others but for a
-    probability that is negligible. `count`: how many records it takes here. `sampler`: what is asked for.
+    times as wide. `adjacencies`: of which it is made. `sizes`: other sizes that it serves. `responses`: those of a
+    binary response, of cells, or of counts. `most_weight`: of weights that records keep. `certain`: so many releases
+    differ from so many others but for a probability that is negligible. `count`: how many records it takes here.
+    `sampler`: what is asked for.
     """
 
     drawn_by: type
     make: Callable[..., Any]
     adjacencies: tuple[str, ...] = BOTH
     sizes: tuple[float, ...] = ()
-    takes_chunks: bool = True
     responses: tuple[float, ...] = ()
     most_weight: float | None = None
     certain: int = 1
@@ -228,7 +227,7 @@ ROWS: dict[str, Row] = {
         BOTH,
         (1e-29, 1e29),
     ),
-    "output, Huber": Row(NoisyMinimum, lambda a, s: _output(a, s, _HUBER, columns(s), 2.1), BOTH, (1e-40, 1e40), False),
+    "output, Huber": Row(NoisyMinimum, lambda a, s: _output(a, s, _HUBER, columns(s), 2.1), BOTH, (1e-40, 1e40)),
     "objective, squared": Row(
         # A value on the corner of the domain is drawn again and again.
         QuadraticMinimum,
@@ -242,7 +241,6 @@ ROWS: dict[str, Row] = {
         lambda a, s: kng.ObjectivePerturbation(kng.LogisticLoss(), columns(s), None, 1.1, a),
         BOTH,
         _FAR,
-        False,
         responses=(0.0, 1.0),
     ),
     "objective, capped Poisson": Row(
@@ -250,11 +248,10 @@ ROWS: dict[str, Row] = {
         lambda a, s: kng.ObjectivePerturbation(kng.CappedPoissonLoss(0.3), counted(s, LOWER, UPPER), None, 1.1, a),
         BOTH,
         _FAR,
-        False,
         responses=(0.0, 1.0, 2.3),
     ),
     "private IRLS": Row(
-        IteratesOnGrid, lambda a, s: kng.PrivateIRLS(plane(s), 1.1, DELTA, a, iterations=2), BOTH, _FAR, False
+        IteratesOnGrid, lambda a, s: kng.PrivateIRLS(plane(s), 1.1, DELTA, a, iterations=2), BOTH, _FAR
     ),
     "private IRLS, Laplace": Row(
         IteratesOnGrid,
@@ -263,7 +260,6 @@ ROWS: dict[str, Row] = {
         ),
         BOTH,
         _FAR,
-        False,
     ),
     "private IRLS, Wishart": Row(
         IteratesOnGrid,
@@ -271,7 +267,6 @@ ROWS: dict[str, Row] = {
             plane(s), 1.1, DELTA, a, iterations=2, power=1.5, accounting="basic", matrix_noise="wishart"
         ),
         REPLACE,
-        takes_chunks=False,
     ),
     "counts": Row(
         NoisyCounts,
@@ -288,7 +283,6 @@ ROWS: dict[str, Row] = {
     "choice": Row(
         ExactChoice,
         lambda a, s: PrivateChoice(kng.Bounds(CANDIDATES, intercept=False), 1.1, a),
-        takes_chunks=False,
         certain=99,
     ),
     "interval": Row(
@@ -311,22 +305,20 @@ ROWS: dict[str, Row] = {
         ),
         BOTH,
         (1e-30, 2.0**30),
-        False,
         responses=(0.0, 1.0, 2.3),
     ),
-    "KNG, logistic, shells": Row(ShellDraw, _shells, REPLACE, (), False, responses=(0.0, 1.0), count=400),
-    "KNG, quantile, lattice": Row(LatticeDraw, lambda a, s: _kng(_CHECK, a, plane(s), theta(s)), BOTH, (), False),
+    "KNG, logistic, shells": Row(ShellDraw, _shells, REPLACE, (), responses=(0.0, 1.0), count=400),
+    "KNG, quantile, lattice": Row(LatticeDraw, lambda a, s: _kng(_CHECK, a, plane(s), theta(s)), BOTH, ()),
     "KNG, squared, lattice": Row(
         LatticeDraw, lambda a, s: _kng(_SQUARED, a, plane(s), theta(s)), sampler=kng.draws.Lattice(theta_digits=20)
     ),
     "exponential, lattice": Row(
         LatticeDraw,
         lambda a, s: kng.ExponentialMechanism(_CHECK, line(s), kng.Box(-0.7 / s, 0.3 / s), 1.1, a),
-        takes_chunks=False,
     ),
-    "one quantile": Row(LatticeDraw, lambda a, s: kng.PrivateQuantile(0.3, _NUMBERS, 1.1, a), takes_chunks=False),
+    "one quantile": Row(LatticeDraw, lambda a, s: kng.PrivateQuantile(0.3, _NUMBERS, 1.1, a)),
     "two quantiles, split": Row(
-        LatticeDraw, lambda a, s: kng.PrivateQuantile([0.3, 0.6], _NUMBERS, 1.1, a, budget="split"), takes_chunks=False
+        LatticeDraw, lambda a, s: kng.PrivateQuantile([0.3, 0.6], _NUMBERS, 1.1, a, budget="split")
     ),
 }  # fmt: skip
 

@@ -66,3 +66,15 @@ def test_separable_responses_have_a_minimiser_of_any_size():
     (place,) = way.location(data)
     value, off = data.gradient(np.array([float(place)]))
     assert abs(value[0] + 1e-12 * float(place)) <= 1e-8 + off[0]
+
+
+@pytest.mark.parametrize("in_passes", [False, True])
+def test_a_minimiser_of_exactly_0_is_found(in_passes):
+    """Of two records that pull as much in two directions: the middles of balls are 0 there."""
+    bounds = kng.Bounds(x=(-1.0, 1.0), y=(-1.0, 1.0), columns=1)
+    mechanism = kng.OutputPerturbation(
+        kng.PseudoHuberLoss(0.1), bounds, 1.0, 1.0, 1e-6, adjacency="add_remove", max_records=1000
+    )
+    X, y = np.array([[0.5], [0.5]] * 8), np.array([0.3, -0.3] * 8)
+    data = (kng.stream([(X[::2], y[::2]), (X[1::2], y[1::2])]),) if in_passes else (X, y)
+    assert np.all(np.isfinite(kng.release(mechanism, *data).value))

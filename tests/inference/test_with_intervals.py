@@ -300,8 +300,8 @@ def test_failures_leave_one_debit_and_no_release(tmp_path):
         assert held == []
         step = step.tb_next
     quadratic = mechanism(kind=kng.KNG, loss=kng.SquaredLoss())
-    with pytest.raises(ValueError, match="in memory"):
-        kng.release(kng.WithIntervals(quadratic, kng.Sandwich()), kng.stream([(x, y)]), ledger=ledger)
+    with pytest.raises(TypeError, match="read records twice"):
+        kng.release(kng.WithIntervals(quadratic, kng.Sandwich(), force=True), kng.stream(iter([(x, y)])), ledger=ledger)
     assert ledger.releases() == {}
     with pytest.raises(ValueError, match="columns"):
         kng.release(kng.WithIntervals(mechanism(), kng.Sandwich()), x[:, :1], y, ledger=ledger)

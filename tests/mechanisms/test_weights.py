@@ -366,13 +366,12 @@ def test_what_does_not_declare_weights_refuses_them():
         kng.KNG(undeclared(), columns, kng.Box([-1.0], [1.0]), 1.0, "replace")
 
 
-def test_streams_shards_simulations_and_other_samplers_refuse_weights():
+def test_simulations_and_other_samplers_refuse_weights_and_a_stream_needs_its_own():
     mechanism = made("squared")
-    for rows in (kng.stream([(X, Y)]), kng.shard(X, Y)):
-        with pytest.raises(TypeError, match="takes no weights"):
-            kng.release(mechanism, rows)
-        with pytest.raises(TypeError, match="takes no weights"):
-            kng.release(mechanism, rows, weights=WEIGHTS)
+    with pytest.raises(ValueError, match="are for records with weights"):
+        kng.release(mechanism, kng.stream([(X, Y)]))
+    with pytest.raises(ValueError, match="brings its own weights"):
+        kng.release(mechanism, kng.stream([(X, Y)]), weights=WEIGHTS)
     with pytest.raises(TypeError, match="a simulation takes no weights"):
         kng.data.records.prepare_simulated(mechanism.bounds, jnp.asarray(X), jnp.asarray(Y))
     smooth = made("pseudo-Huber")

@@ -282,7 +282,12 @@ OF_PAIRS = kng.AdaSSP(PAIR, 0.5, 1e-6, "replace")
 MEDIAN = kng.KNG(kng.QuantileLoss(0.5), PAIR, BOX, 0.5, "replace")
 X, Y = np.column_stack(list(FRAME.values())), np.array([0.25, 0.75])
 REFUSED = {
-    "a query of polars": (OF_PAIRS, (pl.LazyFrame(FRAME), Y), TypeError, "not yet run, a LazyFrame: collect"),
+    "a query of polars": (
+        OF_PAIRS,
+        (pl.LazyFrame(FRAME), Y),
+        TypeError,
+        "not yet run, a LazyFrame: give a",
+    ),
     "a sparse matrix": (OF_PAIRS, (scipy.sparse.csr_matrix(X), Y), TypeError, r"sparse matrix: pass X.toarray\(\)"),
     "a sparse array": (OF_PAIRS, (scipy.sparse.coo_array(X), Y), TypeError, "sparse matrix"),
     "a column of text": (OF_PAIRS, (pd.DataFrame(FRAME).assign(b=["u", "v"]), Y), TypeError, r"positions \[1\]"),
@@ -307,13 +312,7 @@ REFUSED = {
     "a dictionary": (OF_PAIRS, (FRAME, Y), TypeError, "a dict is no table"),
     "a generator": (OF_PAIRS, (iter(X), Y), TypeError, "is no table"),
     "nothing": (OF_PAIRS, (X[:0], Y[:0]), ValueError, "the data are empty"),
-    "a stream of what needs records": (MEDIAN, (kng.stream(Unread()),), TypeError, "must be in memory all at once"),
-    "shards of what needs records": (
-        kng.PrivateQuantile(0.5, NUMBERS, 0.5, "replace"),
-        (kng.shard(Y),),
-        TypeError,
-        "give X and y as they are",
-    ),
+    "shards": (kng.PrivateQuantile(0.5, NUMBERS, 0.5, "replace"), (kng.shard(Y),), TypeError, "are for research"),
     "responses beside a stream": (OF_PAIRS, (kng.stream(Unread()), Y), ValueError, "brings its own responses"),
     "a stream of other columns": (
         OF_PAIRS,

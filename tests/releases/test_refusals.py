@@ -309,14 +309,14 @@ def test_interruptions_are_not_swallowed():
 
 
 def test_what_another_package_raises_is_not_repeated_before_a_debit_either(monkeypatch):
-    """Of shards as of arrays: an error of somebody else's code may quote a value."""
+    """Of streams as of arrays: an error of somebody else's code may quote a value."""
     mechanism = kng.AdaSSP(kng.Bounds(x=(0.0, 1.0), y=(0.0, 1.0), columns=1), 1.0, 1e-6, "replace")
 
     def quotes(*_, **__):
         raise ValueError("0.98")
 
     monkeypatch.setattr(schema, "public_shapes", quotes)
-    for data in ((X, X[:, 0]), (kng.shard(X, X[:, 0]),)):
+    for data in ((X, X[:, 0]), (kng.stream([(X, X[:, 0])]),)):
         with pytest.raises(TypeError) as caught:
             kng.release(mechanism, *data)
         assert (str(caught.value), caught.value.__context__) == (errors.UNREADABLE, None)

@@ -12,13 +12,11 @@ import numpy as np
 from kngjax.accounting.exact_costs import exactly
 from kngjax.accounting.guarantees import Adjacency
 from kngjax.core.arrays import float64
-from kngjax.core.errors import UnfitType
 from kngjax.core.modules import AbstractModule
 from kngjax.core.representation import ShownAsTyped
 from kngjax.data.exact_sums import ExactSums
+from kngjax.data.passes import Passes
 from kngjax.data.records import Records
-from kngjax.data.shards import Shards
-from kngjax.data.streams import RECORDS_NEEDED, Stream
 from kngjax.draws.lattice.envelope import LatticeEnvelope
 from kngjax.draws.lattice.lattice_plan import LatticePlan, lattice_plan_of
 from kngjax.draws.lattice.lattice_sums import sums_of
@@ -29,7 +27,7 @@ from kngjax.draws.lattice.units import DomainLattice
 from kngjax.draws.uniforms import Bits
 from kngjax.mechanisms.base import AbstractMechanism
 from kngjax.mechanisms.density import AbstractDensityMechanism
-from kngjax.mechanisms.preparation import TOO_MANY_RECORDS, require_own_responses
+from kngjax.mechanisms.preparation import TOO_MANY_RECORDS
 
 ELSE = "Without a sampler release takes what serves, and else says what would"
 
@@ -92,30 +90,22 @@ class Lattice(ShownAsTyped, AbstractModule):
         return dataclasses.replace(self, data_digits=data, theta_digits=theta, max_records=most)
 
     def prepare(self, mechanism: AbstractMechanism, X: Any, y: Any = None) -> Records | ExactSums:
-        """Prepares the records, of shards too, or of parts with a quadratic loss their sums on the lattice. Private.
+        """Prepares the records, or in passes over them, of a quadratic loss, their sums on the lattice. Private.
 
-        The sums are whole numbers, the same to the bit whatever the chunks, the shards and their order. Arguments and
-        errors are those of `mechanism.prepare`.
+        The sums are whole numbers, the same to the bit whatever the batches and their order. Arguments and errors are
+        those of `mechanism.prepare`.
         """
-        if not isinstance(X, Stream | Shards):
+        if not (isinstance(X, Passes) and mechanism.loss.is_quadratic):
             return mechanism.intake.records(X, y)
-        if not mechanism.loss.is_quadratic:
-            if isinstance(X, Stream):
-                raise UnfitType(RECORDS_NEEDED)
-            require_own_responses(X, y)
-            return mechanism.intake.records(X.X, X.y)
         (part,) = _parts(mechanism)
-
         # The plan of a quadratic loss is the same for every number of records.
-        @functools.cache
-        def plan(dimension: int) -> LatticePlan:
-            return self.plan(part, dimension, None)
+        plan = self.plan(part, mechanism.dimension, None) if mechanism.dimension is not None else None
+        return mechanism.intake.sums_by(functools.partial(self._sums_of, part, plan), X, y)
 
-        def summarise(records: Records) -> ExactSums:
-            with float64():
-                return sums_of(records, plan(records.dimension), mechanism.loss.has_response)
-
-        return mechanism.intake.sums_by(summarise, X, y)
+    def _sums_of(self, part: AbstractDensityMechanism, plan: LatticePlan | None, records: Records) -> ExactSums:
+        with float64():
+            own = self.plan(part, records.dimension, None) if plan is None else plan
+            return sums_of(records, own, part.loss.has_response)
 
     def draw(
         self, mechanism: AbstractMechanism, records: Records | ExactSums, bits: Bits = secrets.randbits

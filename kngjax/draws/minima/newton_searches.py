@@ -26,7 +26,7 @@ from kngjax.losses.verified_scores import fraction_of
 
 # In float64: most steps, and most places along one. After a step so short, relatively, the next one would be lost in
 # rounding.
-_MOST_STEPS, _MOST_PLACES, _LAST_STEP = 200, 64, 1e-9
+_MOST_STEPS, _MOST_PLACES, LAST_STEP = 200, 64, 1e-9
 # Steps by one and the same Hessian go on while each is so many times the last.
 _SHORTER = 0.25
 # Relatively: where a Hessian is next to singular, its smallest eigenvalues are taken to be larger.
@@ -101,7 +101,7 @@ def float_search(
                 step = -np.linalg.solve(hessian, score @ x + rest)
             except np.linalg.LinAlgError:
                 break
-            if np.linalg.norm(step) <= _LAST_STEP * np.linalg.norm(theta):
+            if np.linalg.norm(step) <= LAST_STEP * np.linalg.norm(theta):
                 theta = theta + step
                 break
             along = x @ step
@@ -142,7 +142,7 @@ def _settled(
                 break
             size, reach = float(np.linalg.norm(step)), float(np.linalg.norm(theta))
             if not size <= _SHORTER * last:
-                return theta, last <= _LAST_STEP * reach
+                return theta, last <= LAST_STEP * reach
             theta = theta + step
             # The next one would be as much shorter again, and lost in rounding.
             if math.isfinite(last) and size * (size / last) <= UNIT * reach:

@@ -16,7 +16,7 @@ import numpy as np
 from flint import arb, arb_mat, ctx
 
 from kngjax.core.arrays import float64
-from kngjax.core.balls import ball_of
+from kngjax.core.balls import ball_of, square
 from kngjax.core.compiling import Compiled
 from kngjax.draws.uniforms import GUARD_DIGITS
 from kngjax.geometry.domains import AbstractDomain
@@ -237,4 +237,4 @@ def _shifted(matrix: arb_mat, shift: arb) -> arb_mat:
 
 
 def _length(vector: Sequence[arb]) -> arb:
-    return sum((number**2 for number in vector), arb(0)).sqrt()
+    return sum(map(square, vector), arb(0)).sqrt()

@@ -10,15 +10,17 @@ with θ' = θ̃ - H^{-1}∇J(θ̃) ∈ B this is H(θ_B - θ'). Were θ_B not θ
 ∇J(θ_B)'(θ' - θ_B) < 0. So θ_B = θ' lies in the interior of B, and is the minimiser over R^d.
 """
 
+import functools
 from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
 from flint import arb, arb_mat, ctx
 
-from kngjax.core.balls import ball_of, precision
+from kngjax.core.balls import ball_of, precision, square
 from kngjax.core.verified import NEXT_TO_ZERO
 from kngjax.draws.minima.newton_searches import BallObjective, float_search
+from kngjax.draws.minima.objectives_by_passes import ObjectiveByPasses
 from kngjax.draws.minima.smooth_objectives import Objective
 from kngjax.losses.verified_scores import fraction_of
 
@@ -32,18 +34,22 @@ class CertifiedMinimizer:
     **Arguments:** `start`: a public guess of it, None for 0.
     """
 
-    def __init__(self, objective: Objective, start: np.ndarray | None = None):
-        self._objective, self._balls = objective, BallObjective(objective)
+    def __init__(self, objective: Objective | ObjectiveByPasses, start: np.ndarray | None = None):
+        self._objective = objective
         self._start = np.zeros(objective.dimension) if start is None else start
         self._theta: list[Fraction] | None = None
 
     def __repr__(self) -> str:
         return "<CertifiedMinimizer; OWNER ONLY>"
 
+    @functools.cached_property
+    def _balls(self) -> BallObjective:
+        return BallObjective(_in_memory(self._objective))
+
     def places(self, tilt: Sequence[arb]) -> list[arb] | None:
         """Balls that contain the minimiser for every b in these balls; None where more digits are needed."""
         if self._theta is None:
-            theta = float_search(self._objective, np.array([float(b.mid()) for b in tilt]), self._start)
+            theta = _searched(self._objective, np.array([float(b.mid()) for b in tilt]), self._start)
             self._theta = [Fraction(one) for one in theta.tolist()]
             found = self._in_floats(theta, tilt)
         else:
@@ -56,7 +62,7 @@ class CertifiedMinimizer:
     def near(self, bound: Fraction) -> list[Fraction]:
         """θ with |∇J(θ)|² certainly at most the bound, for b = 0."""
         dimension = self._objective.dimension
-        theta = float_search(self._objective, np.zeros(dimension), self._start)
+        theta = _searched(self._objective, np.zeros(dimension), self._start)
         place, tilt, digits = [Fraction(one) for one in theta.tolist()], [arb(0)] * dimension, 64
         with precision(digits):
             residual = self._float_residual(theta, tilt)
@@ -133,6 +139,17 @@ class CertifiedMinimizer:
         return _newton(self._balls.hessian(self._theta, radius), residual, place, radius)
 
 
+def _searched(objective: Objective | ObjectiveByPasses, tilt: np.ndarray, start: np.ndarray) -> np.ndarray:
+    """Searches in float64 for the minimiser of J."""
+    if isinstance(objective, ObjectiveByPasses):
+        return objective.search(tilt, start)
+    return float_search(objective, tilt, start)
+
+
+def _in_memory(objective: Objective | ObjectiveByPasses) -> Objective:
+    return objective.in_memory() if isinstance(objective, ObjectiveByPasses) else objective
+
+
 def _newton(hessian: arb_mat, residual: Sequence[arb], place: Sequence[arb], radius: Sequence[arb]) -> list[arb] | None:
     """θ̃ + N where it certainly lies in the interior of the box of this radius; None elsewhere."""
     try:
@@ -147,4 +164,4 @@ def _newton(hessian: arb_mat, residual: Sequence[arb], place: Sequence[arb], rad
 
 
 def _square(vector: Sequence[arb]) -> arb:
-    return sum((one**2 for one in vector), arb(0))
+    return sum(map(square, vector), arb(0))

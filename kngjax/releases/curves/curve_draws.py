@@ -6,6 +6,7 @@ from typing import Any
 
 from kngjax.accounting.guarantees import Adjacency
 from kngjax.core import arithmetic
+from kngjax.data.passes import Passes
 from kngjax.data.schema import Schema
 from kngjax.draws.lattice_draws import LatticeDraw
 from kngjax.releases.certificate import Certificate
@@ -39,7 +40,9 @@ def plan_of(halving: Halving, settings: dict[str, Any], facts: Schema) -> Plan:
 
 
 def _drawn(halving: Halving, certificate: Certificate, records: tuple[Any, Any], _: bool | None) -> list[Release]:
-    numbers = halving.draw(halving.prepare(*records)).reshape(-1)
+    X, y = records
+    X = X.held(certificate.num_records) if isinstance(X, Passes) else X
+    numbers = halving.draw(halving.prepare(X, y)).reshape(-1)
     # A library may have changed the arithmetic since it was tried: then nobody knows what was drawn.
     if arithmetic.broken():
         raise RuntimeError("the arithmetic that proofs rest on was changed during the draw")

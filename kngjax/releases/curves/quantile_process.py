@@ -139,8 +139,6 @@ class QuantileProcess(ShownAsTyped, AbstractReleasePlan):
         return self.halving().first.intake.check_schema(X, y)
 
     def resolve(self, facts: Schema) -> Plan:
-        if not facts.are_in_memory:
-            raise ValueError("a quantile process needs all records in memory: give X and y as they are")
         halving = self._halving(facts)
         count = self.max_records if facts.num_records is None else facts.num_records
         if count is not None and not self.force and (why := self._unclear(halving, count)) is not None:

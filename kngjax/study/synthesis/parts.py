@@ -4,7 +4,7 @@ import abc
 import dataclasses
 import functools
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -12,6 +12,7 @@ import numpy as np
 
 import kngjax as kng
 from kngjax.accounting.exact_costs import inward
+from kngjax.data.passes import Passes
 from kngjax.data.terms import Design
 from kngjax.mechanisms.geometric import MOST_CELLS
 from kngjax.releases.plan import Plan
@@ -190,3 +191,19 @@ class CurvesPart(AbstractPart):
             return None
         named = [column for column in self.earlier if column.name in self.design.columns]
         return self.design.matrix_of({column.name: column.in_formulas(values[column.name]) for column in named})
+
+
+def drawn(
+    plans: Sequence[tuple[AbstractPart, Plan]], values: Values | Passes, progress: bool | None
+) -> list[kng.Release]:
+    """Draws what all parts release, of the same records. Private until all are kept."""
+    made = []
+    for part, plan in plans:
+        of_part = functools.partial(_of_part, part)
+        own = (values.mapped(of_part), None) if isinstance(values, Passes) else of_part(values)
+        made += plan.draw(own, False)
+    return made
+
+
+def _of_part(part: AbstractPart, values: Values) -> tuple[Any, Any]:
+    return part.records(values, len(next(iter(values.values()))))

@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import itertools
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -15,8 +16,9 @@ from kngjax.accounting.exact_costs import exactly, inward
 from kngjax.core.errors import UnfitShape
 from kngjax.core.html import html_table
 from kngjax.data import formulas
-from kngjax.data.named_columns import opened
+from kngjax.data.passes import Passes
 from kngjax.data.schema import EMPTY
+from kngjax.data.tables import opened, records_of
 from kngjax.draws.lattice.lattice import LARGEST_DIMENSION
 from kngjax.mechanisms.parameters import check_count, check_epsilon
 from kngjax.owner.utility_report import UtilityReport
@@ -24,13 +26,13 @@ from kngjax.releases import totals
 from kngjax.releases.debits import owed
 from kngjax.releases.plan import Plan
 from kngjax.releases.told import said
-from kngjax.study.analyses import table_of
+from kngjax.study.analyses import table_of, tables_of
 from kngjax.study.quantile_processes import process_of
 from kngjax.study.responses import check_column
 from kngjax.study.synthesis.columns import AbstractColumn, Category, Ordinal, refuse_auto
 from kngjax.study.synthesis.comparisons import compare
 from kngjax.study.synthesis.numbers import AbstractCurvedColumn, Count, Numeric
-from kngjax.study.synthesis.parts import AbstractPart, CurvesPart, RowsPart, TablePart, Values
+from kngjax.study.synthesis.parts import AbstractPart, CurvesPart, RowsPart, TablePart, Values, drawn
 
 _KINDS = {kind.__name__: kind for kind in (Category, Ordinal, Count, Numeric)}
 _HEAPS = Fraction(1, 4)
@@ -130,7 +132,7 @@ class SynthesisPlan:
         if key not in self._plans:
             plans = [(part, part.plan_for(num_records)) for part in self.parts(num_records)]
             certificates = tuple(one for _, plan in plans for one in plan.certificates)
-            drawing = functools.partial(_drawn, plans)
+            drawing = functools.partial(drawn, plans)
             self._plans[key] = Plan(certificates, *self.owed(certificates), drawing)
         return self._plans[key]
 
@@ -159,25 +161,25 @@ class SynthesisPlan:
         return self.plan_for().cost
 
     def check(self, frame: Any) -> Any:
-        """The table of a frame, if its columns and types serve; not a value is looked at.
-
-        Raises `UnfitType` for what is no frame and for columns of dates or lists; `UnfitShape` for absent columns, and
-        for no record where n is public, under replace.
-        """
-        table = table_of(frame)
-        for column in self.columns:
+        """The table of a frame, if its columns and types serve; no value is looked at. Raises as `Analysis.check`."""
+        tables = tables_of(frame)
+        for table, column in itertools.product(tables, self.columns):
             check_column(table, column.name, "the plan")
-        if len(table) == 0 and self.adjacency is kng.Adjacency.REPLACE:
+        if self.adjacency is kng.Adjacency.REPLACE and len(tables[0]) == 0:
             raise UnfitShape(EMPTY)
-        return table
+        return tables[0]
 
     def read(self, frame: Any) -> Values:
         """The values of all columns by name, each of its own cell alone. Private.
 
         Raises as `check`, and ValueError for missing cells without a policy; no message tells a value.
         """
-        table = self.check(opened(frame))
+        table = self.check(opened(table_of(frame)))
         return {column.name: column.read(table[column.name]) for column in self.columns}
+
+    def records(self, frame: Any, count: int | None = None) -> Values | Passes:
+        """Reads as `read` does, or of a table on an engine batch by batch. Private; `count` is n or None."""
+        return records_of(table_of(frame), [column.name for column in self.columns], self.read, count)
 
     def compared(self, frame: Any, drawn: Any, formula: str | None = None) -> UtilityReport:
         """Compares a drawn table with the private one, for `kngjax.owner.utility`. FOR THE DATA OWNER ONLY.
@@ -253,11 +255,6 @@ class SynthesisPlan:
 
     def __hash__(self) -> int:
         return hash(json.dumps(self.to_dict(), sort_keys=True))
-
-
-def _drawn(plans: Sequence[tuple[AbstractPart, Plan]], values: Values, progress: bool | None) -> list[kng.Release]:
-    rows = len(next(iter(values.values())))
-    return [one for part, plan in plans for one in plan.draw(part.records(values, rows), False)]
 
 
 def plan(

@@ -4,6 +4,8 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
+from kngjax.accounting.adjacency import Adjacency
+from kngjax.data.passes import Passes
 from kngjax.releases.plan import Plan
 from kngjax.releases.release import Release
 from kngjax.study.checks import DeclaredColumn
@@ -24,6 +26,11 @@ class SynthesisAnalysis(AbstractAnalysis):
     count: int | None
     title: str = "synthesis"
     sampler: None = None
+
+    @property
+    def adjacency(self) -> Adjacency:
+        """Returns the adjacency of the plan."""
+        return self.synthesis.adjacency
 
     @property
     def what(self) -> str:
@@ -48,7 +55,9 @@ class SynthesisAnalysis(AbstractAnalysis):
         return self.synthesis.check(frame)
 
     def records(self, frame: Any) -> Any:
-        values = self.synthesis.read(frame)
+        values = self.synthesis.records(frame, self.count)
+        if isinstance(values, Passes):
+            return values
         if self.count is not None and any(len(one) != self.count for one in values.values()):
             raise RuntimeError("the frame has another number of records than its releases are certified for")
         return values

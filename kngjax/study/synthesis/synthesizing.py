@@ -41,5 +41,6 @@ def synthesize(
     if refusal is not None:
         raise refusal
     count = len(table) if is_public else None
-    released = plan.plan_for(count).release(functools.partial(plan.read, table), ledger, {"synthesis": plan.to_dict()})
+    read, about = functools.partial(plan.records, table, count), {"synthesis": plan.to_dict()}
+    released = plan.plan_for(count).release(read, ledger, about)
     return SyntheticTable(plan, released, count)

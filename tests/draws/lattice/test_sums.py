@@ -62,8 +62,7 @@ def test_sums_are_those_of_fractions_however_the_records_are_divided(kind):
     X, y = rows(kind)
     count, gram, moment, squares = by_fractions(kind, X, y)
     sources = [kng.stream(parts(X, y, number)) for number in (1, 2, 8)]
-    sources += [kng.stream(parts(X, y, 8, order=slice(None, None, -1))), kng.shard(X, y)]
-    sources += [kng.shard(kng.stream(parts(X, y, 5)))]
+    sources += [kng.stream(parts(X, y, 8, order=slice(None, None, -1)))]
     for source in sources:
         found = LATTICE.prepare(MECHANISMS[kind], source)
         assert isinstance(found, ExactSums)
@@ -82,10 +81,9 @@ def test_the_same_bits_give_the_same_release_of_parts_and_of_records(kind):
     mechanism = MECHANISMS[kind]
     draws = [
         LATTICE.draw(mechanism, LATTICE.prepare(mechanism, *source), random.Random(7).getrandbits)
-        for source in ((X, y), (kng.stream(parts(X, y, 8)),), (kng.shard(X, y),))
+        for source in ((X, y), (kng.stream(parts(X, y, 8)),))
     ]
-    for draw in draws[1:]:
-        np.testing.assert_array_equal(draw, draws[0])
+    np.testing.assert_array_equal(*draws)
 
 
 def test_products_are_exact_beyond_53_bits():
@@ -99,44 +97,37 @@ def test_products_are_exact_beyond_53_bits():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("make", [lambda X, y: kng.stream(parts(X, y, 3)), kng.shard], ids=["stream", "shards"])
-def test_a_release_of_parts_takes_the_lattice_by_itself(make):
+def test_a_release_of_parts_takes_the_lattice_by_itself():
     X, y = rows("regression")
-    released = kng.release(MECHANISMS["regression"], make(X, y))
+    released = kng.release(MECHANISMS["regression"], kng.stream(parts(X, y, 3)))
     assert released.certificate.assurance == "proved"
     bounds = kng.Bounds((-3.0, 2.0), (-1.0, 1.0), columns=X.shape[1])
     scalar = kng.KNG(kng.SquaredLoss(), bounds, kng.L1Ball(1.0), 1.0, "replace")
-    assert kng.release(scalar, make(X, y), sampler=LATTICE).certificate.assurance == "proved"
+    assert kng.release(scalar, kng.stream(parts(X, y, 3)), sampler=LATTICE).certificate.assurance == "proved"
 
 
 @pytest.mark.parametrize("adjacency", ["replace", "add_remove"])
-def test_shards_of_a_quantile_loss_are_its_rows(adjacency):
-    """Under replace n is not told of shards, so that their plan is that of the largest number of records."""
+def test_parts_of_a_quantile_loss_are_gathered(adjacency):
     X, y = rows("regression")
     median = kng.KNG(kng.QuantileLoss(0.5), BOUNDS, kng.L1Ball(1.0), 1.0, adjacency)
-    one, other = LATTICE.prepare(median, X, y), LATTICE.prepare(median, kng.shard(X, y))
+    one, other = LATTICE.prepare(median, X, y), LATTICE.prepare(median, kng.stream(parts(X, y, 3)))
     np.testing.assert_array_equal(one.x, other.x)
     np.testing.assert_array_equal(one.y, other.y)
-    certificate = kng.certify(median, kng.shard(X, y))
+    certificate = kng.certify(median, kng.stream(parts(X, y, 3)))
     assert (certificate.assurance, certificate.sampler["type"]) == ("proved", "Lattice")
 
 
 def test_what_parts_refuse():
     X, y = rows("regression")
-    median = kng.KNG(kng.QuantileLoss(0.5), BOUNDS, kng.L1Ball(1.0), 1.0, "replace")
     with pytest.raises(ValueError, match="brings its own responses"):
-        LATTICE.prepare(median, kng.shard(X, y), y)
-    with pytest.raises(TypeError, match="must be in memory all at once"):
-        LATTICE.prepare(median, kng.stream(parts(X, y, 2)))
-    with pytest.raises(ValueError, match="brings its own responses"):
-        LATTICE.prepare(MECHANISMS["regression"], kng.shard(X, y), y)
+        LATTICE.prepare(MECHANISMS["regression"], kng.stream(parts(X, y, 2)), y)
     with pytest.raises(ValueError, match="the data are empty"):
         LATTICE.prepare(MECHANISMS["regression"], kng.stream([]))
     # Their plan is the same for every n, so that no number of records is too large.
     few = kng.draws.Lattice(max_records=ROWS - 1)
     few.draw(MECHANISMS["exponential"], few.prepare(MECHANISMS["exponential"], kng.stream(parts(X, y, 2))))
-    whole = LATTICE.prepare(MECHANISMS["regression"], kng.shard(X, y))
+    whole = LATTICE.prepare(MECHANISMS["regression"], kng.stream(parts(X, y, 2)))
     with pytest.raises(TypeError, match="computed from private data"):
         list(whole)
     with pytest.raises(ValueError, match="different numbers of columns"):
-        whole + LATTICE.prepare(MECHANISMS["means"], kng.shard(X))
+        whole + LATTICE.prepare(MECHANISMS["means"], kng.stream([(X, None)]))

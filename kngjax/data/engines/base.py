@@ -1,0 +1,74 @@
+"""Defines the base class of engines: where a table rests, and how each of its parts is read."""
+
+import abc
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, TypeVar
+
+from kngjax.core.errors import UnfitShape, UnfitType, raise_from_outside
+
+SAME_NAME = "the stream has two columns of one name: give each its own"
+READING_FAILED = (
+    "reading the stream failed with {}, and nothing of it is used: the columns must hold numbers in every chunk. The "
+    "reader's own message may quote a value: iterate over the source yourself to see it"
+)
+
+# Chooses the columns to read of those that a table has; None for all.
+Choose = Callable[[Sequence[str]], list[str] | None]
+Found = TypeVar("Found")
+
+
+class AbstractEngine(abc.ABC):
+    """Reads a table where it rests, part by part. Private.
+
+    `name`: what it is, in words. `is_read_once`: whether its records are gone once they were read. `is_gone`: whether
+    they are.
+    """
+
+    name: str
+    is_read_once: bool = False
+    is_gone: bool = False
+
+    @abc.abstractmethod
+    def declared(self, choose: Choose) -> list[Any]:
+        """Lists tables or chunks whose columns and types are known before a value is looked at.
+
+        Each file gives one without a row, and so does a query; the list is empty where nothing is known.
+        """
+
+    @abc.abstractmethod
+    def replies(self, choose: Choose, work: Any) -> Iterable[tuple[int, Any]]:
+        """Gives the number of each part, and what the work makes of its batches; each part comes once.
+
+        **Arguments:** `work`: a `kngjax.data.passes.Work`. Batches are tables that narwhals knows, record batches of
+        pyarrow, or pairs (X, y) from a caller's own program.
+        """
+
+    def count(self) -> int | None:
+        """Counts the records, where metadata tell their number without a look at them."""
+        return None
+
+    def has_no_rows(self) -> bool:
+        """Whether it is known, before a value is looked at, that there is no record."""
+        return self.count() == 0
+
+
+def is_from(module: str, name: str, value: Any) -> bool:
+    """Whether a value is of this class of an optional package, which is not imported for that."""
+    # Whoever has such an object has imported its package.
+    return module in sys.modules and isinstance(value, getattr(sys.modules[module], name, ()))
+
+
+def reading(step: Callable[[], Found]) -> Found:
+    """Returns step(); in the place of what another library raises, which may quote a value, it raises one text."""
+    try:
+        return step()
+    except BaseException as error:
+        raise_from_outside(error)
+        failure: Exception = (
+            error
+            if isinstance(error, UnfitShape | UnfitType)
+            else ValueError(READING_FAILED.format(type(error).__name__))
+        )
+    # Outside of the handler, so that the reader's own message is not chained to this one.
+    raise failure

@@ -1,0 +1,171 @@
+"""Tables that this process reads itself: files, datasets, lazy frames, relations of DuckDB, and chunks."""
+
+import abc
+import concurrent.futures
+import contextlib
+import pathlib
+import sys
+from collections.abc import Generator, Iterable, Iterator
+from typing import Any
+
+from kngjax.data import files
+from kngjax.data.csv_dialects import Dialect
+from kngjax.data.engines.base import AbstractEngine, Choose, is_from, reading
+
+_END = object()
+
+
+class AbstractLocalEngine(AbstractEngine):
+    """Reads a table as one part, each batch while the last one is worked on.
+
+    **Arguments:** `source`: the table. `rows`: of a batch, where the source is not in batches already.
+    """
+
+    def __init__(self, source: Any, rows: int):
+        self.source, self.rows = source, rows
+        self.is_read_once = isinstance(source, Iterator)
+
+    @abc.abstractmethod
+    def batches(self, choose: Choose) -> Iterable[Any]:
+        """Reads the chosen columns in batches."""
+
+    def replies(self, choose: Choose, work: Any) -> Iterable[tuple[int, Any]]:
+        self.is_gone = self.is_read_once
+        source = reading(lambda: iter(self.batches(choose)))
+        with contextlib.closing(_prefetched(source)) as batches:
+            return [(0, work(batches))]
+
+
+class Files(AbstractLocalEngine):
+    """Reads a file, a folder of Parquet files, or all files that a pattern matches, as people/*.parquet."""
+
+    def __init__(self, source: pathlib.Path, rows: int, dialect: Dialect):
+        super().__init__(source, rows)
+        self.dialect = dialect
+        # Refuses other files now, before anything is read.
+        self.name = f"a file of {files.file_kind(source)}"
+
+    def declared(self, choose: Choose) -> list[Any]:
+        return [one.empty_table() for one in reading(lambda: list(files.schemas(self.source, self.dialect)))]
+
+    def count(self) -> int | None:
+        return reading(lambda: files.count(self.source))
+
+    def has_no_rows(self) -> bool:
+        return reading(lambda: files.has_no_rows(self.source, self.dialect))
+
+    def batches(self, choose: Choose) -> Iterable[Any]:
+        given = next(files.schemas(self.source, self.dialect)).names
+        return files.batches(self.source, choose(given) or given, self.rows, self.dialect)
+
+
+class Dataset(AbstractLocalEngine):
+    """Reads a dataset of pyarrow."""
+
+    name = "a dataset of pyarrow"
+
+    def declared(self, choose: Choose) -> list[Any]:
+        given = self.source.schema.names
+        return [one.empty_table() for one in files.schemas_of_dataset(self.source, choose(given) or given)]
+
+    def count(self) -> int | None:
+        return reading(lambda: files.count(self.source))
+
+    def batches(self, choose: Choose) -> Iterable[Any]:
+        ahead = {"batch_readahead": 2, "fragment_readahead": 1}
+        return self.source.to_batches(columns=choose(self.source.schema.names), batch_size=self.rows, **ahead)
+
+
+class Lazy(AbstractLocalEngine):
+    """Reads a LazyFrame of polars, whose query runs in each pass."""
+
+    name = "a LazyFrame of polars"
+
+    def declared(self, choose: Choose) -> list[Any]:
+        return [sys.modules["polars"].DataFrame(schema=reading(self.source.collect_schema))]
+
+    def batches(self, choose: Choose) -> Iterable[Any]:
+        given = self.source.collect_schema().names()
+        query = self.source.select(choose(given) or given)
+        return query.collect_batches(chunk_size=self.rows, maintain_order=True)
+
+
+class Relation(AbstractLocalEngine):
+    """Reads a relation of DuckDB, whose query runs in each pass."""
+
+    name = "a relation of DuckDB"
+
+    def declared(self, choose: Choose) -> list[Any]:
+        return [reading(lambda: self.source.limit(0).to_arrow_table())]
+
+    def batches(self, choose: Choose) -> Iterable[Any]:
+        names = choose(self.source.columns) or self.source.columns
+        return self.source.project(", ".join(map(_quoted, names))).to_arrow_reader(self.rows)
+
+
+class Reader(AbstractLocalEngine):
+    """Reads a reader of record batches of pyarrow, once."""
+
+    name = "a reader of record batches"
+
+    def declared(self, choose: Choose) -> list[Any]:
+        return [self.source.schema.empty_table()]
+
+    def batches(self, choose: Choose) -> Iterable[Any]:
+        return self.source
+
+
+class Chunks(AbstractLocalEngine):
+    """Reads chunks that a program holds or makes: data frames, or pairs (X, y) of arrays.
+
+    Those of a list are looked at by their types before anything is spent, those of a generator when they come.
+    """
+
+    name = "an iterable of chunks"
+
+    def declared(self, choose: Choose) -> list[Any]:
+        return list(self.source) if isinstance(self.source, list | tuple) else []
+
+    def count(self) -> int | None:
+        if not isinstance(self.source, list | tuple):
+            return None
+        lengths = [_length(one) for one in self.source]
+        return None if None in lengths else sum(length for length in lengths if length is not None)
+
+    def batches(self, choose: Choose) -> Iterable[Any]:
+        return self.source
+
+
+def local_engine(source: Any, rows: int) -> AbstractLocalEngine | None:
+    """Finds the engine of a source that this process reads, but for files and chunks; None for other objects."""
+    kinds: list[tuple[str, str, type[AbstractLocalEngine]]] = [
+        ("pyarrow.dataset", "Dataset", Dataset),
+        ("pyarrow", "RecordBatchReader", Reader),
+        ("polars", "LazyFrame", Lazy),
+        ("duckdb", "DuckDBPyRelation", Relation),
+    ]
+    return next((kind(source, rows) for module, name, kind in kinds if is_from(module, name, source)), None)
+
+
+def _length(chunk: Any) -> int | None:
+    """Counts the rows of a frame or of a pair; None for what has no length before it is converted."""
+    if isinstance(chunk, tuple | list) and len(chunk) == 2:
+        chunk = chunk[1] if chunk[0] is None else chunk[0]
+    try:
+        return len(chunk)
+    except TypeError:
+        return None
+
+
+def _quoted(name: str) -> str:
+    doubled = name.replace('"', '""')
+    return f'"{doubled}"'
+
+
+def _prefetched(source: Iterator[Any]) -> Generator[Any, None, None]:
+    """Yields the items of a source; a thread reads the next one while the caller works on the last."""
+    with concurrent.futures.ThreadPoolExecutor(max_workers=1) as reader:
+        coming = reader.submit(next, source, _END)
+        while (item := reading(coming.result)) is not _END:
+            coming = reader.submit(next, source, _END)
+            yield item

@@ -1,0 +1,42 @@
+"""Whole numbers made of the bits of records tell whether two passes saw the same ones, and put them in one order."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+from jaxtyping import UInt64
+
+MODULUS = 2**64
+
+
+def mixed(columns: Iterable[Any]) -> UInt64[np.ndarray, " records"]:
+    """Mixes the bits of each record's numbers to one whole number below 2^64. Private.
+
+    **Arguments:** `columns`: arrays of numbers, shape (n,) or (n, k).
+    """
+    table = np.column_stack([np.asarray(one, np.float64) for one in columns])
+    made = np.zeros(len(table), np.uint64)
+    for column in np.ascontiguousarray(table).view(np.uint64).T:
+        # A product by an odd number and a shift mix all digits of what is there with those of the next column.
+        made = (made ^ column ^ (column >> np.uint64(29))) * np.uint64(0x9E3779B97F4A7C15)
+        made ^= made >> np.uint64(32)
+    return made
+
+
+def counted_and_marked(records: Any) -> tuple[int, int]:
+    """Counts records, and adds up what their bits are `mixed` to, modulo 2^64: the same in any order. Private.
+
+    **Arguments:** `records`: arrays of numbers, in tuples and mappings, None where there are none.
+    """
+    columns = list(_arrays(records))
+    return len(columns[0]), int(mixed(columns).sum(dtype=np.uint64))
+
+
+def _arrays(records: Any) -> Iterable[Any]:
+    if isinstance(records, Mapping):
+        records = tuple(records.values())
+    if isinstance(records, tuple):
+        for one in records:
+            yield from _arrays(one)
+    elif records is not None:
+        yield records

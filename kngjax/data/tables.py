@@ -1,0 +1,96 @@
+"""Tables that rest on engines, as the columns of a study: shown before a debit, read in passes after it."""
+
+import functools
+import os
+import pathlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from kngjax.core.errors import UnfitShape
+from kngjax.data import files
+from kngjax.data.engines.base import AbstractEngine
+from kngjax.data.named_columns import Columns
+from kngjax.data.passes import Passes, WholeTables, table_or_pair
+from kngjax.data.streams import engine_of
+
+
+def on_its_engine(frame: Any, num_records: int | None = None) -> Any:
+    """Opens a path or a table that rests on an engine as `Columns`; returns other frames as they are.
+
+    **Arguments:** `num_records`: n, where it is public and a query would have to be run to tell it.
+
+    Raises as `kngjax.stream` and `on_engine`. A CSV file is read here, as its cells are text.
+    """
+    if isinstance(frame, str | os.PathLike) and str(frame).lower().endswith(".csv"):
+        return files.read(pathlib.Path(frame))
+    engine = None if isinstance(frame, Columns) else engine_of(frame)
+    return frame if engine is None else on_engine(engine, num_records)
+
+
+def on_engine(engine: AbstractEngine, num_records: int | None = None) -> Columns:
+    """Shows the columns and types of a table that rests on an engine; cells and their number are looked at later.
+
+    Raises UnfitShape for files with other names, and for a source that declares nothing, or that is read but once.
+    """
+    if engine.is_read_once:
+        raise UnfitShape(f"{engine.name} can be read only once: give a table that can be read again, as a file")
+    tables = [table_or_pair(one) for one in engine.declared(lambda given: None)]
+    if not tables or any(isinstance(one, tuple) for one in tables):
+        raise UnfitShape(
+            f"a table has columns by name that are known before a value is looked at, and {engine.name} has none"
+        )
+    first, *others = tables
+    if any(set(one.columns) != set(first.columns) for one in others):
+        raise UnfitShape("the files of the table have different columns")
+    counted = functools.partial(_counted, engine, num_records)
+    names = tuple(first.columns)
+    return Columns(names, 0, first.get_column, engine=engine, counted=counted, others=tuple(others))
+
+
+def _counted(engine: AbstractEngine, stated: int | None) -> int:
+    """Returns n by metadata, or as it was stated: to run a query before a debit would tell whether it fails."""
+    known = engine.count()
+    if known is None and stated is None:
+        raise UnfitShape(
+            f"under replace the number of records is public, and {engine.name} does not tell it without being read: "
+            "state it, num_records=..."
+        )
+    return stated if known is None else known  # pyright: ignore[reportReturnType]
+
+
+def is_uncounted(frame: Any) -> bool:
+    """Whether this is a table on an engine that does not tell its number of records without being read."""
+    return isinstance(frame, Columns) and frame.engine is not None and frame.engine.count() is None
+
+
+def opened(frame: Any) -> Any:
+    """Gives the columns whose values count, of `Columns` that show their types alone before a debit; else the frame.
+
+    Those of an engine are gathered here: their readers in passes are `records_of`.
+    """
+    if not isinstance(frame, Columns):
+        return frame
+    if frame.engine is not None:
+        return gathered_table(frame, frame.columns)
+    return frame.opened()
+
+
+def records_of(frame: Any, names: Sequence[str], read: Callable[[Any], Any], count: int | None = None) -> Any:
+    """Returns read(frame), or of a table on an engine `Passes` whose batches are what `read` makes of these columns.
+
+    **Arguments:** `read`: can be pickled, and treats each record by itself. `count`: n, where passes are held to it.
+    """
+    if isinstance(frame, Columns) and frame.engine is not None:
+        return Passes(frame.engine, WholeTables(tuple(names)), (read,), count, marked=1, seen={})
+    return read(opened(frame))
+
+
+def gathered_table(frame: Columns, names: Sequence[str]) -> Any:
+    """Gathers these columns of a table on an engine here, as a table of pyarrow. Private: for the owner's looks."""
+    import pyarrow
+
+    assert frame.engine is not None
+    known = tuple(name for name in names if name in frame.columns)
+    tables = Passes(frame.engine, WholeTables(known)).collected(lambda table: [table.to_arrow()])
+    empty = pyarrow.table({name: pyarrow.array([]) for name in known})
+    return pyarrow.concat_tables(tables, promote_options="permissive") if tables else empty

@@ -1,0 +1,158 @@
+"""Studies of tables on engines release what those of the same table in memory do, to the bit, from the same bits."""
+
+import random
+
+import dask.dataframe as dd
+import duckdb
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import kngjax as kng
+from kngjax.data.engines.local import Relation
+from tests.draws.cases import drawn_with
+from tests.study.people import PEOPLE, people, study
+
+TABLE = pa.Table.from_pandas(people(1500), preserve_index=False)
+ORDER = np.random.default_rng(2).permutation(1500)
+SHARED = {"epsilon": 2.0}
+ANALYSES = {
+    "mean": lambda one: one.mean("wage", **SHARED),
+    "sum": lambda one: one.sum("sick", **SHARED),
+    "variance": lambda one: one.variance("education", **SHARED),
+    "quantiles": lambda one: one.quantile("wage", tau=[0.25, 0.5], **SHARED),
+    "an interval of a quantile": lambda one: one.quantile_interval("wage", tau=0.5, **SHARED),
+    "histogram": lambda one: one.histogram("wage", edges=5, **SHARED),
+    "cross table": lambda one: one.crosstab("region", "parttime", **SHARED),
+    "linear": lambda one: one.linear_regression("log(wage) ~ education + region", **SHARED),
+    "logistic": lambda one: one.logistic_regression("parttime ~ education", **SHARED),
+    "Poisson": lambda one: one.poisson_regression("sick ~ education", **SHARED),
+    "quantile": lambda one: one.quantile_regression("log(wage) ~ education", tau=0.5, **SHARED),
+    "intervals": lambda one: one.linear_regression("log(wage) ~ education", intervals=True, epsilon=8.0, force=True),
+    "groups": lambda one: one.by("region").mean("wage", **SHARED),
+    "groups of regressions": lambda one: one.by("parttime").linear_regression("log(wage) ~ education", **SHARED),
+}
+
+
+def files(frame, folder):
+    for number, rows in enumerate(np.array_split(ORDER, 3)):
+        pq.write_table(frame.take(rows), folder / f"{number}.parquet")
+    return folder
+
+
+def relation(frame):
+    connection = duckdb.connect()
+    connection.register("people", frame)
+    return connection.sql("FROM people ORDER BY wage")
+
+
+ELSEWHERE = {
+    "files": lambda frame, folder: f"{files(frame, folder)}/*.parquet",
+    "DuckDB": lambda frame, folder: relation(frame),
+    "Polars": lambda frame, folder: pl.from_arrow(frame).lazy(),
+    "Dask": lambda frame, folder: dd.from_pandas(frame.to_pandas(), npartitions=7),
+}
+
+
+def released(frame, analysis, adjacency):
+    is_counted = adjacency == "replace" and isinstance(frame, pa.Table | str)
+    guess = {} if is_counted else {"num_records": 1500}
+    with drawn_with(random.Random(5).getrandbits):
+        made = analysis(study(frame, adjacency=adjacency, **guess))
+    return [one.to_json() for one in made.releases]
+
+
+@pytest.mark.parametrize("adjacency", ["replace", "add_remove"])
+@pytest.mark.parametrize("name", ANALYSES)
+def test_releases_are_those_of_the_table_in_memory_to_the_bit(name, adjacency, tmp_path):
+    expected = released(TABLE, ANALYSES[name], adjacency)
+    for make in ELSEWHERE.values():
+        assert released(make(TABLE, tmp_path), ANALYSES[name], adjacency) == expected
+
+
+def test_no_query_is_run_before_a_debit(monkeypatch):
+    def run(self, choose, work):
+        raise AssertionError("was run")
+
+    failing = relation(TABLE).filter("CAST(region AS DOUBLE) > 0")
+    with pytest.raises(ValueError, match="does not tell it without being read: state it, num_records="):
+        study(relation(TABLE)).mean("wage", epsilon=1.0)
+    for facts in ({"num_records": 1500}, {"adjacency": "add_remove"}):
+        with pytest.raises(kng.ReleaseFailed):
+            study(failing, **facts).mean("wage", epsilon=1.0)
+    with pytest.raises(kng.ReleaseFailed):
+        study(relation(TABLE), num_records=1501).mean("wage", epsilon=1.0)
+    with pytest.raises(ValueError, match="leave num_records out"):
+        study(TABLE, num_records=1500)
+    monkeypatch.setattr(Relation, "replies", run)
+    assert "mean" in repr(study(relation(TABLE), num_records=1500).plan().mean("wage", epsilon=1.0))
+
+
+def test_a_record_is_in_one_group_in_all_passes_or_nothing_is_released():
+    """A column of groups that is drawn anew in each pass would put records into several, or into none."""
+    connection = duckdb.connect()
+    connection.register("people", TABLE)
+    drawn = connection.sql("SELECT wage, CASE WHEN random() < 0.5 THEN 'north' ELSE 'south' END AS region FROM people")
+    with pytest.raises(kng.ReleaseFailed):
+        study(drawn, adjacency="add_remove").by("region").mean("wage", epsilon=1.0)
+
+
+def test_tables_without_a_record_are_released_where_their_number_is_private(tmp_path):
+    empty = TABLE.slice(0, 0)
+    pq.write_table(empty, tmp_path / "0.parquet")
+    for name in ("mean", "Poisson", "quantile", "groups of regressions", "histogram"):
+        sources = (empty, relation(empty), f"{tmp_path}/*.parquet")
+        assert len({str(released(source, ANALYSES[name], "add_remove")) for source in sources}) == 1, name
+
+
+def test_what_public_facts_refuse_costs_nothing(tmp_path):
+    ledger = kng.Ledger.create(tmp_path / "budget", kng.Budget.pure(9), adjacency="replace", dataset="invented")
+    dates = TABLE.append_column("born", pa.array([[1]] * 1500))
+    one = study(relation(dates), ledger=ledger, num_records=1500, bounds={"wage": (20, 20_000), "born": (0, 1)})
+    with pytest.raises(TypeError, match="holds neither numbers nor text"):
+        one.mean("born", epsilon=1.0)
+    with pytest.raises(ValueError, match="which the data do not have"):
+        study(relation(TABLE), ledger=ledger, num_records=1500, bounds={"age": (0, 1)}).mean("age", epsilon=1.0)
+    for name, kind in (("0", pa.float64()), ("1", pa.list_(pa.float64()))):
+        pq.write_table(pa.table({"wage": pa.array([None] * 3, kind)}), tmp_path / f"{name}.parquet")
+    with pytest.raises(TypeError, match="holds neither numbers nor text"):
+        study(f"{tmp_path}/*.parquet", ledger=ledger).mean("wage", epsilon=1.0)
+    assert ledger.verify().num_rows == 1
+
+
+def test_a_table_that_grew_is_not_released(tmp_path):
+    one = study(files(TABLE, tmp_path))
+    pq.write_table(TABLE.slice(0, 1), tmp_path / "9.parquet")
+    with pytest.raises(ValueError, match="another number of records"):
+        one.mean("wage", epsilon=1.0)
+
+
+def test_missing_cells_codes_and_weights_count_as_in_memory():
+    frame = people(400)
+    frame.loc[::7, "wage"] = 99_999
+    frame.loc[::11, "sick"] = np.nan
+    known = {"missing": {"wage": 300.0, "sick": 0.0}, "missing_codes": {"wage": [99_999]}, "weights": "experience"}
+    table = pa.Table.from_pandas(frame, preserve_index=False)
+    for analysis in (ANALYSES["mean"], lambda one: one.linear_regression("sick ~ education", epsilon=2.0)):
+        found = []
+        for source, stated in ((table, None), (relation(table), 400), (pl.from_arrow(table).lazy(), 400)):
+            with drawn_with(random.Random(5).getrandbits):
+                found.append([one.to_json() for one in analysis(study(source, num_records=stated, **known)).releases])
+        assert found[0] == found[1] == found[2]
+
+
+def test_the_owner_looks_at_a_table_where_it_rests():
+    lines = study(relation(TABLE), adjacency="add_remove").check().summary()
+    assert lines == study(TABLE).check().summary()
+    assert "1500 records" in lines
+
+
+def test_a_csv_file_is_read_by_its_path(tmp_path):
+    PEOPLE.head(200).to_csv(tmp_path / "people.csv", index=False)
+    with drawn_with(random.Random(5).getrandbits):
+        found = study(tmp_path / "people.csv").mean("wage", epsilon=9.0)
+    with drawn_with(random.Random(5).getrandbits):
+        expected = study(PEOPLE.head(200)).mean("wage", epsilon=9.0)
+    assert found.to_json() == expected.to_json()
