@@ -1,6 +1,7 @@
 """Tables that rest on engines, as the columns of a study: shown before a debit, read in passes after it."""
 
 import functools
+import glob
 import os
 import pathlib
 from collections.abc import Callable, Sequence
@@ -22,6 +23,10 @@ def on_its_engine(frame: Any, num_records: int | None = None) -> Any:
     Raises as `kngjax.stream` and `on_engine`. A CSV file is read here, as its cells are text.
     """
     if isinstance(frame, str | os.PathLike) and str(frame).lower().endswith(".csv"):
+        if glob.has_magic(str(frame)) and not pathlib.Path(frame).exists():
+            raise UnfitShape(
+                f"{frame} names CSV files by a pattern: give a query of them, duckdb.sql(\"FROM '{frame}'\")"
+            )
         return files.read(pathlib.Path(frame))
     engine = None if isinstance(frame, Columns) else engine_of(frame)
     return frame if engine is None else on_engine(engine, num_records)
@@ -36,9 +41,7 @@ def on_engine(engine: AbstractEngine, num_records: int | None = None) -> Columns
         raise UnfitShape(f"{engine.name} can be read only once: give a table that can be read again, as a file")
     tables = [table_or_pair(one) for one in engine.declared(lambda given: None)]
     if not tables or any(isinstance(one, tuple) for one in tables):
-        raise UnfitShape(
-            f"a table has columns by name that are known before a value is looked at, and {engine.name} has none"
-        )
+        raise UnfitShape(f"{engine.name} does not tell its columns before it is read: give a table that does")
     first, *others = tables
     if any(set(one.columns) != set(first.columns) for one in others):
         raise UnfitShape("the files of the table have different columns")
@@ -50,17 +53,26 @@ def on_engine(engine: AbstractEngine, num_records: int | None = None) -> Columns
 def _counted(engine: AbstractEngine, stated: int | None) -> int:
     """Returns n by metadata, or as it was stated: to run a query before a debit would tell whether it fails."""
     known = engine.count()
-    if known is None and stated is None:
+    if known is not None:
+        if stated not in (None, known):
+            raise UnfitShape(f"the table has {known} records, and num_records={stated} was stated: leave it out")
+        return known
+    if stated is None:
         raise UnfitShape(
             f"under replace the number of records is public, and {engine.name} does not tell it without being read: "
-            "state it, num_records=..."
+            "state it, num_records=..., or in the [data] of a job"
         )
-    return stated if known is None else known  # pyright: ignore[reportReturnType]
+    return stated
+
+
+def is_elsewhere(frame: Any) -> bool:
+    """Whether this is a table on an engine."""
+    return isinstance(frame, Columns) and frame.engine is not None
 
 
 def is_uncounted(frame: Any) -> bool:
     """Whether this is a table on an engine that does not tell its number of records without being read."""
-    return isinstance(frame, Columns) and frame.engine is not None and frame.engine.count() is None
+    return is_elsewhere(frame) and frame.engine.count() is None
 
 
 def opened(frame: Any) -> Any:

@@ -273,6 +273,10 @@ class Analysis(AbstractAnalysis):
 _FRAMES = {
     "ndarray": ": name its columns, pandas.DataFrame(array, columns=['age', 'height'])",
     "Series": ": give one with its column, series.to_frame()",
+    "DuckDBPyConnection": ": give a query, connection.sql('FROM people')",
+    "TextFileReader": ": give the file's path, or a query of it by DuckDB or polars",
+    "list": ": several files are a folder or a pattern, 'people/*.parquet'",
+    "Passes": ": give what the stream is of, a path, a query or a frame",
 }
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from kngjax.core.owner_only import OwnerOnly, owner_only
 from kngjax.data import cells, dates, missing
-from kngjax.data.tables import opened
+from kngjax.data.tables import is_elsewhere, opened
 from kngjax.study.analyses import table_of
 
 OWNER_BANNER = "OWNER ONLY: not private, do not publish"
@@ -85,13 +85,15 @@ def check(
     **Raises:** `TypeError` for what is no frame.
     """
     shown, known = table_of(frame), {}
-    table, refusal = _try(lambda: table_of(opened(frame)), words)
+    table, refusal = _try(lambda: table_of(opened(shown)), words)
     found = [_of_dates_or_not(column, shown if table is None else table, words) for column in columns]
-    lines = [*heading(shown if table is None else table), *(line for one, _ in found for line in one)]
+    wrong = _stated_wrongly(shown, table)
+    # What an engine did not give has no length.
+    lines = [] if table is None and is_elsewhere(shown) else heading(shown if table is None else table)
+    lines += [line for one, _ in found for line in one]
     # Releases that are asked for decide, where there are some: they may read other columns alone.
-    fits = refusal is None and (bool(steps) or all(fit for _, fit in found))
-    if refusal is not None:
-        lines += ["", f"REFUSED: {refusal}"]
+    fits = refusal is None and wrong is None and (bool(steps) or all(fit for _, fit in found))
+    lines += ["", f"REFUSED: {refusal or wrong}"] * (refusal is not None or wrong is not None)
     lines += [""] * bool(steps)
     for step in steps:
         analysis = step.analysis
@@ -103,6 +105,14 @@ def check(
         fits &= reason is None
         lines.append(f"{step.label}: " + ("its records can be prepared" if reason is None else f"REFUSED: {reason}"))
     return Check(fits, tuple(lines))
+
+
+def _stated_wrongly(shown: Any, table: Any) -> str | None:
+    """Says that a table on an engine has another number of records than was stated; None where it has not."""
+    stated = _try(lambda: len(shown), str)[0] if is_elsewhere(shown) and table is not None else None
+    if stated is None or stated == len(table):
+        return None
+    return f"there are {len(table)} records, and num_records says {stated}: a release would fail"
 
 
 def heading(table: Any) -> list[str]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import kngjax as kng
 from kngjax.core.errors import holders_of_records, run_telling_refusals
-from kngjax.data.tables import is_uncounted, on_its_engine
+from kngjax.data.tables import is_elsewhere, on_its_engine
 from kngjax.study.analyses import table_of
 from kngjax.study.asked import AbstractAnalyses
 from kngjax.study.checks import Check
@@ -59,7 +59,7 @@ class Study(AbstractAnalyses[Results]):
         is_public = meant is kng.Adjacency.REPLACE
         frame = on_its_engine(frame, num_records if is_public else None)
         if is_public:
-            if num_records is not None and not is_uncounted(frame):
+            if num_records is not None and not is_elsewhere(frame):
                 raise ValueError("under replace the number of records is that of the table: leave num_records out")
             counted, refusal = run_telling_refusals(lambda: len(table_of(frame)))
             if refusal is not None:

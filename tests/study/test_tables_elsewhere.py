@@ -102,7 +102,7 @@ def test_a_record_is_in_one_group_in_all_passes_or_nothing_is_released():
 def test_tables_without_a_record_are_released_where_their_number_is_private(tmp_path):
     empty = TABLE.slice(0, 0)
     pq.write_table(empty, tmp_path / "0.parquet")
-    for name in ("mean", "Poisson", "quantile", "groups of regressions", "histogram"):
+    for name in ("mean", "Poisson", "histogram"):
         sources = (empty, relation(empty), f"{tmp_path}/*.parquet")
         assert len({str(released(source, ANALYSES[name], "add_remove")) for source in sources}) == 1, name
 
@@ -147,6 +147,38 @@ def test_the_owner_looks_at_a_table_where_it_rests():
     lines = study(relation(TABLE), adjacency="add_remove").check().summary()
     assert lines == study(TABLE).check().summary()
     assert "1500 records" in lines
+
+
+def test_the_owner_is_told_of_another_number_of_records_than_was_stated():
+    one = study(relation(TABLE), num_records=1499)
+    found = one.check()
+    assert not found.fits
+    assert "there are 1500 records, and num_records says 1499" in found.summary()
+    with pytest.raises(kng.ReleaseFailed):
+        one.mean("wage", epsilon=1.0)
+
+
+def test_a_number_of_records_that_files_contradict_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="has 1500 records, and num_records=1499"):
+        study(files(TABLE, tmp_path), num_records=1499)
+    assert study(tmp_path, num_records=1500).mean("wage", epsilon=1.0).releases
+
+
+@pytest.mark.parametrize("adjacency", ["replace", "add_remove"])
+def test_a_synthesis_of_a_query_is_that_of_the_table(adjacency):
+    columns = [kng.synthesis.Category("region", ("north", "south", "west"))]
+    plan = kng.synthesis.plan(columns=columns, epsilon=2.0, adjacency=adjacency)
+    stated = 1500 if adjacency == "replace" else None
+    found = []
+    for frame, count in ((TABLE, None), (relation(TABLE), stated)):
+        with drawn_with(random.Random(5).getrandbits):
+            found.append([one.to_json() for one in kng.synthesize(plan, frame, num_records=count).releases.values()])
+    assert found[0] == found[1]
+
+
+def test_patterns_of_csv_files_are_for_queries():
+    with pytest.raises(ValueError, match="by a pattern: give a query of them"):
+        study("people/*.csv")
 
 
 def test_a_csv_file_is_read_by_its_path(tmp_path):

@@ -48,8 +48,8 @@ class Spark(AbstractCluster):
         super().__init__(source, rows)
         if not is_deterministic(source):
             raise UnfitType(
-                "the rows of this DataFrame of Spark may differ whenever they are computed, as by rand, limit, sample "
-                "or dropDuplicates: write it to a table first, and read that"
+                "rows of this DataFrame of Spark may differ whenever they are computed, or displace others, as "
+                "by rand, limit, sample or dropDuplicates: leave that out"
             )
 
     def declared(self, choose: Choose) -> list[Any]:
