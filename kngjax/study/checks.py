@@ -109,7 +109,9 @@ def check(
 
 def _stated_wrongly(shown: Any, table: Any) -> str | None:
     """Says that a table on an engine has another number of records than was stated; None where it has not."""
-    stated = _try(lambda: len(shown), str)[0] if is_elsewhere(shown) and table is not None else None
+    if table is None or not is_elsewhere(shown):
+        return None
+    stated = _try(lambda: len(shown), str)[0]
     if stated is None or stated == len(table):
         return None
     return f"there are {len(table)} records, and num_records says {stated}: a release would fail"
