@@ -77,7 +77,7 @@ def in_dask(folder):
 
 def in_spark(folder):
     """A DataFrame of a local session with two workers."""
-    from pyspark.sql import SparkSession
+    from pyspark.sql import SparkSession  # pyright: ignore[reportMissingImports]
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
     builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")

@@ -29,7 +29,7 @@ def spark_frame(session: str, query: str) -> Any:
     not repeated.
     """
     try:
-        from pyspark.sql import SparkSession
+        from pyspark.sql import SparkSession  # pyright: ignore[reportMissingImports]
     except ImportError:
         raise ImportError("this job reads a table of Spark: pip install 'kngjax[spark]'") from None
     builder: Any = SparkSession.builder

@@ -210,7 +210,7 @@ def test_files_of_a_table_have_the_same_columns(tmp_path):
 @pytest.mark.filterwarnings("ignore:os.fork", "ignore::pytest.PytestUnraisableExceptionWarning")
 def test_a_frame_of_spark_gives_the_same_in_any_number_of_parts(tmp_path, monkeypatch):
     pytest.importorskip("pyspark")
-    from pyspark.sql import SparkSession, functions
+    from pyspark.sql import SparkSession, functions  # pyright: ignore[reportMissingImports]
 
     root = str(pathlib.Path(__file__).parents[2])
     monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)

@@ -53,12 +53,12 @@ class Spark(AbstractCluster):
             )
 
     def declared(self, choose: Choose) -> list[Any]:
-        from pyspark.sql.pandas.types import to_arrow_schema
+        from pyspark.sql.pandas.types import to_arrow_schema  # pyright: ignore[reportMissingImports]
 
         return [reading(lambda: to_arrow_schema(self.source.schema).empty_table())]
 
     def _run(self, choose: Choose, work: Any) -> Iterable[tuple[int, bytes]]:
-        from pyspark.sql import functions
+        from pyspark.sql import functions  # pyright: ignore[reportMissingImports]
 
         names = choose(self.source.columns) or self.source.columns
         # Spark takes a point in a name for a part of it where it asks for columns by itself.
@@ -66,7 +66,7 @@ class Spark(AbstractCluster):
 
         def on_worker(batches: Iterator[Any]) -> Iterator[Any]:
             import pyarrow
-            from pyspark import TaskContext
+            from pyspark import TaskContext  # pyright: ignore[reportMissingImports]
 
             context = TaskContext.get()
             tables = (pyarrow.RecordBatch.from_arrays(batch.columns, names=list(names)) for batch in batches)
@@ -166,7 +166,7 @@ def _quoted(name: str) -> str:
 @contextmanager
 def _quiet_spark(frame: Any) -> Iterator[None]:
     """Keeps what Spark writes of errors, in which cells are quoted, from stderr: Python's words and Java's."""
-    from pyspark.logger import PySparkLogger
+    from pyspark.logger import PySparkLogger  # pyright: ignore[reportMissingImports]
 
     loggers = [PySparkLogger.getLogger(name) for name in _LOGGERS_OF_SPARK]
     before = [logger.disabled for logger in loggers]
