@@ -83,7 +83,7 @@ def opened(frame: Any) -> Any:
     if not isinstance(frame, Columns):
         return frame
     if frame.engine is not None:
-        return gathered_table(frame, frame.columns)
+        return _gathered(frame)
     return frame.opened()
 
 
@@ -97,12 +97,10 @@ def records_of(frame: Any, names: Sequence[str], read: Callable[[Any], Any], cou
     return read(opened(frame))
 
 
-def gathered_table(frame: Columns, names: Sequence[str]) -> Any:
-    """Gathers these columns of a table on an engine here, as a table of pyarrow. Private: for the owner's looks."""
+def _gathered(frame: Columns) -> Any:
+    """Gathers a table on an engine here, as a table of pyarrow. Private: for the owner's looks."""
     import pyarrow
 
-    assert frame.engine is not None
-    known = tuple(name for name in names if name in frame.columns)
-    tables = Passes(frame.engine, WholeTables(known)).collected(lambda table: [table.to_arrow()])
-    empty = pyarrow.table({name: pyarrow.array([]) for name in known})
+    tables = Passes(frame.engine, WholeTables(frame.columns)).collected(lambda table: [table.to_arrow()])
+    empty = pyarrow.table({name: pyarrow.array([]) for name in frame.columns})
     return pyarrow.concat_tables(tables, promote_options="permissive") if tables else empty

@@ -148,14 +148,14 @@ def is_deterministic(frame: Any) -> bool:
 
 def _is_settled(plan: Any) -> bool:
     """Whether neither random expressions nor limits choose the rows of a plan."""
-    waiting = [plan] if plan.deterministic() else []
-    found = bool(waiting)
+    waiting = [plan]
     while waiting:
         node = waiting.pop()
-        found &= node.nodeName() not in _CHOOSING
+        if node.nodeName() in _CHOOSING:
+            return False
         children = node.children()
         waiting += [children.apply(place) for place in range(children.size())]
-    return found
+    return bool(plan.deterministic())
 
 
 def _quoted(name: str) -> str:
