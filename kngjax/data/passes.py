@@ -9,6 +9,7 @@ numbers made of their bits tell.
 
 import dataclasses
 import functools
+import math
 import operator
 import pickle
 from collections.abc import Callable, Iterable, Sequence
@@ -18,6 +19,7 @@ import narwhals as nw
 
 from kngjax.core.errors import UnfitShape, UnfitType, raise_from_outside
 from kngjax.core.owner_only import OwnerOnly
+from kngjax.data.bars import bar_of_pass
 from kngjax.data.engines.base import SAME_NAME, AbstractEngine, is_from
 from kngjax.data.marks import MODULUS, counted_and_marked
 from kngjax.data.weights import WeightedTable
@@ -167,7 +169,8 @@ class Passes(OwnerOnly):
 
     **Arguments:** `engine`: where the table rests. `parts`, `steps`, `marked`: as of `Work`. `count`: n, where it is
     public and a release is certified for it. `seen`: the marks of one release's first pass, shared by all that is made
-    of the same batches, so that all of it is of the same records; None before a release.
+    of the same batches, so that all of it is of the same records; None before a release. `group`: which of several
+    groups of records these are, where passes are shared; None where they are no group.
     """
 
     def __init__(
@@ -178,9 +181,10 @@ class Passes(OwnerOnly):
         count: int | None = None,
         marked: int | None = None,
         seen: dict[str, Any] | None = None,
+        group: "Group | None" = None,
     ):
         self._engine, self._parts, self._steps, self._count = engine, parts, steps, count
-        self._marked, self._seen = marked, seen
+        self._marked, self._seen, self._group = marked, seen, group
 
     def __repr__(self) -> str:
         return f"<Passes over {self._engine.name}; OWNER ONLY, holds private data>"
@@ -193,7 +197,7 @@ class Passes(OwnerOnly):
     def held(self, count: int | None) -> "Passes":
         """Copies the passes for one release, all of which must see the same records, n of them where that is public."""
         seen = self._seen if self._marked is not None and self._seen is not None else {}
-        return Passes(self._engine, self._parts, self._steps, count, self._marked, seen)
+        return Passes(self._engine, self._parts, self._steps, count, self._marked, seen, self._group)
 
     def mapped(self, step: Callable[[Any], Any], count: int | None = None) -> "Passes":
         """Maps each batch by a function that can be pickled and treats each record by itself.
@@ -201,7 +205,18 @@ class Passes(OwnerOnly):
         **Arguments:** `count`: n, where it is public and a release is certified for it.
         """
         count, seen = self._count if count is None else count, None if self._marked is None else self._seen
-        return Passes(self._engine, self._parts, (*self._steps, step), count, self._marked, seen)
+        return Passes(self._engine, self._parts, (*self._steps, step), count, self._marked, seen, self._group)
+
+    def divided(self, steps: Sequence[Callable[[Any], Any]]) -> list["Passes"]:
+        """Maps each batch to several groups of its records, which share passes as long as they ask for the same.
+
+        **Arguments:** `steps`: one a group, as of `mapped`.
+        """
+        shared = SharedPasses(len(self._steps), tuple(steps))
+        made = [self.mapped(step) for step in steps]
+        for place, one in enumerate(made):
+            one._group = Group(shared, place)
+        return made
 
     def declared(self) -> list[Pair]:
         """Lists chunks (X, y) with the columns and types that the source declares, before a value is looked at.
@@ -235,19 +250,24 @@ class Passes(OwnerOnly):
         **Arguments:** as of `Work`. Raises ValueError where reading fails, with one text, and for records that are not
         those of the pass before, or not as many as a release is certified for.
         """
-        self._require_there()
         work = Work(self._parts, self._steps, summarise, add, self._marked)
-        totals = [total for _, total in sorted(self._engine.replies(self._names, work), key=operator.itemgetter(0))]
-        while len(totals) > 1:
-            pairs = zip(totals[::2], totals[1::2], strict=False)
-            totals = [one.plus(two, add) for one, two in pairs] + totals[len(totals) // 2 * 2 :]
-        total = totals[0] if totals else Total(0, None)
+        total = self._passed(work) if self._group is None else self._group.total(work, self._passed)
         if self._count not in (None, total.count):
             raise ValueError(CHANGED)
         known = total.count, total.marks
         if self._seen is not None and total.marks is not None and self._seen.setdefault("marks", known) != known:
             raise ValueError(CHANGED)
         return total.sum
+
+    def _passed(self, work: Work) -> Total:
+        self._require_there()
+        with bar_of_pass(self._engine.name, self._count) as moved:
+            replies = self._engine.replies(self._names, work, moved)
+        totals = [total for _, total in sorted(replies, key=operator.itemgetter(0))]
+        while len(totals) > 1:
+            pairs = zip(totals[::2], totals[1::2], strict=False)
+            totals = [one.plus(two, work.add) for one, two in pairs] + totals[len(totals) // 2 * 2 :]
+        return totals[0] if totals else Total(0, None)
 
     def collected(self, of: Callable[[Any], list[Any]]) -> list[Any]:
         """Gathers here what `of` makes of every batch. Private, and as large as what it gathers."""
@@ -259,6 +279,61 @@ class Passes(OwnerOnly):
     def _require_there(self) -> None:
         if self._engine.is_gone:
             raise UnfitShape(_READ_BEFORE)
+
+
+class SharedPasses:
+    """Keeps what one pass made of all groups of records, for those that ask for the same. Private.
+
+    Groups are asked one after another. Sums of all of them are made at once, and so are the first looks of searches.
+    Where searches part ways every group takes its own passes from there on.
+
+    **Arguments:** `at`: how many steps are common to all. `steps`: the step of each group that comes then.
+    """
+
+    def __init__(self, at: int, steps: tuple[Callable[[Any], Any], ...]):
+        self._at, self._steps = at, steps
+        self._kept: list[tuple[bytes, Total]] = []
+        self._asked, self._most = [0] * len(steps), math.inf
+
+    def total(self, place: int, work: Work, passed: Callable[[Work], Total]) -> Total:
+        """Makes, or finds, the total of the group at this place. **Arguments:** `passed`: takes a pass."""
+        number, later = self._asked[place], work.steps[self._at + 1 :]
+        self._asked[place] += 1
+        key = pickle.dumps((later, work.summarise, work.add))
+        if number == len(self._kept) and number < self._most:
+            summarise = functools.partial(_of_each, [(step, *later) for step in self._steps], work.summarise)
+            add = functools.partial(_added_each, work.add)
+            every = work._replace(steps=work.steps[: self._at], summarise=summarise, add=add)
+            self._kept.append((key, passed(every)))
+        if number >= len(self._kept) or self._kept[number][0] != key:
+            self._most = min(self._most, number)
+            return passed(work)
+        total = self._kept[number][1]
+        if total.sum is None:
+            return total
+        own, total.sum[place] = total.sum[place], None
+        return own if total.marks is None else Total(total.count, own.sum, total.marks)
+
+
+class Group(NamedTuple):
+    """Tells which of several groups of records some passes are over. Private."""
+
+    shared: SharedPasses
+    place: int
+
+    def total(self, work: Work, passed: Callable[[Work], Total]) -> Total:
+        """Makes, or finds, the total of this group."""
+        return self.shared.total(self.place, work, passed)
+
+
+def _of_each(groups: Sequence[Sequence[Callable[[Any], Any]]], summarise: Callable[[Any], Total], batch: Any) -> Total:
+    """Summarises each group of a batch."""
+    made = [summarise(functools.reduce(lambda one, step: step(one), steps, batch)) for steps in groups]
+    return Total(0, made)
+
+
+def _added_each(add: Add, one: list[Total], two: list[Total]) -> list[Total]:
+    return [first.plus(second, add) for first, second in zip(one, two, strict=True)]
 
 
 def _listed(of: Callable[[Any], list[Any]], batch: Any) -> Total:

@@ -81,11 +81,9 @@ def plan_of_groups(plans: Sequence[Sequence[Plan]], division: Division, adjacenc
 def _drawn(
     plans: Sequence[Sequence[Plan]], members: Sequence[Certificate], records: Records | Passes, progress: bool | None
 ) -> list[Release]:
-    made: list[Release] = []
-    for number, group in enumerate(plans):
-        of_group = functools.partial(_of_group, number)
-        own = records.mapped(of_group) if isinstance(records, Passes) else of_group(records)
-        made += [one for plan in group for one in plan.draw(own, None)]
+    groups = [functools.partial(_of_group, number) for number in range(len(plans))]
+    each = records.divided(groups) if isinstance(records, Passes) else (of_group(records) for of_group in groups)
+    made = [one for group, own in zip(plans, each, strict=True) for plan in group for one in plan.draw(own, None)]
     return [_of_member(one, member) for one, member in zip(made, members, strict=True)]
 
 

@@ -14,6 +14,7 @@ from typing import Any
 from kngjax.accounting.guarantees import Guarantee
 from kngjax.core import arithmetic, side_doors
 from kngjax.core.errors import holding_no_records, run_hiding_errors, run_telling_refusals
+from kngjax.data.bars import showing_passes
 from kngjax.data.schema import Schema
 from kngjax.ledger.book import LedgerError
 from kngjax.ledger.ledgers import Ledger, Reservation
@@ -93,7 +94,8 @@ def _draw_read(draw: Callable[..., Any], read: Callable[[Any], Any], records: An
 
 
 def _draw_of(plan: Plan, read: Callable[[], Any], progress: bool | None) -> list[Any]:
-    return plan.draw(read(), progress)
+    with showing_passes(progress):
+        return plan.draw(read(), progress)
 
 
 class AbstractReleasePlan(abc.ABC):

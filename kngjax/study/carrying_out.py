@@ -16,6 +16,7 @@ from tqdm import tqdm
 import kngjax as kng
 from kngjax.core import arithmetic, side_doors
 from kngjax.core.errors import FAILED_OF_FRAME, bare, holding_no_records, run_telling_refusals
+from kngjax.data.tables import is_elsewhere
 from kngjax.releases import totals
 from kngjax.releases.debits import require_cover
 
@@ -130,8 +131,9 @@ def _release_missing(
         for reservation, (cost, proved) in zip(ledger, costs, strict=True):
             require_cover(reservation, cost, proved)
     records = SharedRecords(frame, num_records)
-    # One bar at a time: over the steps, or, if asked for, of the draw where there is only one.
+    # One bar at a time: over the steps, or, if asked for, of the draw where there is only one; and of passes.
     over_steps, of_a_draw = (False, bool(keeping.progress)) if len(missing) < 2 else (keeping.progress, False)
+    of_a_draw = keeping.progress if is_elsewhere(frame) else of_a_draw
     with tqdm(missing, unit="release", disable=None if over_steps is None else not over_steps) as bar:
         for number, step in enumerate(bar):
             bar.set_description(step.label)

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import kngjax as kng
-from kngjax.data.engines.local import Relation
+from kngjax.data.engines.local import AbstractLocalEngine, Relation
 from tests.draws.cases import drawn_with
 from tests.study.people import PEOPLE, people, study
 
@@ -73,7 +73,7 @@ def test_releases_are_those_of_the_table_in_memory_to_the_bit(name, adjacency, t
 
 
 def test_no_query_is_run_before_a_debit(monkeypatch):
-    def run(self, choose, work):
+    def run(*given):
         raise AssertionError("was run")
 
     failing = relation(TABLE).filter("CAST(region AS DOUBLE) > 0")
@@ -90,13 +90,32 @@ def test_no_query_is_run_before_a_debit(monkeypatch):
     assert "mean" in repr(study(relation(TABLE), num_records=1500).plan().mean("wage", epsilon=1.0))
 
 
+@pytest.mark.parametrize("analysis", ["groups", "groups of regressions"])
+def test_groups_share_a_pass_where_they_ask_for_the_same(analysis, monkeypatch):
+    taken = []
+    monkeypatch.setattr(Relation, "replies", lambda *given: taken.append(1) or AbstractLocalEngine.replies(*given))
+    assert ANALYSES[analysis](study(relation(TABLE), adjacency="add_remove", num_records=1500)).releases
+    assert len(taken) == 1
+
+
+@pytest.mark.parametrize(("adjacency", "numbers"), [("replace", True), ("add_remove", False)])
+def test_a_bar_of_passes_tells_a_number_of_records_only_where_it_is_public(adjacency, numbers, capsys):
+    mechanism = kng.AdaSSP(kng.Bounds(x={"education": (0, 20)}, y=(20, 20_000)), 1.0, 1e-6, adjacency)
+    chunks = [TABLE.select(["education", "wage"])]
+    kng.release(mechanism, kng.stream(chunks, columns=["education"], response="wage"), progress=True)
+    shown = capsys.readouterr().err
+    assert "pass 1 over an iterable of chunks" in shown
+    assert ("1.50k" in shown) is numbers
+
+
 def test_a_record_is_in_one_group_in_all_passes_or_nothing_is_released():
     """A column of groups that is drawn anew in each pass would put records into several, or into none."""
     connection = duckdb.connect()
     connection.register("people", TABLE)
-    drawn = connection.sql("SELECT wage, CASE WHEN random() < 0.5 THEN 'north' ELSE 'south' END AS region FROM people")
+    region = "CASE WHEN random() < 0.5 THEN 'north' ELSE 'south' END AS region"
+    drawn = connection.sql(f"SELECT sick, education, {region} FROM people")
     with pytest.raises(kng.ReleaseFailed):
-        study(drawn, adjacency="add_remove").by("region").mean("wage", epsilon=1.0)
+        ANALYSES["Poisson"](study(drawn, adjacency="add_remove", num_records=1500).by("region"))
 
 
 def test_tables_without_a_record_are_released_where_their_number_is_private(tmp_path):

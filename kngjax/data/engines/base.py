@@ -37,11 +37,11 @@ class AbstractEngine(abc.ABC):
         """
 
     @abc.abstractmethod
-    def replies(self, choose: Choose, work: Any) -> Iterable[tuple[int, Any]]:
+    def replies(self, choose: Choose, work: Any, moved: Callable[[int], Any]) -> Iterable[tuple[int, Any]]:
         """Gives the number of each part, and what the work makes of its batches; each part comes once.
 
-        **Arguments:** `work`: a `kngjax.data.passes.Work`. Batches are tables that narwhals knows, record batches of
-        pyarrow, or pairs (X, y) from a caller's own program.
+        **Arguments:** `work`: a `kngjax.data.passes.Work`. `moved`: moves a bar by so many records.
+        Batches are tables that narwhals knows, record batches of pyarrow, or pairs (X, y) from a caller's own program.
         """
 
     def count(self) -> int | None:

@@ -32,7 +32,7 @@ class AbstractCluster(AbstractEngine):
     def _run(self, choose: Choose, work: Any) -> Iterable[tuple[int, bytes]]:
         """Runs the work on every part, by workers; gives each part's number and its pickled reply."""
 
-    def replies(self, choose: Choose, work: Any) -> Iterable[tuple[int, Any]]:
+    def replies(self, choose: Choose, work: Any, moved: Callable[[int], Any]) -> Iterable[tuple[int, Any]]:
         found = reading(lambda: [(part, pickle.loads(reply)) for part, reply in self._run(choose, work)])
         if any(reply is None for _, reply in found) or len(dict(found)) < len(found):
             raise ValueError(READING_FAILED.format("an error of a worker"))

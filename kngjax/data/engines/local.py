@@ -5,7 +5,7 @@ import concurrent.futures
 import contextlib
 import pathlib
 import sys
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from typing import Any
 
 from kngjax.data import files
@@ -29,10 +29,10 @@ class AbstractLocalEngine(AbstractEngine):
     def batches(self, choose: Choose) -> Iterable[Any]:
         """Reads the chosen columns in batches."""
 
-    def replies(self, choose: Choose, work: Any) -> Iterable[tuple[int, Any]]:
+    def replies(self, choose: Choose, work: Any, moved: Callable[[int], Any]) -> Iterable[tuple[int, Any]]:
         self.is_gone = self.is_read_once
         source = reading(lambda: iter(self.batches(choose)))
-        with contextlib.closing(_prefetched(source)) as batches:
+        with contextlib.closing(_prefetched(source, moved)) as batches:
             return [(0, work(batches))]
 
 
@@ -162,10 +162,14 @@ def _quoted(name: str) -> str:
     return f'"{doubled}"'
 
 
-def _prefetched(source: Iterator[Any]) -> Generator[Any, None, None]:
-    """Yields the items of a source; a thread reads the next one while the caller works on the last."""
+def _prefetched(source: Iterator[Any], moved: Callable[[int], Any]) -> Generator[Any, None, None]:
+    """Yields the items of a source; a thread reads the next one while the caller works on the last.
+
+    **Arguments:** `moved`: moves a bar by so many records.
+    """
     with concurrent.futures.ThreadPoolExecutor(max_workers=1) as reader:
         coming = reader.submit(next, source, _END)
         while (item := reading(coming.result)) is not _END:
             coming = reader.submit(next, source, _END)
             yield item
+            moved(_length(item) or 0)
