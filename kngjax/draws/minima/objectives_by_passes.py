@@ -1,8 +1,9 @@
 """Objectives whose records rest elsewhere: each look at J is a pass that adds up what batches of records give.
 
 What batches give is that of `kngjax.draws.minima.smooth_objectives`: middles in float64, and how far they may be off. A
-sum of two middles errs by at most 2u of it, u = 2^-53, which bounds grow by. So balls of the whole contain what they
-contain in memory, though their last digits are others, and the cell of the grid that a minimiser lies in is the same.
+sum of two middles is rounded to the nearest number, so it errs by at most u = 2^-53 of itself, which bounds grow by. So
+balls of the whole contain what they contain in memory, though their last digits are others, and the cell of the grid
+that a minimiser lies in is the same.
 """
 
 import functools
@@ -169,4 +170,4 @@ def _add_looks(one: tuple[Balls, np.ndarray], two: tuple[Balls, np.ndarray]) -> 
 def _add_balls(one: Balls, two: Balls) -> Balls:
     with np.errstate(invalid="ignore", over="ignore"):
         middle = one[0] + two[0]
-        return middle, (one[1] + two[1] + 2.0 * UNIT * np.abs(middle)) * _WIDER
+        return middle, (one[1] + two[1] + UNIT * np.abs(middle)) * _WIDER
