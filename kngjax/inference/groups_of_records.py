@@ -8,7 +8,7 @@ from typing import Any
 import jax
 import narwhals as nw
 import numpy as np
-import scipy.stats
+import scipy.special
 from jaxtyping import Float
 
 from kngjax.accounting.adjacency import Adjacency
@@ -162,7 +162,7 @@ def _taken(table: Any, rows: np.ndarray) -> Any:
 def interval_of_groups(values: Float[np.ndarray, "groups dimension"], level: float) -> Interval:
     """Returns the groups' mean with Student's quantile of m - 1 degrees times their deviation over √m."""
     number = len(values)
-    half = scipy.stats.t.ppf(0.5 + level / 2.0, number - 1) * values.std(axis=0, ddof=1) / np.sqrt(number)
+    half = scipy.special.stdtrit(number - 1, 0.5 + level / 2.0) * values.std(axis=0, ddof=1) / np.sqrt(number)
     middle = values.mean(axis=0)
     assumptions = (
         "records are independent, and so many in each group that its estimate is normal about the same number",

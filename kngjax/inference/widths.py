@@ -3,7 +3,7 @@
 from typing import Any
 
 import numpy as np
-import scipy.stats
+import scipy.special
 from jaxtyping import Float
 
 from kngjax.inference import groups_of_records as groups
@@ -69,7 +69,7 @@ def widths_by_groups(
         return {}
     noise, errors = (_variances(one, combinations) for one in (expected.noise.covariance, expected.sampling))
     return {
-        m: 2.0 * scipy.stats.t.ppf(0.5 + LEVEL / 2.0, m - 1) * np.sqrt(errors + m * noise)
+        m: 2.0 * scipy.special.stdtrit(m - 1, 0.5 + LEVEL / 2.0) * np.sqrt(errors + m * noise)
         for m in numbers
         if _bend(setting, m, expected) <= _BENT
     }
@@ -150,7 +150,7 @@ def width_without_privacy(
 ) -> Float[np.ndarray, " combinations"]:
     """2·1.96·SE, of the estimate that has no noise."""
     errors = np.sqrt(_variances(setting.sampling(num_records), combinations))
-    return 2.0 * scipy.stats.norm.ppf(0.5 + LEVEL / 2.0) * errors
+    return 2.0 * scipy.special.ndtri(0.5 + LEVEL / 2.0) * errors
 
 
 def _variances(covariance: np.ndarray, combinations: Combinations) -> np.ndarray:

@@ -5,7 +5,6 @@ from typing import NamedTuple
 
 import numpy as np
 import scipy.special
-import scipy.stats
 from jaxtyping import Float, Int
 
 import kngjax as kng
@@ -80,7 +79,7 @@ def overlaps(
 
     An interval without width is in the other one as a whole, 1, or apart from it, minus infinity.
     """
-    half = scipy.stats.norm.ppf((1.0 + level) / 2.0)
+    half = scipy.special.ndtri((1.0 + level) / 2.0)
     shared = np.minimum(first + half * errors, second + half * others) - np.maximum(
         first - half * errors, second - half * others
     )
