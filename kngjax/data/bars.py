@@ -5,8 +5,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-from tqdm import tqdm
-
 # Whether bars are shown, None on a terminal alone; and the numbers of the passes.
 _Shown = tuple[bool | None, Iterator[int]]
 _SHOWN: ContextVar[_Shown | None] = ContextVar("bars of passes", default=None)
@@ -28,6 +26,8 @@ def bar_of_pass(over: str, count: int | None) -> Iterator[Callable[[int], None]]
 
     **Arguments:** `over`: names the table. `count`: n, where it is public; else the bar shows no number of records.
     """
+    from tqdm import tqdm
+
     shown, numbers = _SHOWN.get() or (False, itertools.count(1))
     hidden = None if shown is None else not shown
     how = None if count is not None else "{desc} [{elapsed}]"
