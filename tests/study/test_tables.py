@@ -14,6 +14,7 @@ import pytest
 import kngjax as kng
 from kngjax.core.errors import FAILED_OF_FRAME
 from kngjax.data import cells
+from kngjax.inference import count_intervals
 from kngjax.study.classifications import Axis, Classification
 
 BOUNDS, LEVELS = {"wage": (0, 1000), "age": (0, 99)}, {"region": ("north", "south", "west"), "sex": ("f", "m")}
@@ -97,7 +98,37 @@ def test_tables_are_those_of_pandas(adjacency, convert):
     expected = pd.crosstab([frame["region"], frame["wage"]], frame["sex"])
     np.testing.assert_array_equal(three.to_table(), expected)
     assert three.params.loc["south", "[500, 1000]", "m"] == expected.loc[("south", "[500, 1000]"), "m"]
-    assert three.to_frame().columns.tolist() == ["region", "wage", "sex", "count"]
+    assert three.to_frame().columns.tolist() == ["region", "wage", "sex", "count", "lower", "upper"]
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+def test_counts_have_intervals_of_the_table_and_of_the_population(adjacency):
+    found = study(PEOPLE, adjacency=adjacency).crosstab("region", "sex", epsilon=1.0)
+    own, population = found.conf_int(), found.conf_int(0.95, of="population")
+    rate = 1.0 / (2 if adjacency == "replace" else 1)
+    margin = count_intervals.margin(rate, 0.95)
+    assert (own["upper"] - found.params).eq(margin).all()
+    assert (population["lower"] < own["lower"]).all()
+    assert (own["upper"] < population["upper"]).all()
+    pd.testing.assert_frame_equal(found.to_frame().set_index(["region", "sex"])[["lower", "upper"]], own)
+    assert "each holds the table's own count with probability 0.95" in str(found)
+    assert [*found.nonnegative().to_frame().columns] == ["region", "sex", "count"]
+    wide = found.conf_int(0.999)
+    assert (wide["upper"] > own["upper"]).all()
+    for unfit in ({"level": 1.0}, {"of": "people"}):
+        with pytest.raises(ValueError, match="level must lie" if "level" in unfit else "intervals are of the"):
+            found.conf_int(**unfit)
+
+
+def test_sums_of_weights_have_intervals_of_the_table_alone():
+    facts = {"adjacency": "add_remove", "weights": "age", "bounds": {"age": (0, 99)}}
+    one = kng.Study(PEOPLE, levels={"sex": ("f", "m")}, **facts).histogram("sex", epsilon=SHARP)
+    expected = PEOPLE.groupby("sex")["age"].sum()
+    surely = one.conf_int(1.0 - 1e-12)
+    assert ((surely["lower"] <= expected) & (expected <= surely["upper"])).all()
+    assert (surely["upper"] - surely["lower"] < 200.0).all()
+    with pytest.raises(ValueError, match="how weights vary is not released"):
+        one.conf_int(of="population")
 
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)

@@ -9,6 +9,8 @@ import numpy as np
 
 import kngjax as kng
 from kngjax.data import cells
+from kngjax.data.weights import unit
+from kngjax.inference import count_intervals
 from kngjax.study import consistency
 from kngjax.study.classifications import Axis, Classification
 from kngjax.study.views.base import AbstractView
@@ -92,6 +94,54 @@ class TableView(AbstractView):
         """The standard deviation of the noise of each count, public and exact; None of counts made consistent."""
         return None if self.adjustments else self._named({self.labels[0]: self.deviation})
 
+    def conf_int(self, level: float = 0.95, of: str = "table") -> "pd.DataFrame":
+        """Intervals of the counts as they were released: a row a count, columns lower and upper. Free.
+
+        Those of the table hold the count of its own records, by the law of the noise alone. Those of the population
+        hold the count that a table of as many records, drawn at random from it, has on average. Each has its level by
+        itself: several intervals hold at once less often.
+
+        **Arguments:** `level`: between 0 and 1. `of`: "table" or "population". Raises ValueError for others, and for
+        sums of weights as those of a population.
+        """
+        if not 0.0 < level < 1.0:
+            raise ValueError(f"level must lie between 0 and 1, like 0.95, not {level!r}")
+        if of not in ("table", "population"):
+            raise ValueError(f"intervals are of the 'table' or of the 'population', not of {of!r}")
+        released = np.ravel(self.releases[0].value)
+        if of == "table":
+            margin = self._unit * count_intervals.margin(self._rate, level)
+            ends = [np.maximum(released - margin, 0.0), np.maximum(released + margin, 0.0)]
+        elif self.has_weights:
+            raise ValueError("sums of weights have intervals of the table alone: how weights vary is not released")
+        else:
+            given = self._rate, level, self.releases[0].certificate.num_records
+            ends = [count_intervals.of_population(float(count), *given) for count in released.tolist()]
+            ends = np.transpose(ends)
+        import pandas as pd
+
+        return pd.DataFrame(dict(zip(("lower", "upper"), ends, strict=True)), self.index)
+
+    def ends(self, level: float) -> "dict[str, pd.DataFrame]":
+        return {} if self.adjustments else {self.labels[0]: self.conf_int(level)}
+
+    def interval_in_words(self, level: float) -> str:
+        if self.adjustments:
+            return ""
+        population = "" if self.has_weights else "; conf_int(of='population') is of the population"
+        return f"each holds the table's own count with probability {level:g} or more{population}"
+
+    @property
+    def _unit(self) -> float:
+        """The unit that sums of weights are multiples of; 1 without weights."""
+        largest = (self.releases[0].certificate.mechanism.get("bounds") or {}).get("weight")
+        return 1.0 if largest is None else unit(largest)
+
+    @property
+    def _rate(self) -> float:
+        """The rate of the noise a unit, from its standard deviation, unit/(√2·sinh(rate/2))."""
+        return 2.0 * math.asinh(self._unit * math.sqrt(0.5) / self.deviation) if self.deviation else math.inf
+
     @property
     def clipped(self) -> dict[str, tuple[float, float]]:
         return Classification(self.axes).ranges if self.axes else {}
@@ -150,8 +200,11 @@ class TableView(AbstractView):
         return pd.DataFrame(self.counts.reshape(-1, len(across.labels)), _index(rows), _index([across]))
 
     def to_frame(self, level: float = 0.95) -> "pd.DataFrame":
-        """Lists every count in a row, with its levels."""
-        return self.params.reset_index()
+        """Lists every count in a row, with its levels, and as it was released with the ends of its interval.
+
+        **Arguments:** as of `conf_int`.
+        """
+        return self.params.to_frame().join([*self.ends(level).values()]).reset_index()
 
     def plot(self, ax: Any = None) -> Any:
         """Bars, of two columns side by side; returns the axes of Matplotlib. **Arguments:** `ax`: axes to draw on.
