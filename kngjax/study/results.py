@@ -45,7 +45,7 @@ class Results(AbstractKeptAsJson):
     - of regressions `predict`, `predict_interval`, `conf_int`, `plot`, `curves`, `basis_params`, `formula`, `design`,
     - of quantile processes these but for intervals, `levels`, and `draw` for responses,
     - of counts `counts`, `conf_int`, `to_table`, `plot`, `nonnegative`, `with_total`, `with_margin`,
-    - of variances `std` and `sums`,
+    - of variances `std` and `sums`, of sums, and of means where n is public, `conf_int`,
     - of groups `results["north"]`, or with several columns `results["north", 1]`, `keys`, `values`, `items`, and what
       the results of each group have, for all of them together.
 

@@ -14,7 +14,7 @@ import pytest
 import kngjax as kng
 from kngjax.core.errors import FAILED_OF_FRAME
 from kngjax.data import cells
-from kngjax.inference import count_intervals
+from kngjax.inference import known_noise
 from kngjax.study.classifications import Axis, Classification
 
 BOUNDS, LEVELS = {"wage": (0, 1000), "age": (0, 99)}, {"region": ("north", "south", "west"), "sex": ("f", "m")}
@@ -106,7 +106,7 @@ def test_counts_have_intervals_of_the_table_and_of_the_population(adjacency):
     found = study(PEOPLE, adjacency=adjacency).crosstab("region", "sex", epsilon=1.0)
     own, population = found.conf_int(), found.conf_int(0.95, of="population")
     rate = 1.0 / (2 if adjacency == "replace" else 1)
-    margin = count_intervals.margin(rate, 0.95)
+    margin = known_noise.margin_of_count(rate, 0.95)
     assert (own["upper"] - found.params).eq(margin).all()
     assert (population["lower"] < own["lower"]).all()
     assert (own["upper"] < population["upper"]).all()

@@ -1,11 +1,13 @@
 """Views of one column: a released mean, median or other quantiles; a released sum or variance."""
 
+import abc
 import dataclasses
 import math
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from kngjax.inference import known_noise
 from kngjax.inference.intervals import NoInterval
 from kngjax.study.responses import Response
 from kngjax.study.sums_and_variances import CentredSquares, noise_of_variance, variance_of
@@ -32,6 +34,57 @@ class AbstractColumnView(AbstractView):
 
         return pd.Index(self.names, name="estimate")
 
+    @property
+    @abc.abstractmethod
+    def _deviation(self) -> float | None:
+        """The standard deviation of the noise of a sum or mean, where it has Laplace's law; None elsewhere."""
+
+    @property
+    def _public_count(self) -> int | None:
+        """n, where it is public and records have no weights."""
+        release = self.releases[0].certificate
+        return None if release.mechanism["bounds"].get("weight") is not None else release.num_records
+
+    def conf_int(self, level: float = 0.95, of: str = "table") -> "pd.DataFrame":
+        """An interval of a mean or sum: a row, columns lower and upper. Free.
+
+        That of the table holds the mean or sum of its own values, clipped to their bounds, by the law of the noise
+        alone. That of the population, where n is public, holds the mean of clipped values in the population that the
+        records were drawn from, n times that of a sum: of values with any law within the bounds.
+
+        **Arguments:** `level`: between 0 and 1. `of`: "table" or "population". Raises ValueError for others, and where
+        the law of the noise is not known beforehand: of quantiles, of variances, of means of a private number.
+        """
+        deviation, count, (ends,) = self._deviation, self._public_count, self.clipped.values()
+        if deviation is None:
+            raise ValueError(
+                f"the noise of the {self.title} depends on the records: an interval is released with it or not at all, "
+                "by quantile_interval of a column"
+            )
+        known_noise.require_asked(level, of)
+        value, times = float(np.ravel(self.params)[0]), 1 if isinstance(self, EstimateView) else count
+        if of == "table":
+            margin = known_noise.margin_of_sum(deviation, level)
+            lower, upper = value - margin, value + margin
+        elif times is None or count is None:
+            raise ValueError("a population has an interval where the number of records is public and none has a weight")
+        else:
+            given = value / times, deviation / times, ends, count, level
+            lower, upper = (times * end for end in known_noise.mean_of_population(*given))
+        import pandas as pd
+
+        limits = [-math.inf, math.inf] if times is None else [times * end for end in ends]
+        return pd.DataFrame([np.clip([lower, upper], *limits)], self.index, ["lower", "upper"])
+
+    def ends(self, level: float) -> "dict[str, pd.DataFrame]":
+        return {} if self._deviation is None else {self.labels[0]: self.conf_int(level)}
+
+    def interval_in_words(self, level: float) -> str:
+        if self._deviation is None:
+            return ""
+        population = "" if self._public_count is None else "; conf_int(of='population') is of the population"
+        return f"holds the {self.labels[0]} of the table's own clipped values with probability {level:g}{population}"
+
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
 class EstimateView(AbstractColumnView):
@@ -56,10 +109,16 @@ class EstimateView(AbstractColumnView):
             return ""
         return f"{number} releases, one a level, each of an equal part of epsilon; then put in order"
 
+    @property
+    def _deviation(self) -> float | None:
+        if self.releases[0].certificate.mechanism["type"] != "KNormMechanism" or self.noise is None:
+            return None
+        return float(self.noise.iloc[0])
+
     def interval_in_words(self, level: float) -> str:
-        """Describes the interval for the summary, at the level of the release; empty where the release has none."""
+        """Describes the interval for the summary; empty where there is none."""
         if self.releases[0].certificate.mechanism["type"] != "QuantileInterval":
-            return ""
+            return super().interval_in_words(level)
         found = self.intervals()
         if isinstance(found, NoInterval):
             return f"none: {found.reason}"
@@ -107,6 +166,10 @@ class MomentView(AbstractColumnView):
         if self.ddof is None:
             raise ValueError("a sum has no std: release a variance")
         return math.sqrt(self.value)
+
+    @property
+    def _deviation(self) -> float | None:
+        return None if self.deviations is None or self.ddof is not None else self.deviations[0]
 
     @property
     def _squares(self) -> CentredSquares:

@@ -10,7 +10,7 @@ import numpy as np
 import kngjax as kng
 from kngjax.data import cells
 from kngjax.data.weights import unit
-from kngjax.inference import count_intervals
+from kngjax.inference import known_noise
 from kngjax.study import consistency
 from kngjax.study.classifications import Axis, Classification
 from kngjax.study.views.base import AbstractView
@@ -104,19 +104,16 @@ class TableView(AbstractView):
         **Arguments:** `level`: between 0 and 1. `of`: "table" or "population". Raises ValueError for others, and for
         sums of weights as those of a population.
         """
-        if not 0.0 < level < 1.0:
-            raise ValueError(f"level must lie between 0 and 1, like 0.95, not {level!r}")
-        if of not in ("table", "population"):
-            raise ValueError(f"intervals are of the 'table' or of the 'population', not of {of!r}")
+        known_noise.require_asked(level, of)
         released = np.ravel(self.releases[0].value)
         if of == "table":
-            margin = self._unit * count_intervals.margin(self._rate, level)
+            margin = self._unit * known_noise.margin_of_count(self._rate, level)
             ends = [np.maximum(released - margin, 0.0), np.maximum(released + margin, 0.0)]
         elif self.has_weights:
             raise ValueError("sums of weights have intervals of the table alone: how weights vary is not released")
         else:
             given = self._rate, level, self.releases[0].certificate.num_records
-            ends = [count_intervals.of_population(float(count), *given) for count in released.tolist()]
+            ends = [known_noise.count_of_population(float(count), *given) for count in released.tolist()]
             ends = np.transpose(ends)
         import pandas as pd
 
