@@ -476,7 +476,7 @@ def test_what_was_released_before_a_failure_is_in_the_ledger(ledger, monkeypatch
 def test_what_a_private_estimate_does_not_have_is_told():
     fit = study().mean("wage", epsilon=1)
     with pytest.raises(AttributeError, match=r"quantile_interval of a column, kngjax\.WithIntervals"):
-        _ = fit.conf_int
+        _ = fit.bse
 
 
 def test_missing_cells_count_as_what_was_declared():
