@@ -4,7 +4,8 @@
 
 What is done with a part is a pure function of its batches, so that an engine may run it as often as it likes. Sums are
 added in pairs in the order of the parts' numbers. All passes over one table must see the same records, which whole
-numbers made of their bits tell.
+numbers made of their bits tell. Where few different rows are expected, an engine may count equal ones: what is made of
+each different row is then doubled and added as often as the row is there.
 """
 
 import dataclasses
@@ -16,11 +17,12 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import narwhals as nw
+import numpy as np
 
 from kngjax.core.errors import UnfitShape, UnfitType, raise_from_outside
 from kngjax.core.owner_only import OwnerOnly
 from kngjax.data.bars import bar_of_pass
-from kngjax.data.engines.base import SAME_NAME, AbstractEngine, is_from
+from kngjax.data.engines.base import SAME_NAME, AbstractEngine, is_from, reading
 from kngjax.data.marks import MODULUS, counted_and_marked
 from kngjax.data.weights import WeightedTable
 
@@ -114,7 +116,8 @@ class Work(NamedTuple):
     Public, but for what `summarise` knows of earlier passes, which is never told. **Arguments:** `parts`: which columns
     are taken. `steps`: functions from a batch to a batch, each record by itself, one
     after another. `summarise`: makes a `Total` of a batch, which can be pickled. `add`: adds up two sums. `marked`:
-    after so many steps a batch is whole, and is counted and marked; None where `summarise` does that.
+    after so many steps a batch is whole, and is counted and marked; None where `summarise` does that. `is_grouped`:
+    whether the rows of batches are different, each with how often it is there in a last column.
     """
 
     parts: NamedParts | WholeTables
@@ -122,9 +125,28 @@ class Work(NamedTuple):
     summarise: Callable[[Any], Total]
     add: Add
     marked: int | None = None
+    is_grouped: bool = False
 
     def __call__(self, batches: Iterable[Any]) -> Total:
         """Adds up what is made of all batches; tables without a row are left out."""
+        return self._of_groups(batches) if self.is_grouped else self._of_rows(batches)
+
+    def _of_groups(self, batches: Iterable[Any]) -> Total:
+        """Adds up what is made of rows, for each binary digit of how often they are there, and doubles by its place."""
+        of_places: dict[int, Total] = {}
+        for batch in batches:
+            table = table_or_pair(batch)
+            *names, last = table.columns
+            times = np.asarray(table[last].to_numpy(), np.int64)
+            for place in range(int(times.max(initial=0)).bit_length()):
+                rows = table[np.flatnonzero(times >> place & 1)].select(names)
+                of_places[place] = of_places.get(place, Total(0, None)).plus(self._of_rows([rows]), self.add)
+        total = Total(0, None)
+        for place in reversed(range(max(of_places, default=-1) + 1)):
+            total = total.plus(total, self.add).plus(of_places.get(place, Total(0, None)), self.add)
+        return total
+
+    def _of_rows(self, batches: Iterable[Any]) -> Total:
         total, settled = Total(0, None), None
         for batch in batches:
             made = table_or_pair(batch)
@@ -169,8 +191,9 @@ class Passes(OwnerOnly):
 
     **Arguments:** `engine`: where the table rests. `parts`, `steps`, `marked`: as of `Work`. `count`: n, where it is
     public and a release is certified for it. `seen`: the marks of one release's first pass, shared by all that is made
-    of the same batches, so that all of it is of the same records; None before a release. `group`: which of several
-    groups of records these are, where passes are shared; None where they are no group.
+    of the same batches, so that all of it is of the same records; None before a release. `is_grouped`: whether equal
+    records may be counted by the engine, as few are expected to be different, and stay equal in all steps. Public.
+    `group`: which of several groups of records these are, where passes are shared; None where they are no group.
     """
 
     def __init__(
@@ -181,10 +204,11 @@ class Passes(OwnerOnly):
         count: int | None = None,
         marked: int | None = None,
         seen: dict[str, Any] | None = None,
+        is_grouped: bool = False,
         group: "Group | None" = None,
     ):
         self._engine, self._parts, self._steps, self._count = engine, parts, steps, count
-        self._marked, self._seen, self._group = marked, seen, group
+        self._marked, self._seen, self._is_grouped, self._group = marked, seen, is_grouped, group
 
     def __repr__(self) -> str:
         return f"<Passes over {self._engine.name}; OWNER ONLY, holds private data>"
@@ -197,15 +221,18 @@ class Passes(OwnerOnly):
     def held(self, count: int | None) -> "Passes":
         """Copies the passes for one release, all of which must see the same records, n of them where that is public."""
         seen = self._seen if self._marked is not None and self._seen is not None else {}
-        return Passes(self._engine, self._parts, self._steps, count, self._marked, seen, self._group)
+        given = self._parts, self._steps, count, self._marked, seen, self._is_grouped, self._group
+        return Passes(self._engine, *given)
 
-    def mapped(self, step: Callable[[Any], Any], count: int | None = None) -> "Passes":
+    def mapped(self, step: Callable[[Any], Any], count: int | None = None, has_noise: bool = False) -> "Passes":
         """Maps each batch by a function that can be pickled and treats each record by itself.
 
-        **Arguments:** `count`: n, where it is public and a release is certified for it.
+        **Arguments:** `count`: n, where it is public and a release is certified for it. `has_noise`: whether equal
+        records may become different.
         """
         count, seen = self._count if count is None else count, None if self._marked is None else self._seen
-        return Passes(self._engine, self._parts, (*self._steps, step), count, self._marked, seen, self._group)
+        steps, is_grouped = (*self._steps, step), self._is_grouped and not has_noise
+        return Passes(self._engine, self._parts, steps, count, self._marked, seen, is_grouped, self._group)
 
     def divided(self, steps: Sequence[Callable[[Any], Any]]) -> list["Passes"]:
         """Maps each batch to several groups of its records, which share passes as long as they ask for the same.
@@ -244,13 +271,15 @@ class Passes(OwnerOnly):
         """Whether a column of weights was named."""
         return isinstance(self._parts, NamedParts) and self._parts.weights is not None
 
-    def total(self, summarise: Callable[[Any], Total], add: Add = operator.add) -> Any:
+    def total(self, summarise: Callable[[Any], Total], add: Add = operator.add, is_exact: bool = False) -> Any:
         """Adds up what `summarise` makes of every batch; None where there is no batch. Private.
 
-        **Arguments:** as of `Work`. Raises ValueError where reading fails, with one text, and for records that are not
-        those of the pass before, or not as many as a release is certified for.
+        **Arguments:** as of `Work`. `is_exact`: whether the total is the same in any order and any division of the
+        records into batches, so that equal ones may be counted by the engine. Raises ValueError where reading fails,
+        with one text, and for records that are not those of the pass before, or not as many as a release is certified
+        for.
         """
-        work = Work(self._parts, self._steps, summarise, add, self._marked)
+        work = Work(self._parts, self._steps, summarise, add, self._marked, is_exact and self._is_grouped)
         total = self._passed(work) if self._group is None else self._group.total(work, self._passed)
         if self._count not in (None, total.count):
             raise ValueError(CHANGED)
@@ -261,8 +290,11 @@ class Passes(OwnerOnly):
 
     def _passed(self, work: Work) -> Total:
         self._require_there()
+        grouped = reading(lambda: self._engine.grouped(self._names)) if work.is_grouped else None
+        engine, names = (self._engine, self._names) if grouped is None else (grouped, list)
+        work = work._replace(is_grouped=grouped is not None)
         with bar_of_pass(self._engine.name, self._count) as moved:
-            replies = self._engine.replies(self._names, work, moved)
+            replies = engine.replies(names, work, moved)
         totals = [total for _, total in sorted(replies, key=operator.itemgetter(0))]
         while len(totals) > 1:
             pairs = zip(totals[::2], totals[1::2], strict=False)

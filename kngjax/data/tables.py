@@ -2,9 +2,10 @@
 
 import functools
 import glob
+import math
 import os
 import pathlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from kngjax.core.errors import UnfitShape
@@ -13,6 +14,9 @@ from kngjax.data.engines.base import AbstractEngine
 from kngjax.data.named_columns import Columns
 from kngjax.data.passes import Passes, WholeTables, table_or_pair
 from kngjax.data.streams import engine_of
+
+# Rows so few that an engine's table of them is small.
+_FEW = 100_000
 
 
 def on_its_engine(frame: Any, num_records: int | None = None) -> Any:
@@ -87,13 +91,21 @@ def opened(frame: Any) -> Any:
     return frame.opened()
 
 
-def records_of(frame: Any, names: Sequence[str], read: Callable[[Any], Any], count: int | None = None) -> Any:
+def records_of(
+    frame: Any,
+    names: Sequence[str],
+    read: Callable[[Any], Any],
+    count: int | None = None,
+    sizes: Mapping[str, float] | None = None,
+) -> Any:
     """Returns read(frame), or of a table on an engine `Passes` whose batches are what `read` makes of these columns.
 
     **Arguments:** `read`: can be pickled, and treats each record by itself. `count`: n, where passes are held to it.
+    `sizes`: how many different cells public facts let expect in a column; equal records are counted where few differ.
     """
     if isinstance(frame, Columns) and frame.engine is not None:
-        return Passes(frame.engine, WholeTables(tuple(names)), (read,), count, marked=1, seen={})
+        few = math.prod((sizes or {}).get(name, math.inf) for name in dict.fromkeys(names)) <= _FEW
+        return Passes(frame.engine, WholeTables(tuple(names)), (read,), count, marked=1, seen={}, is_grouped=few)
     return read(opened(frame))
 
 

@@ -153,7 +153,8 @@ class SumsPlan(AbstractIntervalPlan):
     def _draw(self, plans: tuple[Plan, Plan], records: tuple[Any, Any], progress: bool | None) -> list[Release]:
         [first] = plans[0].draw(records, progress)
         of_batch, X = functools.partial(self._columns, first.value), records[0]
-        columns = X.mapped(of_batch) if isinstance(X, Passes) else of_batch(records)[0]
+        has_noise = self.mechanism.bounds.dither is not None
+        columns = X.mapped(of_batch, has_noise=has_noise) if isinstance(X, Passes) else of_batch(records)[0]
         return [first, *plans[1].draw((columns, None), False)]
 
     def _columns(self, theta: np.ndarray, records: tuple[Any, Any]) -> tuple[np.ndarray, None]:

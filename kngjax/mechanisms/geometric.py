@@ -15,6 +15,7 @@ from kngjax.core.arrays import Scalar, Vector, is_traced
 from kngjax.data import cells, weights
 from kngjax.data.bounds import Bounds
 from kngjax.data.missing import DROP
+from kngjax.data.passes import Passes
 from kngjax.data.records import Counts, Data, Records, WeightedRecords
 from kngjax.losses.quantile import QuantileLoss
 from kngjax.mechanisms.direct import AbstractDirectMechanism
@@ -202,6 +203,17 @@ class CellsIntake(AbstractIntake):
             totals = np.bincount(np.asarray(y).astype(np.int64) - first, each, self.mechanism.cells) * unit
         counts = totals if self.mechanism.counted is None else totals[np.array(self.mechanism.counted) - first]
         return Counts(counts, np.asarray(float(y.shape[0])))
+
+    def summed(self, X: Passes) -> Counts:
+        found = self.total(X, self._counts_and_number, is_exact=True)
+        if found is None or found[-1] == 0.0:
+            self.require_none_needed()
+            found = np.zeros(self.mechanism.dimension + 1)
+        return Counts(found[:-1], np.asarray(found[-1]))
+
+    def _counts_and_number(self, rows: Records | WeightedRecords) -> Float[np.ndarray, " numbers"]:
+        made = self.summarise(rows)
+        return np.append(np.asarray(made.counts, np.float64), np.asarray(made.count))
 
 
 class GeometricNoise(AbstractNoiseFacts):

@@ -130,9 +130,13 @@ class AbstractIntake(abc.ABC):
         require_own_responses(X, y)
         if isinstance(X, Shards):
             return self._prepare_shards(X)
-        if isinstance(X, Passes) and self.is_of_sums:
-            return self.summary_of(self.exact_sums(X))
+        if isinstance(X, Passes) and (made := self.summed(X)) is not None:
+            return made
         return self.summarise(self.rows(X, y, dither_key=dither_key))
+
+    def summed(self, X: Passes) -> Data | None:
+        """Adds up over all batches what `prepare` returns; None where that takes the records themselves. Private."""
+        return self.summary_of(self.exact_sums(X)) if self.is_of_sums else None
 
     def _prepare_shards(self, shards: Shards) -> Data:
         """Spreads the rows of shards over the devices, where the loss needs the records themselves."""
@@ -162,20 +166,29 @@ class AbstractIntake(abc.ABC):
     def _sums_of_batches(self, summarise: Callable[[Any], ExactSums], X: Any, y: Any) -> ExactSums:
         if not isinstance(X, Passes):
             return summarise(self.rows(X, y, may_be_empty=True))
-        found = self.total(X, functools.partial(_parts_of_sums, summarise), _added)
+        found = self.total(X, functools.partial(_parts_of_sums, summarise), _added, is_exact=True)
         if found is not None:
             return ExactSums(*found)
         self.require_none_needed(may_be_empty=True)
         return summarise(self.rows_of_zeros(0, self.mechanism.dimension or 0))
 
-    def total(self, X: Passes, of: Callable[[Any], Any], add: Callable[[Any, Any], Any] = operator.add) -> Any:
+    def total(
+        self,
+        X: Passes,
+        of: Callable[[Any], Any],
+        add: Callable[[Any, Any], Any] = operator.add,
+        *,
+        is_exact: bool = False,
+    ) -> Any:
         """Adds up what `of` makes of the validated and clipped records of each batch; None without a batch. Private.
 
         A batch may be empty: which ones are may depend on a single record, where they are groups of records.
 
-        **Arguments:** `of`, `add`: can be pickled, as what they return can.
+        **Arguments:** `of`, `add`: can be pickled, as what they return can. `is_exact`: whether they make exact sums
+        over the records.
         """
-        return X.total(functools.partial(self._of_batch, of), add)
+        # Equal records have other noise each.
+        return X.total(functools.partial(self._of_batch, of), add, is_exact and self.bounds.dither is None)
 
     def _of_batch(self, of: Callable[[Any], Any], pair: tuple[Any, Any]) -> Total:
         rows = self.rows(*pair, may_be_empty=True)

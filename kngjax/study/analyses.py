@@ -116,6 +116,7 @@ class Analysis(AbstractAnalysis):
     once that was asked. `remake`: makes the same of another `epsilon` of all parts and another `count` of records, on
     which its settings depend; None where they do not. `codes`: by column what stands for a missing cell. `dates`:
     the columns of dates, which count as days.
+    `sizes`: by column how many different cells its bounds or levels let expect, if they are whole numbers or levels.
     `with_covariance`: makes the same with intervals by another covariance; None without intervals.
     """
 
@@ -135,6 +136,7 @@ class Analysis(AbstractAnalysis):
     remake: Callable[..., "Analysis"] | None = None
     codes: Codes = field(default_factory=dict)
     dates: tuple[str, ...] = ()
+    sizes: Mapping[str, float] = field(default_factory=dict)
     with_covariance: "Callable[[Any], Analysis] | None" = None
 
     def __repr__(self) -> str:
@@ -248,7 +250,7 @@ class Analysis(AbstractAnalysis):
         are dropped are NaN. Raises as `check`, and ValueError for missing cells without a policy; no message tells a
         value. Of a table on an engine they are those of each batch.
         """
-        return records_of(table_of(frame), self.columns, self.reader.read)
+        return records_of(table_of(frame), self.columns, self.reader.read, sizes=self.sizes)
 
     @property
     def reader(self) -> "Analysis":

@@ -156,7 +156,7 @@ class PublicFacts:
         """
         if not isinstance(analysis, Analysis):
             return analysis
-        coded = dataclasses.replace(analysis, codes=self.codes, dates=self.dates)
+        coded = dataclasses.replace(analysis, codes=self.codes, dates=self.dates, sizes=self.sizes)
         weights = self.weights if coded.weights is None else coded.weights
         return coded if weights is None else weights.given_to(coded)
 
@@ -169,6 +169,12 @@ class PublicFacts:
         sizes = dict(zip(map(id, analysis.analyses), analysis.sizes, strict=True))
         made = {key: expecting(one, sizes[key].count, sizes[key]) for key, one in known.items()}
         return dataclasses.replace(analysis, analyses=tuple(made[id(one)] for one in analysis.analyses))
+
+    @property
+    def sizes(self) -> dict[str, float]:
+        """Counts the levels of each category, and the whole numbers or days within the bounds of each other column."""
+        of_numbers = {name: high - low + 1.0 for name, (low, high) in self.bounds.items()}
+        return of_numbers | {name: float(len(choices)) for name, choices in self.levels.items()}
 
     @property
     def columns(self) -> list[DeclaredColumn]:

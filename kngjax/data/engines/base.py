@@ -44,6 +44,13 @@ class AbstractEngine(abc.ABC):
         Batches are tables that narwhals knows, record batches of pyarrow, or pairs (X, y) from a caller's own program.
         """
 
+    def grouped(self, choose: Choose) -> "AbstractEngine | None":
+        """Returns the table of the different rows of the chosen columns, with how often each is there in a last column.
+
+        None where the engine does not make one, or may take cells of a declared type for equal whose bits differ.
+        """
+        return None
+
     def count(self) -> int | None:
         """Counts the records, where metadata tell their number without a look at them."""
         return None
@@ -51,6 +58,11 @@ class AbstractEngine(abc.ABC):
     def has_no_rows(self) -> bool:
         """Whether it is known, before a value is looked at, that there is no record."""
         return self.count() == 0
+
+
+def apart_from(names: Sequence[str]) -> str:
+    """Makes up a name that none of these is, in any case: a longer one."""
+    return "n" + "_" * 3 * max(map(len, names))
 
 
 def is_from(module: str, name: str, value: Any) -> bool:

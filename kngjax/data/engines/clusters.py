@@ -12,12 +12,14 @@ from contextlib import contextmanager
 from typing import Any
 
 from kngjax.core.errors import UnfitType, silence
-from kngjax.data.engines.base import READING_FAILED, AbstractEngine, Choose, is_from, reading
+from kngjax.data.engines.base import READING_FAILED, AbstractEngine, Choose, apart_from, is_from, reading
 
 # PySpark writes messages, in which cells are quoted, to these loggers, also of exceptions that are caught.
 _LOGGERS_OF_SPARK = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 # What a plan may choose rows by, so that they are others whenever it runs, or one record moves others.
 _CHOOSING = ("GlobalLimit", "LocalLimit", "Sample", "Offset", "Tail", "Deduplicate")
+# Types whose equal cells have the same bits. Texts are compared by their bytes.
+_EXACT_IN_SPARK = ("ByteType", "ShortType", "IntegerType", "LongType", "BooleanType", "DateType", "StringType")
 # Tasks that were told to end still write.
 _MOST_SECONDS = 10.0
 
@@ -78,6 +80,26 @@ class Spark(AbstractCluster):
         with _quiet_spark(self.source):
             rows = self.source.select(*columns).mapInArrow(on_worker, "part long, reply binary").collect()
         return [(row.part, bytes(row.reply)) for row in rows]
+
+    def grouped(self, choose: Choose) -> "Spark | None":
+        from pyspark.sql import functions  # pyright: ignore[reportMissingImports]
+
+        kinds = {field.name: type(field.dataType).__name__ for field in self.source.schema}
+        names = choose(self.source.columns) or []
+        # Groups are shuffled, which writes rows to disks.
+        is_encrypted = self.source.sparkSession.conf.get("spark.io.encryption.enabled", "false") == "true"
+        if not names or not is_encrypted or any(kinds[name] not in _EXACT_IN_SPARK for name in names):
+            return None
+
+        def each(cast: str) -> list[Any]:
+            made = ((name, functions.col(_quoted(name)), kinds[name] == "StringType") for name in names)
+            return [(column.cast(cast) if is_text else column).alias(name) for name, column, is_text in made]
+
+        # Collations take texts for equal that differ.
+        rows, times = self.source.select(*each("binary")), functions.col(apart_from(names))
+        by = [functions.col(_quoted(name)) for name in names]
+        counted = rows.groupBy(*by).agg(functions.count(functions.lit(1)).alias(apart_from(names)))
+        return Spark(counted.select(*each("string"), times), self.rows)
 
 
 class Dask(AbstractCluster):

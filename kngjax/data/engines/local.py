@@ -10,9 +10,14 @@ from typing import Any
 
 from kngjax.data import files
 from kngjax.data.csv_dialects import Dialect
-from kngjax.data.engines.base import AbstractEngine, Choose, is_from, reading
+from kngjax.data.engines.base import AbstractEngine, Choose, apart_from, is_from, reading
 
 _END = object()
+# Types whose equal cells have the same bits. Texts are compared by their bytes.
+_EXACT_IN_DUCKDB = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT")
+_EXACT_IN_DUCKDB += ("BOOLEAN", "DATE", "VARCHAR")
+_EXACT_IN_POLARS = ("Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64")
+_EXACT_IN_POLARS += ("Boolean", "Date", "String")
 
 
 class AbstractLocalEngine(AbstractEngine):
@@ -89,6 +94,16 @@ class Lazy(AbstractLocalEngine):
         query = self.source.select(choose(given) or given)
         return query.collect_batches(chunk_size=self.rows, maintain_order=True)
 
+    def grouped(self, choose: Choose) -> "Lazy | None":
+        polars, kinds = sys.modules["polars"], self.source.collect_schema()
+        names = choose(kinds.names()) or []
+        if not names or any(str(kinds[name]) not in _EXACT_IN_POLARS for name in names):
+            return None
+        # The length of a group may have 32 digits in Polars.
+        times = apart_from(names)
+        ones = self.source.select(names).with_columns(polars.lit(1, polars.Int64).alias(times))
+        return Lazy(ones.group_by(names).agg(polars.col(times).sum()), self.rows)
+
 
 class Relation(AbstractLocalEngine):
     """Reads a relation of DuckDB, whose query runs in each pass."""
@@ -101,6 +116,21 @@ class Relation(AbstractLocalEngine):
     def batches(self, choose: Choose) -> Iterable[Any]:
         names = choose(self.source.columns) or self.source.columns
         return self.source.project(", ".join(map(_quoted, names))).to_arrow_reader(self.rows)
+
+    def grouped(self, choose: Choose) -> "Relation | None":
+        kinds = dict(zip(self.source.columns, map(str, self.source.types), strict=True))
+        names = choose(self.source.columns) or []
+        if not names or any(kinds[name] not in _EXACT_IN_DUCKDB for name in names):
+            return None
+
+        def each(of_text: str) -> str:
+            made = ((_quoted(name), kinds[name] == "VARCHAR") for name in names)
+            return ", ".join(f"{of_text}({name}) AS {name}" if is_text else name for name, is_text in made)
+
+        # Collations take texts for equal that differ.
+        by, times = ", ".join(map(_quoted, names)), _quoted(apart_from(names))
+        counted = self.source.project(each("encode")).aggregate(f"{by}, count(*) AS {times}", by)
+        return Relation(counted.project(f"{each('decode')}, {times}"), self.rows)
 
 
 class Reader(AbstractLocalEngine):
