@@ -255,7 +255,7 @@ class Analysis(AbstractAnalysis):
     @property
     def reader(self) -> "Analysis":
         """Copies what reading needs, as it is sent to where tables rest."""
-        nothing: Any = {"unweighted": None, "expected": None, "remake": None, "with_covariance": None}
+        nothing: Any = {"unweighted": None, "expected": None, "remake": None, "with_covariance": None, "sizes": {}}
         return replace(self, **nothing)
 
     def read(self, table: Any) -> Prepared:

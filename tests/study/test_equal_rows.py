@@ -4,6 +4,7 @@ import datetime
 import pathlib
 import random
 import sys
+from typing import Any
 
 import duckdb
 import numpy as np
@@ -14,7 +15,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import kngjax as kng
-from kngjax.core.owner_only import OwnerOnly
 from kngjax.data import cells
 from kngjax.data.engines.local import Lazy, Relation
 from kngjax.data.passes import Passes, Total, WholeTables
@@ -70,7 +70,7 @@ def relation(table, rows=64, query="FROM people", settings_=""):
 
 
 def lazy(table, rows=64):
-    return Lazy(pl.from_arrow(table).lazy(), rows)
+    return Lazy(pl.DataFrame(table).lazy(), rows)
 
 
 ENGINES = {"DuckDB": relation, "Polars": lazy}
@@ -95,7 +95,7 @@ def summed(engine, seen, is_grouped=True):
 
 
 def marked(engine, is_grouped):
-    seen = {}
+    seen: dict[str, Any] = {}
     sums = summed(engine, seen, is_grouped)
     return seen.get("marks"), None if sums is None else sums.tolist()
 
@@ -111,10 +111,11 @@ def test_counted_rows_give_the_sums_and_marks_of_all_rows(make, rows):
     found = marked(engine, True)
     assert found == marked(engine, False)
     if every:
+        _, marks = found[0] or (0, 0)
         wholes = [[float(3 if cell is None else cell) for cell in (n, yes, small)] for n, _, yes, small, _ in every]
         places = [[cells.place_of(text, LEVELS)] for _, text, *_ in every]
         expected = whole_sums((None, np.column_stack([wholes, places]), None)).sum
-        assert (found[0][0], found[1]) == (len(every), expected.tolist())
+        assert found == ((len(every), marks), expected.tolist())
 
 
 def study(frame, **changed):
@@ -189,7 +190,9 @@ def test_texts_that_a_collation_takes_for_equal_are_different(setting):
     engine = relation(PEOPLE, query=query, settings_=setting)
     sums = engine.source.aggregate("region, count(*)", "region").fetchall()
     assert len(sums) == 4
-    assert len(engine.grouped(lambda given: ["region"]).source.fetchall()) == 5
+    grouped = engine.grouped(lambda given: ["region"])
+    assert grouped is not None
+    assert len(grouped.source.fetchall()) == 5
     assert released(engine.source, GROUPED["cross table"]) == released(PEOPLE, GROUPED["cross table"])
 
 
@@ -209,7 +212,6 @@ def test_what_an_engine_says_of_a_cell_is_told_nowhere(make, capfd):
         failing = source.select(pl.col("text").cast(pl.Int64).alias("age"), "region")
     with pytest.raises(kng.ReleaseFailed) as caught:
         study(failing).crosstab("age", "region", epsilon=1.0)
-    assert not isinstance(caught.value, OwnerOnly)
     assert caught.value.__cause__ is None
     assert SECRET not in "".join([str(caught.value), *capfd.readouterr()])
 
