@@ -104,8 +104,10 @@ def records_of(
     `sizes`: how many different cells public facts let expect in a column; equal records are counted where few differ.
     """
     if isinstance(frame, Columns) and frame.engine is not None:
-        few = math.prod((sizes or {}).get(name, math.inf) for name in dict.fromkeys(names)) <= _FEW
-        return Passes(frame.engine, WholeTables(tuple(names)), (read,), count, marked=1, seen={}, is_grouped=few)
+        # A table without columns has no rows to count.
+        names = tuple(dict.fromkeys(names)) or frame.columns[:1]
+        few = math.prod((sizes or {}).get(name, math.inf) for name in names) <= _FEW
+        return Passes(frame.engine, WholeTables(names), (read,), count, marked=1, seen={}, is_grouped=few)
     return read(opened(frame))
 
 
