@@ -134,9 +134,9 @@ def by_groups_alone(monkeypatch):
     for kind in (Relation, Lazy):
         replies = kind.replies
 
-        def of_groups(self, choose, work, replies=replies):
+        def of_groups(self, choose, work, moved, replies=replies):
             assert work.is_grouped
-            return replies(self, choose, work)
+            return replies(self, choose, work, moved)
 
         monkeypatch.setattr(kind, "replies", of_groups)
 
