@@ -27,7 +27,7 @@ from kngjax.data.marks import MODULUS, counted_and_marked
 from kngjax.data.weights import WeightedTable
 
 CHANGED = "the records were not the same in every pass, or not as many as there should be: write them to files first"
-_READ_BEFORE = "this stream was read before, and its source can be read only once: make a new stream"
+_READ_BEFORE = "the source of this stream was read before, and can be read only once: make a new stream of a new source"
 _OF_TABLES = "columns and response are of tables: leave them out for pairs (X, y)"
 _OTHER_COLUMNS = "the chunks of the stream have different columns: give columns=[...]"
 

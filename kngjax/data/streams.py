@@ -8,9 +8,10 @@ from typing import Any
 
 import narwhals as nw
 
+from kngjax.core.errors import UnfitType
 from kngjax.data.csv_dialects import Dialect
 from kngjax.data.csv_files import PLAIN
-from kngjax.data.engines.base import AbstractEngine
+from kngjax.data.engines.base import UNSETTLED, AbstractEngine, reading
 from kngjax.data.engines.clusters import cluster_engine
 from kngjax.data.engines.local import Chunks, Files, local_engine
 from kngjax.data.files import file_kind
@@ -87,7 +88,10 @@ def engine_of(source: Any, rows: int = BATCH, dialect: Dialect = PLAIN) -> Abstr
     """Finds the engine on which a table rests: a path's own, a query's, a cluster's; None for what is in memory."""
     if isinstance(source, str | os.PathLike):
         return Files(pathlib.Path(source), rows, dialect)
-    return local_engine(source, rows) or cluster_engine(source, rows)
+    engine = local_engine(source, rows) or cluster_engine(source, rows)
+    if engine is not None and not reading(engine.is_settled):
+        raise UnfitType(UNSETTLED.format(engine.name))
+    return engine
 
 
 def _has_chunks(value: Any) -> bool:

@@ -46,7 +46,7 @@ def files(frame, folder, number=7):
 def relation(frame):
     connection = duckdb.connect()
     connection.register("people", frame)
-    return connection.sql("SELECT * FROM people ORDER BY random()")
+    return connection.sql("SELECT * FROM people ORDER BY hash(y)")
 
 
 ENGINES = {

@@ -353,6 +353,20 @@ def test_a_reader_that_fails_leaves_nothing_and_is_not_quoted():
         SQUARED.prepare(stream)
 
 
+def test_what_was_read_is_not_read_again_by_another_stream():
+    """It would find what is left of the source, and under add_remove release that as the whole."""
+    private = kng.AdaSSP(BOUNDS, 1.0, 1e-6, "add_remove")
+    chunks = [pa.table({name: [0.5] for name in GOOD})] * 3
+    for make in (lambda: (chunk for chunk in chunks), lambda: iter(chunks), lambda: pa.Table.to_reader(chunks[0])):
+        source = make()
+        first, second = kng.stream(source, **CHOICE), kng.stream(source, **CHOICE)
+        private.prepare(first)
+        for stream in (second, kng.stream(source, **CHOICE)):
+            with pytest.raises(ValueError, match="was read before, and can be read only once: make a new stream"):
+                kng.release(private, stream)
+        private.prepare(kng.stream(make(), **CHOICE))
+
+
 @pytest.mark.slow
 def test_a_file_that_breaks_in_the_middle_is_not_quoted(tmp_path):
     lines = ["age,height,wage"] + ["0.5,1,2"] * 20_000 + [f"0.5,{SECRET} cm,2"]

@@ -12,6 +12,10 @@ READING_FAILED = (
     "reading the stream failed with {}, and nothing of it is used: the columns must hold numbers in every chunk. The "
     "reader's own message may quote a value: iterate over the source yourself to see it"
 )
+UNSETTLED = (
+    "rows of {} may differ whenever they are computed, or displace others, as by a limit, a sample, one row of each "
+    "key, a random number or the time: leave that out"
+)
 
 # Chooses the columns to read of those that a table has; None for all.
 Choose = Callable[[Sequence[str]], list[str] | None]
@@ -21,13 +25,20 @@ Found = TypeVar("Found")
 class AbstractEngine(abc.ABC):
     """Reads a table where it rests, part by part. Private.
 
-    `name`: what it is, in words. `is_read_once`: whether its records are gone once they were read. `is_gone`: whether
-    they are.
+    `name`: what it is, in words. `is_read_once`: whether its records are gone once they were read.
     """
 
     name: str
     is_read_once: bool = False
-    is_gone: bool = False
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether its records were read, and are gone."""
+        return False
+
+    def is_settled(self) -> bool:
+        """Whether its rows are the same whenever it is read, and displace no others, as far as its plan tells."""
+        return True
 
     @abc.abstractmethod
     def declared(self, choose: Choose) -> list[Any]:

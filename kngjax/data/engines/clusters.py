@@ -11,13 +11,12 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from kngjax.core.errors import UnfitType, silence
+from kngjax.core.errors import silence
+from kngjax.data.engines import settled
 from kngjax.data.engines.base import READING_FAILED, AbstractEngine, Choose, apart_from, is_from, reading
 
 # PySpark writes messages, in which cells are quoted, to these loggers, also of exceptions that are caught.
 _LOGGERS_OF_SPARK = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
-# What a plan may choose rows by, so that they are others whenever it runs, or one record moves others.
-_CHOOSING = ("GlobalLimit", "LocalLimit", "Sample", "Offset", "Tail", "Deduplicate")
 # Types whose equal cells have the same bits. Texts are compared by their bytes.
 _EXACT_IN_SPARK = ("ByteType", "ShortType", "IntegerType", "LongType", "BooleanType", "DateType", "StringType")
 # Tasks that were told to end still write.
@@ -46,13 +45,8 @@ class Spark(AbstractCluster):
 
     name = "a DataFrame of Spark"
 
-    def __init__(self, source: Any, rows: int):
-        super().__init__(source, rows)
-        if not is_deterministic(source):
-            raise UnfitType(
-                "rows of this DataFrame of Spark may differ whenever they are computed, or displace others, as "
-                "by rand, limit, sample or dropDuplicates: leave that out"
-            )
+    def is_settled(self) -> bool:
+        return settled.frame_of_spark(self.source)
 
     def declared(self, choose: Choose) -> list[Any]:
         from pyspark.sql.pandas.types import to_arrow_schema  # pyright: ignore[reportMissingImports]
@@ -157,27 +151,6 @@ def cluster_engine(source: Any, rows: int) -> AbstractCluster | None:
         if is_from(module, name, source):
             return kind(source, rows)
     return None
-
-
-def is_deterministic(frame: Any) -> bool:
-    """Whether a DataFrame of Spark has the same rows whenever it is computed, as far as its plan tells.
-
-    A frame of Spark Connect has no plan here: marks of its records are compared pass by pass.
-    """
-    execution = getattr(frame, "_jdf", None)
-    return execution is None or reading(lambda: _is_settled(execution.queryExecution().analyzed()))
-
-
-def _is_settled(plan: Any) -> bool:
-    """Whether neither random expressions nor limits choose the rows of a plan."""
-    waiting = [plan]
-    while waiting:
-        node = waiting.pop()
-        if node.nodeName() in _CHOOSING:
-            return False
-        children = node.children()
-        waiting += [children.apply(place) for place in range(children.size())]
-    return bool(plan.deterministic())
 
 
 def _quoted(name: str) -> str:

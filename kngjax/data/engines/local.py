@@ -5,11 +5,13 @@ import concurrent.futures
 import contextlib
 import pathlib
 import sys
+import weakref
 from collections.abc import Callable, Generator, Iterable, Iterator
 from typing import Any
 
 from kngjax.data import files
 from kngjax.data.csv_dialects import Dialect
+from kngjax.data.engines import settled
 from kngjax.data.engines.base import AbstractEngine, Choose, apart_from, is_from, reading
 
 _END = object()
@@ -18,6 +20,10 @@ _EXACT_IN_DUCKDB = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USM
 _EXACT_IN_DUCKDB += ("BOOLEAN", "DATE", "VARCHAR")
 _EXACT_IN_POLARS = ("Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64")
 _EXACT_IN_POLARS += ("Boolean", "Date", "String")
+# Sources that can be read only once and were read, by their id: another stream must not take what is left for all.
+_READ: set[int] = set()
+# Iterators of Python's own, whose end nothing tells: while they are held, nothing else has their id.
+_HELD: list[Any] = []
 
 
 class AbstractLocalEngine(AbstractEngine):
@@ -30,12 +36,21 @@ class AbstractLocalEngine(AbstractEngine):
         self.source, self.rows = source, rows
         self.is_read_once = isinstance(source, Iterator)
 
+    @property
+    def is_gone(self) -> bool:
+        return self.is_read_once and id(self.source) in _READ
+
     @abc.abstractmethod
     def batches(self, choose: Choose) -> Iterable[Any]:
         """Reads the chosen columns in batches."""
 
     def replies(self, choose: Choose, work: Any, moved: Callable[[int], Any]) -> Iterable[tuple[int, Any]]:
-        self.is_gone = self.is_read_once
+        if self.is_read_once:
+            _READ.add(id(self.source))
+            try:
+                weakref.finalize(self.source, _READ.discard, id(self.source))
+            except TypeError:
+                _HELD.append(self.source)
         source = reading(lambda: iter(self.batches(choose)))
         with contextlib.closing(_prefetched(source, moved)) as batches:
             return [(0, work(batches))]
@@ -86,6 +101,9 @@ class Lazy(AbstractLocalEngine):
 
     name = "a LazyFrame of polars"
 
+    def is_settled(self) -> bool:
+        return settled.frame_of_polars(self.source)
+
     def declared(self, choose: Choose) -> list[Any]:
         return [sys.modules["polars"].DataFrame(schema=reading(self.source.collect_schema))]
 
@@ -109,6 +127,9 @@ class Relation(AbstractLocalEngine):
     """Reads a relation of DuckDB, whose query runs in each pass."""
 
     name = "a relation of DuckDB"
+
+    def is_settled(self) -> bool:
+        return settled.relation_of_duckdb(self.source)
 
     def declared(self, choose: Choose) -> list[Any]:
         return [reading(lambda: self.source.limit(0).to_arrow_table())]
