@@ -1,5 +1,6 @@
 """The pages stay true: code runs and prints what they show, links lead somewhere, tables are complete."""
 
+import importlib.util
 import pathlib
 import re
 
@@ -43,15 +44,30 @@ SLOW = {
     "scikit-learn.md",
     "studies.md",
     "synthetic-tables.md",
+    "tables-on-spark.md",
     "teach.md",
     "wage-curves.md",
     "weights.md",
 }
+# What the tests do not install, since it is large or needs a program besides.
+NEEDED = {"tables-on-spark.md": "pyspark"}
+
+
+def marks(page):
+    if page.name in SLOW:
+        yield pytest.mark.slow
+    if page.name in NEEDED:
+        needed = NEEDED[page.name]
+        yield pytest.mark.skipif(importlib.util.find_spec(needed) is None, reason=f"{needed} is not installed")
+        # Its session starts processes, and lives on in Java; pandas may be newer than it knows.
+        yield pytest.mark.filterwarnings(
+            "ignore:os.fork", "ignore:PySpark does not", "ignore::pytest.PytestUnraisableExceptionWarning"
+        )
 
 
 def of_every_page(mark):
     pages = [page for page in EXECUTED if mark in text(page)]
-    cases = [pytest.param(page, marks=[pytest.mark.slow] * (page.name in SLOW)) for page in pages]
+    cases = [pytest.param(page, marks=list(marks(page))) for page in pages]
     return pytest.mark.parametrize("page", cases, ids=lambda page: page.name)
 
 

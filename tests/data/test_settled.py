@@ -88,7 +88,8 @@ def test_a_plan_is_told_without_a_look_at_a_cell(connection):
     assert connection.execute("SELECT current_setting('explain_output')").fetchall() == before
 
 
-LAZY = pl.from_arrow(PEOPLE).lazy()
+FRAME = pl.DataFrame(PEOPLE.to_pydict())
+LAZY = FRAME.lazy()
 Y = pl.col("y")
 CHOOSING = {
     "head": LAZY.head(1),
@@ -130,7 +131,7 @@ def test_ordinary_queries_of_polars_are_not_refused(name):
 
 
 def test_files_of_which_polars_takes_some_rows_are_refused(tmp_path):
-    pl.from_arrow(PEOPLE).write_parquet(tmp_path / "a.parquet")
+    FRAME.write_parquet(tmp_path / "a.parquet")
     assert settled.frame_of_polars(pl.scan_parquet(tmp_path / "a.parquet"))
     assert not settled.frame_of_polars(pl.scan_parquet(tmp_path / "a.parquet", n_rows=2))
 
