@@ -132,7 +132,7 @@ def _duckdb() -> Iterator[tuple[Any, Any, Callable[[], Any]]]:
 
 
 def _dask() -> Iterator[tuple[Any, Any, Callable[[], Any]]]:
-    import dask
+    import dask.config
     import dask.dataframe as dd
 
     dask.config.set(scheduler="threads")
@@ -142,7 +142,7 @@ def _dask() -> Iterator[tuple[Any, Any, Callable[[], Any]]]:
 
 
 def _dask_processes() -> Iterator[tuple[Any, Any, Callable[[], Any]]]:
-    import dask
+    import dask.config
     import distributed
 
     dask.config.set({"temporary_directory": os.environ["TMPDIR"]})

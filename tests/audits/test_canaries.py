@@ -23,5 +23,5 @@ def test_no_engine_tells_a_cell(engine, tmp_path):
         pytest.importorskip("distributed")
     found = canaries.search(engine, tmp_path)
     assert found.passed, found
-    # Without an encrypted disk DuckDB spills cells as they are, which shows that files are searched while they are there.
+    # DuckDB spills cells as they are, which shows that files are searched while they are there.
     assert bool(found.spilled) == (engine == "DuckDB")
