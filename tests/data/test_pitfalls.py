@@ -22,6 +22,7 @@ class Twice(AbstractCluster):
     """Replies for a part as often as it is told to, as an engine might that runs a part again."""
 
     name = "a table in parts"
+    parts: tuple[int, ...] = ()
 
     def declared(self, choose):
         return [self.source]
