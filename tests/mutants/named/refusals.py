@@ -18,6 +18,8 @@ SLIPS = (
         "run_hiding_errors",
         called("ReleaseFailed", "ReleaseFailed(repr(__import__('sys').exception()))"),
     ),
+    Slip("a query whose limit lets records displace others is released", "engine_of", without_raise("UNSETTLED")),
+    Slip("what is left of a source is taken for all", "Passes._require_there", without_raise("_READ_BEFORE")),
     Slip("rows of a ledger need not follow one another", "Book.of", comparison("previous", "False")),
     Slip(
         "clones of an estimator fit without a ledger",
