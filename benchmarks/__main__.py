@@ -37,7 +37,7 @@ ROOMS = {
     "preview_against_measured": ("--draws", "3", "--tables", "salaries", "--records", "4000", "--ways", "AdaSSP"),
     "walk": ("--chains", "4", "--moves", "1200", "--records", "1000"),
     "streaming": ("--rows", "200000"),
-    "engines": ("--rows", "60000", "--engines", "memory", "files", "SQL", "--analyses", "mean"),
+    "engines": ("--rows", "60000", "--engines", "memory", "files", "DuckDB", "--analyses", "mean"),
     "per_instance": ("--people", "5000"),
     "gpu": ("--quick",),
 }

@@ -1,8 +1,14 @@
-"""Releases of one table where it rests: in memory, in files, in DuckDB, Polars, Dask and Spark, beside plain SQL.
+"""Releases of one table where it rests: in memory, in files, in DuckDB, Polars, Spark and Dask, beside plain SQL.
 
 `python -m benchmarks.engines [--rows 6000000] [--folder .]` writes six Parquet files of six columns and takes each
-analysis on each engine in a fresh process. Work is the time of all processors, of Spark's Java too; memory is the most
-that the process had, on Linux. An engine that is not installed is left out.
+analysis on each engine, in a fresh process an engine; of more than fifty million rows four analyses on three engines,
+once each. `--slopes 1000000 10000000` does so by size, and prints what a record costs in a pass, what that predicts for
+larger tables, and whether those measured agree; `--kept FILE` keeps what was measured, so that a size or an engine can
+follow later. An engine that is not installed is left out. Of n records
+
+    processor seconds = passes (a + b n) + driver (c + e n),     bytes to the driver = parts s + g n,
+
+and only b is divided by the cores of a cluster.
 """
 
 import argparse
@@ -13,154 +19,206 @@ import pathlib
 import subprocess
 import sys
 import tempfile
-import time
 
-import numpy as np
-import pyarrow as pa
-from pyarrow import parquet
+from benchmarks import _table, _turns
 
-import kngjax as kng
-from benchmarks.streaming import high_water
-
-COLUMNS = ("wage", "age", "years", "hours", "score", "events")
-BOUNDS = {"wage": (0, 10), "age": (0, 1), "years": (0, 1), "hours": (0, 1), "score": (0, 1), "events": (0, 9)}
-LINE = "wage ~ age + years + hours + score"
-ANALYSES = {
-    "mean": lambda study: study.mean("wage", epsilon=1.0),
-    "counts": lambda study: study.histogram("events", edges=[0, 1, 2, 4, 9], epsilon=1.0),
-    "median": lambda study: study.quantile("wage", tau=0.5, epsilon=1.0),
-    "least squares": lambda study: study.linear_regression(
-        "wage ~ age + years + hours + score", method="squared", epsilon=1.0
-    ),
-    "Poisson regression": lambda study: study.poisson_regression(LINE.replace("wage", "events"), epsilon=1.0),
-    "median regression": lambda study: study.quantile_regression("wage ~ age + years", tau=0.5, epsilon=1.0),
+# Beyond so many rows: on these engines, where records are gathered too, and what has most to do.
+LARGE = 50_000_000
+OF_LARGE = (("files", "DuckDB", "Spark"), ("mean", "counts", "least squares", "median regression"))
+OF_SLOPES = (*OF_LARGE[1], *_turns.PASSES)
+# A cluster of the prediction, and the bytes of a part as Spark cuts files.
+CORES, PART = 200, 128 * 2**20
+AHEAD = (10**9, 10**10)
+# Beyond so many rows replies are not weighed: they may be as large as what is gathered.
+WEIGHED = 10**7
+LOADING = {
+    "numpy and pyarrow": "import numpy, pyarrow",
+    "what sums need": "import kngjax.mechanisms.preparation, kngjax.losses.squared",
+    "JAX": "import jax.numpy",
 }
 
 
-def write(folder, rows, files=6):
-    """Writes so many rows; one cell in eleven of the wages is beyond its bounds."""
-    for number in range(files):
-        generator, size = np.random.default_rng(number), rows // files
-        features = generator.uniform(0.0, 1.0, (4, size))
-        wage = 3.0 + features.T @ [2.0, 1.0, -1.0, 0.5] + generator.standard_t(3, size)
-        wage[::11] += 20.0
-        events = generator.poisson(np.exp(features.T @ [0.5, 0.2, -0.3, 0.1])).clip(0, 9).astype(float)
-        table = pa.table(dict(zip(COLUMNS, (wage, *features, events), strict=True)))
-        parquet.write_table(table, folder / f"{number}.parquet")
+def line(*cells):
+    """Prints a row of a table at once."""
+    print(f"| {' | '.join(map(str, cells))} |", flush=True)
 
 
-def in_memory(folder):
-    """Reads all files."""
-    return parquet.read_table(folder)
+def header(*names):
+    """Prints the names of the columns of a table."""
+    print()
+    line(*names)
+    line(*["---"] * len(names))
 
 
-def in_duckdb(folder):
-    """A relation over the files."""
-    import duckdb
+def results(engines, kinds, folder, rows, turns, known=(), with_bytes=False):
+    """Yields task, engine and what was measured: a process an engine; those that are not installed are left out.
 
-    return duckdb.connect().sql(f"FROM '{folder}/*.parquet'")
-
-
-def in_polars(folder):
-    """A query over the files."""
-    import polars as pl
-
-    return pl.scan_parquet(folder)
-
-
-def in_dask(folder):
-    """Partitions of the files, in threads."""
-    import dask.dataframe as dd
-
-    return dd.read_parquet(folder)
+    **Arguments:** `known`: (task, engine, rows) that are not measured anew.
+    """
+    for engine in engines:
+        serves = {task: task not in _turns.QUERIES or engine in _turns.SQL for task in kinds}
+        serves |= {task: engine != "memory" for task in kinds if task in _turns.PASSES}
+        serves |= {_turns.START: engine == "Spark"}
+        wanted = [task for task in kinds if serves[task] and (task, engine, rows) not in known]
+        if wanted and importlib.util.find_spec(_turns.ENGINES[engine][1]):
+            if not any(folder.iterdir()):
+                _turns.write(folder, rows)
+            found = _turns.measured(engine, wanted, folder, rows, turns, with_bytes and engine == "files")
+            yield from ((task, engine, made) for task, made in zip(wanted, found, strict=True))
 
 
-def in_spark(folder):
-    """A DataFrame of a local session with two workers."""
-    from pyspark.sql import SparkSession  # pyright: ignore[reportMissingImports]
-
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
-    return builder.config("spark.driver.memory", "3g").getOrCreate().read.parquet(str(folder))
-
-
-ENGINES = {
-    "memory": (in_memory, "pyarrow"),
-    "files": (lambda folder: f"{folder}/*.parquet", "pyarrow"),
-    "DuckDB": (in_duckdb, "duckdb"),
-    "Polars": (in_polars, "polars"),
-    "Dask": (in_dask, "dask"),
-    "Spark": (in_spark, "pyspark"),
-}
-
-
-def unprivate(folder):
-    """The mean and the counts by SQL of DuckDB, without privacy."""
-    import duckdb
-
-    source = f"FROM '{folder}/*.parquet'"
-    duckdb.sql(f"SELECT avg(least(greatest(wage, 0), 10)) {source}").fetchall()
-    duckdb.sql(f"SELECT floor(events), count(*) {source} GROUP BY 1").fetchall()
-
-
-def work_of_all():
-    """Processor seconds of this process and of its children, those that run too."""
-    own = sum(os.times()[:4])
-    ticks = os.sysconf("SC_CLK_TCK")
-    for path in pathlib.Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = path.read_text().rsplit(")", 1)[1].split()
-        except OSError:
+def table(options, folder):
+    """Prints what each analysis takes on each engine."""
+    print(f"{options.rows} rows of six columns, least of {options.turns} turns, {_table.machine()}")
+    header("analysis", "engine", "processor seconds", "seconds", "passes", "MiB")
+    kinds = [_turns.START, *_turns.QUERIES, *_turns.PASSES, *options.analyses]
+    for task, engine, made in results(options.engines, kinds, folder, options.rows, options.turns):
+        if "failed" in made:
+            line(task, engine, f"failed: {made['failed']}", "", "", "")
             continue
-        if int(fields[2]) == os.getpgrp() and int(path.parent.name) != os.getpid():
-            own += (int(fields[11]) + int(fields[12])) / ticks
-    return own
+        name = "start, with Java" if task == _turns.START else task
+        line(name, engine, f"{made['work']:.2f}", f"{made['seconds']:.2f}", made["passes"] or "", f"{made['MiB']:.0f}")
 
 
-def one(engine, analysis, folder):
-    """Takes an analysis three times, the first to compile; prints the least work and time, and the most memory."""
-    folder, found = pathlib.Path(folder), []
-    if engine == "SQL":
-        turns = [lambda: unprivate(folder)] * 3
-    else:
-        table = ENGINES[engine][0](folder)
-        study = kng.Study(table, bounds=BOUNDS, adjacency="add_remove", num_records=10**6)
-        turns = [lambda: ANALYSES[analysis](study)] * 3
-    for turn in turns:
-        before, start = work_of_all(), time.perf_counter()
-        turn()
-        found.append((work_of_all() - before, time.perf_counter() - start))
-    print(json.dumps([*(min(part) for part in zip(*found, strict=True)), high_water()]))
+def loading(program):
+    """Returns the processor seconds of a fresh process: what each cold worker takes."""
+    before = os.times()
+    subprocess.run([sys.executable, "-c", program], check=True, cwd=_table.ROOT)
+    after = os.times()
+    return after.children_user + after.children_system - before.children_user - before.children_system
+
+
+def straight(sizes, values):
+    """Returns a and b of the line a + bn through two points, neither below 0."""
+    (few, more), (one, two) = sizes, values
+    each = max(0.0, (two - one) / (more - few))
+    return max(0.0, one - each * few), each
+
+
+class Constants:
+    """Holds the constants of an analysis on an engine, as two sizes tell them.
+
+    **Arguments:** `measured`: two pairs of n and what `benchmarks._turns.one` found.
+
+    `start`, `record`: processor seconds of a pass, whatever n, and of a record in it: a and b. `fixed`, `alone`: of the
+    driver besides: c and e.
+    """
+
+    def __init__(self, measured):
+        sizes, turns = zip(*measured, strict=True)
+        self.passes = turns[-1]["passes"]
+        self.start, self.record = straight(sizes, [turn["in passes"] / max(1, turn["passes"]) for turn in turns])
+        self.fixed, self.alone = straight(sizes, [turn["work"] - turn["in passes"] for turn in turns])
+
+    def work(self, rows, passes):
+        """Predicts the processor seconds of so many records in so many passes."""
+        return passes * (self.start + rows * self.record) + self.fixed + rows * self.alone
+
+
+def last_two(by_size, before=float("inf")):
+    """Lists the two largest sizes below a limit, with what was measured of them; None without two."""
+    sizes = [(rows, one) for rows, one in by_size.items() if rows < before][-2:]
+    return sizes if len(sizes) == 2 else None
+
+
+def replies(by_size):
+    """Returns bytes of a part and of a record, s and g, where replies were weighed at two sizes; else None."""
+    weighed = last_two({rows: one["bytes"] for rows, one in by_size.items() if one["bytes"]})
+    return None if weighed is None else straight(*zip(*weighed, strict=True))
+
+
+def print_ratios(found):
+    """Prints what exact sums take beside a pass that reads and clips, of the largest table."""
+    header("engine", "records", *(f"{name}, µs a record" for name in _turns.PASSES), "sums / clips")
+    for engine in _turns.ENGINES:
+        passes = [found.get((name, engine)) for name in _turns.PASSES]
+        if all(passes):
+            rows = max(passes[-1])
+            each = [by_size[rows]["work"] / rows * 1e6 for by_size in passes]
+            line(engine, f"{rows:.0e}", *(f"{one:.3f}" for one in each), f"{each[2] / each[1]:.2f}")
+
+
+def print_measured(found):
+    """Prints what was measured, in brackets over what the two sizes before predict, and memory."""
+    sizes = sorted({rows for by_size in found.values() for rows in by_size})
+    header("analysis", "engine", *(f"{rows:.0e}: s" for rows in sizes), *(f"{rows:.0e}: MiB" for rows in sizes))
+    for (task, engine), by_size in found.items():
+        seconds = []
+        for rows in sizes:
+            one, before = by_size.get(rows), last_two(by_size, rows)
+            said = "" if one is None else f"{one['work']:.2f}"
+            if one is not None and before is not None:
+                said += f" ({one['work'] / max(0.01, Constants(before).work(rows, one['passes'])):.2f})"
+            seconds.append(said)
+        line(task, engine, *seconds, *(f"{by_size[rows]['MiB']:.0f}" if rows in by_size else "" for rows in sizes))
+
+
+def print_constants(found):
+    """Prints the constants that the two largest sizes tell, and of Spark what they predict of larger tables."""
+    names = ("passes", "a, s", "b, µs", "c, s", "e, µs", "s, bytes", "g, bytes")
+    header("analysis", "engine", *names)
+    known = {key: Constants(last_two(by_size)) for key, by_size in found.items() if last_two(by_size)}
+    sent = {task: replies(by_size) for (task, engine), by_size in found.items() if engine == "files"}
+    for (task, engine), one in known.items():
+        cells = (f"{one.start:.2f}", f"{one.record * 1e6:.3f}", f"{one.fixed:.2f}", f"{one.alone * 1e6:.3f}")
+        bytes_sent = sent.get(task)
+        told = ("", "") if bytes_sent is None else (f"{bytes_sent[0]:.0f}", f"{bytes_sent[1]:.1f}")
+        line(task, engine, one.passes, *cells, *told)
+    header("analysis", "records", "processor hours", "seconds", "of them the driver's", "parts", "MB to the driver")
+    for (task, engine), one in known.items():
+        for rows in AHEAD if engine == "Spark" else ():
+            parts, driver = -(-rows * 8 * len(_turns.COLUMNS) // PART), one.fixed + rows * one.alone
+            seconds = one.passes * (one.start + rows * one.record / CORES) + driver
+            part, record = sent.get(task) or (float("nan"), float("nan"))
+            hours, megabytes = one.work(rows, one.passes) / 3600, (parts * part + rows * record) / 1e6
+            line(task, f"{rows:.0e}", f"{hours:.2f}", f"{seconds:.0f}", f"{driver:.0f}", parts, f"{megabytes:.3g}")
+
+
+def slopes(options, folder):
+    """Prints the constants of the cost model by size, what they predict, and what was measured."""
+    kinds = [*_turns.PASSES, *options.analyses]
+    kept = json.loads(options.kept.read_text()) if options.kept and options.kept.exists() else []
+    for rows in [options.slopes[0] // 10, *options.slopes]:
+        turns, asked = (options.turns, kinds) if rows <= LARGE else (1, [task for task in kinds if task in OF_SLOPES])
+        known = {tuple(one[:3]) for one in kept}
+        with tempfile.TemporaryDirectory(dir=folder) as place:
+            made = results(options.engines, asked, pathlib.Path(place), rows, turns, known, rows <= WEIGHED)
+            for task, engine, one in made:
+                if "failed" in one:
+                    print(f"{task} on {engine}, {rows} rows: {one['failed']}", flush=True)
+                else:
+                    kept.append([task, engine, rows, one])
+        if options.kept:
+            options.kept.write_text(json.dumps(kept, indent=0))
+    found = {}
+    for task, engine, rows, one in sorted(kept, key=lambda one: one[2]):
+        found.setdefault((task, engine), {})[rows] = one
+    print(f"least of {options.turns} turns, {_table.machine()}")
+    print("A cold worker loads " + ", ".join(f"{name} in {loading(text):.2f} s" for name, text in LOADING.items()))
+    print_ratios(found)
+    print_measured(found)
+    print_constants(found)
 
 
 def main():
-    """Writes the files, and prints a line of the table for each analysis and engine."""
+    """Prints the table, or the constants by size."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, default=6_000_000)
+    parser.add_argument("--slopes", type=int, nargs="+", default=None, metavar="ROWS", help="sizes, rising")
+    parser.add_argument("--kept", type=pathlib.Path, default=None, metavar="FILE", help="of JSON, for --slopes")
     parser.add_argument("--folder", default=None)
-    parser.add_argument("--engines", nargs="*", default=[*ENGINES, "SQL"])
-    parser.add_argument("--analyses", nargs="*", default=[*ANALYSES])
+    parser.add_argument("--engines", nargs="*", default=None, choices=[*_turns.ENGINES])
+    parser.add_argument("--analyses", nargs="*", default=None, choices=[*_turns.ANALYSES])
+    parser.add_argument("--turns", type=int, default=None)
     options = parser.parse_args()
+    is_large = options.slopes is None and options.rows > LARGE
+    every = OF_LARGE if is_large else (tuple(_turns.ENGINES), tuple(_turns.ANALYSES))
+    if options.slopes is not None:
+        every = OF_LARGE[0], tuple(_turns.ANALYSES)
+    options.engines, options.analyses = options.engines or every[0], options.analyses or every[1]
+    options.turns = options.turns or (1 if is_large else 3)
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
-        write(pathlib.Path(folder), options.rows)
-        print("| analysis | engine | processor seconds | seconds | MiB |\n| --- | --- | --- | --- | --- |")
-        for analysis in options.analyses:
-            for engine in options.engines:
-                needs = "duckdb" if engine == "SQL" else ENGINES[engine][1]
-                if importlib.util.find_spec(needs) is None or (engine == "SQL" and analysis != "mean"):
-                    continue
-                program = f"from benchmarks.engines import one; one({engine!r}, {analysis!r}, {folder!r})"
-                ran = subprocess.run(
-                    [sys.executable, "-c", program], capture_output=True, text=True, start_new_session=True, check=False
-                )
-                if ran.returncode:
-                    print(
-                        f"| {analysis} | {engine} | failed | {ran.stderr.strip().splitlines()[-1][:80]} | |", flush=True
-                    )
-                    continue
-                work, seconds, memory = json.loads(ran.stdout.splitlines()[-1])
-                name = "mean and counts, not private" if engine == "SQL" else analysis
-                print(f"| {name} | {engine} | {work:.1f} | {seconds:.1f} | {memory:.0f} |", flush=True)
+        (table if options.slopes is None else slopes)(options, pathlib.Path(folder))
 
 
 if __name__ == "__main__":
