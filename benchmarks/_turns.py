@@ -257,15 +257,20 @@ def measured(engine, tasks, folder, rows, turns=3, with_bytes=False):
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as errors:
         ways = {"stdout": out, "stderr": errors, "env": os.environ | {"PYTHONPATH": path}}
         process = subprocess.Popen(command, start_new_session=True, **ways)
-        while process.poll() is None:
-            seen.append((time.monotonic(), memory_of_all(process.pid)))
-            if seen[-1][1] > _MOST_MEMORY:
+        try:
+            while process.poll() is None:
+                seen.append((time.monotonic(), memory_of_all(process.pid)))
+                if seen[-1][1] > _MOST_MEMORY:
+                    break
+                time.sleep(_PAUSE)
+        finally:
+            if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
-            time.sleep(_PAUSE)
         # Java and workers end a little later.
         end = time.monotonic() + _MOST_SECONDS
         while any(processes(process.pid)) and time.monotonic() < end:
             time.sleep(_PAUSE)
+        process.wait()
         out.seek(0)
         errors.seek(0)
         found = [json.loads(made) for made in out if made.startswith("{")]
