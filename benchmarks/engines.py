@@ -69,7 +69,7 @@ def results(engines, kinds, folder, rows, turns, known=(), with_bytes=False):
 
 def table(options, folder):
     """Prints what each analysis takes on each engine."""
-    print(f"{options.rows} rows of six columns, least of {options.turns} turns, {_table.machine()}")
+    print(f"{options.rows} rows of six columns, least of {options.turns} turns or more, {_table.machine()}")
     header("analysis", "engine", "processor seconds", "seconds", "passes", "MiB")
     kinds = [_turns.START, *_turns.QUERIES, *_turns.PASSES, *options.analyses]
     for task, engine, made in results(options.engines, kinds, folder, options.rows, options.turns):
@@ -193,7 +193,7 @@ def slopes(options, folder):
     found = {}
     for task, engine, rows, one in sorted(kept, key=lambda one: one[2]):
         found.setdefault((task, engine), {})[rows] = one
-    print(f"least of {options.turns} turns, {_table.machine()}")
+    print(f"least of {options.turns} turns or more, {_table.machine()}")
     print("A cold worker loads " + ", ".join(f"{name} in {loading(text):.2f} s" for name, text in LOADING.items()))
     print_ratios(found)
     print_measured(found)

@@ -16,12 +16,13 @@ def options(**given):
 
 @pytest.fixture
 def here(monkeypatch):
-    """Takes the turns in this process, which has compiled already: the others are taken by hand."""
+    """Takes one turn of each task, in this process."""
 
     def measured(engine, tasks, *given):
         return [_turns.one(engine, task, *given) | {"MiB": 1.0} for task in tasks]
 
     monkeypatch.setattr(_turns, "measured", measured)
+    monkeypatch.setattr(_turns, "_MOST_TURNS", 1)
     monkeypatch.setattr(engines, "loading", lambda program: 0.0)
 
 
@@ -65,6 +66,7 @@ def test_constants_are_those_of_a_straight_line():
     assert engines.replies({10: {"bytes": 100}, 20: {"bytes": 180}}) == pytest.approx((20.0, 8.0))
 
 
+@pytest.mark.takes(4, "a process of its own, which imports the package")
 def test_a_task_that_fails_says_so(tmp_path):
     (made,) = _turns.measured("files", ["mean"], tmp_path / "nothing", 2000, 1)
     assert made["failed"].startswith("FileNotFoundError")
