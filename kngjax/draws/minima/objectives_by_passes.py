@@ -143,7 +143,8 @@ def objective_of(
 def _few(records: Records | WeightedRecords) -> tuple[int, list[Any]]:
     """Counts records, and picks some."""
     every = max(1, records.num_records // _OF_A_BATCH)
-    return records.num_records, [tuple(None if one is None else one[::every] for one in parts_of(records))]
+    # Copies, as views would keep whole batches in memory.
+    return records.num_records, [tuple(None if one is None else one[::every].copy() for one in parts_of(records))]
 
 
 def _fewer(one: tuple[int, list[Any]], two: tuple[int, list[Any]]) -> tuple[int, list[Any]]:

@@ -1,10 +1,11 @@
-"""Balls of sums that batches give contain what the exact sums are, whatever order they are added in."""
+"""Objectives over passes: balls of sums contain what the exact sums are, and a search begins with few records."""
 
 from fractions import Fraction
 
 import numpy as np
 
-from kngjax.draws.minima.objectives_by_passes import _add_balls
+from kngjax.data.records import Records
+from kngjax.draws.minima.objectives_by_passes import _add_balls, _few
 
 # Next to the end of what rounding to the nearest of 53 digits may be off by, on both sides; ties; cancelling; tiny.
 PAIRS = [
@@ -36,3 +37,14 @@ def test_bounds_of_sums_are_no_wider_than_a_few_roundings():
         balls = _add_balls(balls, balls)
     assert balls[0] == 1024.0
     assert balls[1] <= 11 * 2.0**-53 * 1024.0
+
+
+def test_few_records_of_a_batch_do_not_keep_it_in_memory():
+    x, y = np.arange(3000.0).reshape(1000, 3), np.arange(1000.0)
+    count, ((few_x, few_y, none),) = _few(Records(x, y))
+    assert count == 1000
+    assert none is None
+    np.testing.assert_array_equal(few_x, x[::7])
+    np.testing.assert_array_equal(few_y, y[::7])
+    assert few_x.base is None
+    assert few_y.base is None
