@@ -98,17 +98,19 @@ def straight(sizes, values):
 class Constants:
     """Holds the constants of an analysis on an engine, as two sizes tell them.
 
-    **Arguments:** `measured`: two pairs of n and what `benchmarks._turns.one` found.
+    **Arguments:** `measured`: two pairs of n and what `benchmarks._turns.one` found. `sent`: s and g, or None. Where
+    nothing is gathered, what the driver does besides is the same of any n.
 
     `start`, `record`: processor seconds of a pass, whatever n, and of a record in it: a and b. `fixed`, `alone`: of the
     driver besides: c and e.
     """
 
-    def __init__(self, measured):
+    def __init__(self, measured, sent=None):
         sizes, turns = zip(*measured, strict=True)
         self.passes = turns[-1]["passes"]
         self.start, self.record = straight(sizes, [turn["in passes"] / max(1, turn["passes"]) for turn in turns])
-        self.fixed, self.alone = straight(sizes, [turn["work"] - turn["in passes"] for turn in turns])
+        besides = [turn["work"] - turn["in passes"] for turn in turns]
+        self.fixed, self.alone = (min(besides), 0.0) if sent and sent[1] == 0.0 else straight(sizes, besides)
 
     def work(self, rows, passes):
         """Predicts the processor seconds of so many records in so many passes."""
@@ -122,9 +124,20 @@ def last_two(by_size, before=float("inf")):
 
 
 def replies(by_size):
-    """Returns bytes of a part and of a record, s and g, where replies were weighed at two sizes; else None."""
+    """Returns bytes of a part and of a record, s and g, where replies were weighed at two sizes; else None.
+
+    Some releases begin with a few records: that is nothing of each record.
+    """
     weighed = last_two({rows: one["bytes"] for rows, one in by_size.items() if one["bytes"]})
-    return None if weighed is None else straight(*zip(*weighed, strict=True))
+    if weighed is None:
+        return None
+    part, record = straight(*zip(*weighed, strict=True))
+    return (part, record) if record >= 1.0 else (weighed[-1][1], 0.0)
+
+
+def all_replies(found):
+    """Returns s and g by analysis, as files tell them."""
+    return {task: replies(by_size) for (task, engine), by_size in found.items() if engine == "files"}
 
 
 def print_ratios(found):
@@ -140,7 +153,7 @@ def print_ratios(found):
 
 def print_measured(found):
     """Prints what was measured, in brackets over what the two sizes before predict, and memory."""
-    sizes = sorted({rows for by_size in found.values() for rows in by_size})
+    sizes, sent = sorted({rows for by_size in found.values() for rows in by_size}), all_replies(found)
     header("analysis", "engine", *(f"{rows:.0e}: s" for rows in sizes), *(f"{rows:.0e}: MiB" for rows in sizes))
     for (task, engine), by_size in found.items():
         seconds = []
@@ -148,7 +161,7 @@ def print_measured(found):
             one, before = by_size.get(rows), last_two(by_size, rows)
             said = "" if one is None else f"{one['work']:.2f}"
             if one is not None and before is not None:
-                said += f" ({one['work'] / max(0.01, Constants(before).work(rows, one['passes'])):.2f})"
+                said += f" ({one['work'] / max(0.01, Constants(before, sent.get(task)).work(rows, one['passes'])):.2f})"
             seconds.append(said)
         line(task, engine, *seconds, *(f"{by_size[rows]['MiB']:.0f}" if rows in by_size else "" for rows in sizes))
 
@@ -157,8 +170,8 @@ def print_constants(found):
     """Prints the constants that the two largest sizes tell, and of Spark what they predict of larger tables."""
     names = ("passes", "a, s", "b, µs", "c, s", "e, µs", "s, bytes", "g, bytes")
     header("analysis", "engine", *names)
-    known = {key: Constants(last_two(by_size)) for key, by_size in found.items() if last_two(by_size)}
-    sent = {task: replies(by_size) for (task, engine), by_size in found.items() if engine == "files"}
+    sent, both = all_replies(found), {key: last_two(by_size) for key, by_size in found.items()}
+    known = {key: Constants(two, sent.get(key[0])) for key, two in both.items() if two}
     for (task, engine), one in known.items():
         cells = (f"{one.start:.2f}", f"{one.record * 1e6:.3f}", f"{one.fixed:.2f}", f"{one.alone * 1e6:.3f}")
         bytes_sent = sent.get(task)

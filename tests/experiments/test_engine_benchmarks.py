@@ -63,10 +63,13 @@ def test_constants_are_those_of_a_straight_line():
     assert (made.passes, made.start, made.record) == pytest.approx((6, 0.5, 2e-6))
     assert (made.fixed, made.alone) == pytest.approx((1.0, 0.0))
     assert made.work(10**7, 7) == pytest.approx(turn(10**7, 7)["work"])
+    alone = engines.Constants([(10**5, turn(10**5, 7)), (10**6, turn(10**6, 6) | {"work": 30.0})], (100, 0.0))
+    assert (alone.fixed, alone.alone) == pytest.approx((1.0, 0.0))
+    assert engines.replies({10: {"bytes": 100}, 20: {"bytes": 105}}) == (105, 0.0)
     assert engines.replies({10: {"bytes": 100}, 20: {"bytes": 180}}) == pytest.approx((20.0, 8.0))
 
 
-@pytest.mark.takes(4, "a process of its own, which imports the package")
+@pytest.mark.takes(5, "a process of its own, which imports the package")
 def test_a_task_that_fails_says_so(tmp_path):
     (made,) = _turns.measured("files", ["mean"], tmp_path / "nothing", 2000, 1)
     assert made["failed"].startswith("FileNotFoundError")
