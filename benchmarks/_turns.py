@@ -43,8 +43,8 @@ QUERIES = {
     "counts, SQL without privacy": "SELECT floor(events) AS cell, count(*) AS found FROM people GROUP BY floor(events)",
 }
 START = "start"
-# Rows of a row group, and of what is in memory at once.
-GROUP = 2**20
+# Rows of a row group, which engines hold in memory: as many in tables of a million rows as in larger ones.
+GROUP = 2**17
 # Turns while all of them have taken less work than so many seconds.
 _MOST_TURNS, _LITTLE = 8, 3.0
 # Seconds between two looks at the memory.

@@ -203,8 +203,8 @@ def slopes(options, folder):
                     kept.append([task, engine, rows, one])
         if options.kept:
             options.kept.write_text(json.dumps(kept, indent=0))
-    found = {}
-    for task, engine, rows, one in sorted(kept, key=lambda one: one[2]):
+    found, places = {}, {name: place for place, name in enumerate([*_turns.ENGINES, *_turns.PASSES, *_turns.ANALYSES])}
+    for task, engine, rows, one in sorted(kept, key=lambda one: (places[one[1]], places[one[0]], one[2])):
         found.setdefault((task, engine), {})[rows] = one
     print(f"least of {options.turns} turns or more, {_table.machine()}")
     print("A cold worker loads " + ", ".join(f"{name} in {loading(text):.2f} s" for name, text in LOADING.items()))
