@@ -110,7 +110,7 @@ class Constants:
         self.passes = turns[-1]["passes"]
         self.start, self.record = straight(sizes, [turn["in passes"] / max(1, turn["passes"]) for turn in turns])
         besides = [turn["work"] - turn["in passes"] for turn in turns]
-        self.fixed, self.alone = (min(besides), 0.0) if sent and sent[1] == 0.0 else straight(sizes, besides)
+        self.fixed, self.alone = (max(0.0, min(besides)), 0.0) if sent and sent[1] == 0.0 else straight(sizes, besides)
 
     def work(self, rows, passes):
         """Predicts the processor seconds of so many records in so many passes."""
