@@ -206,17 +206,17 @@ def one(engine, task, folder, rows, turns, with_bytes):
     **Arguments:** `with_bytes`: whether what parts reply is pickled, to see how long it is.
     """
     session, found, now = os.getsid(0), [], {}
-    total, replies = Passes.total, AbstractLocalEngine.replies
+    passed, replies = Passes._passed, AbstractLocalEngine.replies
 
-    def counted(self, *given, **named):
+    def counted(self, work):
         before = work_of_all(session)
-        made = total(self, *given, **named)
+        made = passed(self, work)
         now["in passes"] += work_of_all(session) - before
         now["passes"] += 1
         return made
 
-    def weighed(self, choose, work):
-        made, before, scales = replies(self, choose, work), time.thread_time(), _Scales()
+    def weighed(self, choose, work, moved):
+        made, before, scales = replies(self, choose, work, moved), time.thread_time(), _Scales()
         for _, reply in made:
             pickle.Pickler(scales, protocol=5).dump(reply)
         now["bytes"] += scales.total
@@ -228,7 +228,7 @@ def one(engine, task, folder, rows, turns, with_bytes):
     act = turn_of(engine, task, pathlib.Path(folder), rows)
     opening = work_of_all(session) - opening
     with (
-        mock.patch.object(Passes, "total", counted),
+        mock.patch.object(Passes, "_passed", counted),
         mock.patch.object(AbstractLocalEngine, "replies", weighed if with_bytes else replies),
     ):
         while len(found) < turns or (len(found) < _MOST_TURNS and sum(turn["work"] for turn in found) < _LITTLE):

@@ -218,6 +218,11 @@ class Passes(OwnerOnly):
         """Whether the source is gone once it was read, so that there is one pass and no other."""
         return self._engine.is_read_once
 
+    @property
+    def is_marked(self) -> bool:
+        """Whether batches are counted and marked before they are summarised."""
+        return self._marked is not None
+
     def held(self, count: int | None) -> "Passes":
         """Copies the passes for one release, all of which must see the same records, n of them where that is public."""
         seen = self._seen if self._marked is not None and self._seen is not None else {}

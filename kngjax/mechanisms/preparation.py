@@ -187,14 +187,15 @@ class AbstractIntake(abc.ABC):
         **Arguments:** `of`, `add`: can be pickled, as what they return can. `is_exact`: whether they make exact sums
         over the records.
         """
-        # Equal records have other noise each.
-        return X.total(functools.partial(self._of_batch, of), add, is_exact and self.bounds.dither is None)
+        # Dithered records have other digits in every pass, and equal ones have other noise each.
+        has_noise = self.bounds.dither is not None
+        of_batch = functools.partial(self._of_batch, of, not (has_noise or X.is_marked))
+        return X.total(of_batch, add, is_exact and not has_noise)
 
-    def _of_batch(self, of: Callable[[Any], Any], pair: tuple[Any, Any]) -> Total:
+    def _of_batch(self, of: Callable[[Any], Any], are_marked: bool, pair: tuple[Any, Any]) -> Total:
         rows = self.rows(*pair, may_be_empty=True)
-        count, marks = counted_and_marked(parts_of(rows))
-        # Dithered records have other digits in every pass.
-        return Total(count, of(rows), None if self.bounds.dither is not None else marks)
+        marks = counted_and_marked(parts_of(rows))[1] if are_marked else None
+        return Total(rows.num_records, of(rows), marks)
 
     def _check_shards(self, shards: Shards) -> None:
         """Raises UnfitType unless the law is that of the rows, wherever they rest: of public settings alone."""

@@ -162,7 +162,7 @@ def test_counts_gather_no_records(monkeypatch):
     assert [released(relation(table).source, one) for one in analyses] == expected
 
 
-@pytest.mark.parametrize("query", ["FROM people WHERE age > 99", "FROM people LIMIT 1"])
+@pytest.mark.parametrize("query", ["FROM people WHERE age > 99", "FROM people WHERE wage = (SELECT max(wage) FROM people)"])
 def test_tables_with_next_to_no_record(query):
     engine = relation(PEOPLE, query=query)
     expected = released(engine.source.to_arrow_table(), GROUPED["cross table"])
@@ -218,10 +218,7 @@ def test_what_an_engine_says_of_a_cell_is_told_nowhere(make, capfd):
     assert SECRET not in "".join([str(caught.value), *capfd.readouterr()])
 
 
-def test_rows_that_change_are_not_released():
-    drawn = "SELECT (random() * 20)::INT + 20 AS age, region FROM people"
-    with pytest.raises(kng.ReleaseFailed):
-        study(relation(PEOPLE, query=drawn).source).by("region").mean("age", epsilon=1.0)
+def test_another_number_of_rows_than_was_stated_is_not_released():
     fewer = relation(PEOPLE, query="FROM people WHERE times > 0").source
     with pytest.raises(kng.ReleaseFailed):
         study(fewer, adjacency="replace").histogram("region", epsilon=1.0)
