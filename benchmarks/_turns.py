@@ -23,7 +23,8 @@ from pyarrow import parquet
 import kngjax as kng
 from benchmarks._table import ROOT, high_water
 from kngjax.data.engines.local import AbstractLocalEngine
-from kngjax.data.passes import Passes, Total
+from kngjax.data.passes import Passes
+from kngjax.data.work import Total
 
 COLUMNS = ("wage", "age", "years", "hours", "score", "events")
 FEATURES = COLUMNS[1:5]

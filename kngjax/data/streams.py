@@ -15,7 +15,8 @@ from kngjax.data.engines.base import UNSETTLED, AbstractEngine, reading
 from kngjax.data.engines.clusters import cluster_engine
 from kngjax.data.engines.local import Chunks, Files, local_engine
 from kngjax.data.files import file_kind
-from kngjax.data.passes import NamedParts, Passes
+from kngjax.data.passes import Passes
+from kngjax.data.work import NamedParts
 
 # Rows of a batch, where a source is not in batches already.
 BATCH = 65536

@@ -12,8 +12,9 @@ from kngjax.core.errors import UnfitShape
 from kngjax.data import files
 from kngjax.data.engines.base import AbstractEngine
 from kngjax.data.named_columns import Columns
-from kngjax.data.passes import Passes, WholeTables, table_or_pair
+from kngjax.data.passes import Passes
 from kngjax.data.streams import engine_of
+from kngjax.data.work import WholeTables, table_or_pair
 
 # Rows so few that an engine's table of them is small.
 _FEW = 100_000

@@ -17,11 +17,12 @@ from kngjax.data.bounds import Bounds
 from kngjax.data.exact_sums import ExactSums
 from kngjax.data.gathering import gathered, parts_of
 from kngjax.data.marks import counted_and_marked
-from kngjax.data.passes import Passes, Total
+from kngjax.data.passes import Passes
 from kngjax.data.records import Data, Records, WeightedRecords
 from kngjax.data.schema import Schema
 from kngjax.data.shards import Shards
 from kngjax.data.weights import WeightedTable, opened, with_weights
+from kngjax.data.work import Total
 from kngjax.losses.base import AbstractLoss, AbstractPredictorLoss
 from kngjax.mechanisms.public_parts import AbstractPublicParts
 

@@ -16,10 +16,10 @@ import pytest
 import kngjax as kng
 from kngjax.core.errors import UnfitShape
 from kngjax.data.engines import local
-from kngjax.data.passes import NamedParts, Total, Work
 from kngjax.data.streams import engine_of
 from kngjax.data.tables import on_engine
 from kngjax.data.weights import with_weights
+from kngjax.data.work import NamedParts, Total, Work
 
 SECRET = "123-45-6789"
 NAMES = {"x": 'odd "name", a.b', "y": "y", "w": "w"}

@@ -10,7 +10,8 @@ import pytest
 
 import kngjax as kng
 from kngjax.data.engines.clusters import AbstractCluster
-from kngjax.data.passes import NamedParts, Passes, Total
+from kngjax.data.passes import Passes
+from kngjax.data.work import NamedParts, Total
 from tests.draws.cases import drawn_with
 
 COUNT = 500

@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 import kngjax as kng
 from kngjax.data import cells
 from kngjax.data.engines.local import Lazy, Relation
-from kngjax.data.passes import Passes, Total, WholeTables
+from kngjax.data.passes import Passes
+from kngjax.data.work import Total, WholeTables
 from kngjax.mechanisms import preparation
 from tests.draws.cases import drawn_with
 
@@ -162,9 +163,11 @@ def test_counts_gather_no_records(monkeypatch):
     assert [released(relation(table).source, one) for one in analyses] == expected
 
 
-@pytest.mark.parametrize("query", ["FROM people WHERE age > 99", "FROM people WHERE wage = (SELECT max(wage) FROM people)"])
-def test_tables_with_next_to_no_record(query):
-    engine = relation(PEOPLE, query=query)
+@pytest.mark.parametrize(
+    "query", ["FROM people WHERE age > 99", "FROM people WHERE wage = (SELECT max(wage) FROM people)"]
+)
+def test_tables_with_next_to_no_record(where):
+    engine = relation(PEOPLE, query=f"FROM people WHERE {where}")
     expected = released(engine.source.to_arrow_table(), GROUPED["cross table"])
     assert released(engine.source, GROUPED["cross table"]) == expected
 
