@@ -7,11 +7,9 @@ import numpy as np
 from jaxtyping import Float
 
 from kngjax.core.representation import describe
-from kngjax.data.exact_sums import ExactSums
-from kngjax.data.records import Records
 from kngjax.data.schema import Schema
 from kngjax.draws.base import ON_REQUEST, TOO_MANY, AbstractDraw
-from kngjax.draws.lattice.lattice import Lattice
+from kngjax.draws.lattice.lattice import Lattice, Prepared
 from kngjax.draws.uniforms import Bits
 from kngjax.mechanisms.base import AbstractMechanism
 
@@ -62,11 +60,11 @@ class LatticeDraw(AbstractDraw):
     def failures(self) -> tuple[str, ...]:
         return TOO_MANY if self.lattice.max_records is not None else ()
 
-    def prepare(self, X: Any, y: Any) -> Records | ExactSums:
+    def prepare(self, X: Any, y: Any) -> Prepared:
         return self.lattice.prepare(self.mechanism, X, y)
 
     def draw_all_alone(
-        self, data: Records | ExactSums, bits: Bits, progress: bool | None = False
+        self, data: Prepared, bits: Bits, progress: bool | None = False
     ) -> Float[np.ndarray, " dimension"]:
         """Draws without holding other threads up: an envelope takes long, and its records are read by several threads.
 
@@ -74,5 +72,5 @@ class LatticeDraw(AbstractDraw):
         """
         return self.draw(data, bits)
 
-    def draw(self, data: Records | ExactSums, bits: Bits) -> Float[np.ndarray, " dimension"]:
+    def draw(self, data: Prepared, bits: Bits) -> Float[np.ndarray, " dimension"]:
         return self.lattice.draw(self.mechanism, data, bits)

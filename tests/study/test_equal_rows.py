@@ -163,9 +163,7 @@ def test_counts_gather_no_records(monkeypatch):
     assert [released(relation(table).source, one) for one in analyses] == expected
 
 
-@pytest.mark.parametrize(
-    "query", ["FROM people WHERE age > 99", "FROM people WHERE wage = (SELECT max(wage) FROM people)"]
-)
+@pytest.mark.parametrize("where", ["age > 99", "wage = (SELECT max(wage) FROM people)"])
 def test_tables_with_next_to_no_record(where):
     engine = relation(PEOPLE, query=f"FROM people WHERE {where}")
     expected = released(engine.source.to_arrow_table(), GROUPED["cross table"])

@@ -12,6 +12,7 @@ import pytest
 
 import kngjax as kng
 from kngjax.data.engines.local import AbstractLocalEngine, Relation
+from kngjax.draws.lattice import lattice, windows
 from tests.draws.cases import drawn_with
 from tests.study.people import PEOPLE, people, study
 
@@ -70,6 +71,18 @@ def test_releases_are_those_of_the_table_in_memory_to_the_bit(name, adjacency, t
     expected = released(TABLE, ANALYSES[name], adjacency)
     for make in ELSEWHERE.values():
         assert released(make(TABLE, tmp_path), ANALYSES[name], adjacency) == expected
+
+
+@pytest.mark.parametrize("adjacency", ["replace", "add_remove"])
+def test_quantiles_of_many_records_are_those_of_the_table_in_memory_too(adjacency, tmp_path, monkeypatch):
+    def analysis(one):
+        return one.quantile_regression("wage ~ education", tau=0.5, epsilon=90.0, force=True)
+
+    for room in (lattice, windows):
+        monkeypatch.setattr(room, "FEW", 200)
+    expected = released(TABLE, analysis, adjacency)
+    for name in ("files", "DuckDB"):
+        assert released(ELSEWHERE[name](TABLE, tmp_path), analysis, adjacency) == expected
 
 
 def test_no_query_is_run_before_a_debit(monkeypatch):

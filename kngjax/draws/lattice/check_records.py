@@ -48,8 +48,10 @@ class CheckRecords:
     **Arguments:** as of `QuantileScore`.
     """
 
-    def __init__(self, features, responses, tau: Fraction, norm: GradientNorm | None, weight: int):
-        records, counts = _counted(np.column_stack([features, responses]))
+    def __init__(
+        self, features, responses, tau: Fraction, norm: GradientNorm | None, weight: int, counts=None, largest=None
+    ):
+        records, counts = counted(np.column_stack([features, responses]), counts)
         self.responses, self.counts = records[:, -1].astype(np.float64), counts.astype(np.float64)
         # X's that differ, column by column: they lie side by side in memory.
         starts = _first_of_each(records[:, :-1])
@@ -58,10 +60,10 @@ class CheckRecords:
         self.everything = np.stack([starts, stops])
         self.kinds = np.repeat(np.arange(len(starts)), stops - starts)
         self.is_signed = bool(np.any(self.columns < 0))
-        self.is_null = ~np.any(self.columns, axis=1)
-        self.largest = np.max(np.abs(self.columns), axis=1, initial=0.0)
+        self.largest = np.max(np.abs(self.columns), axis=1, initial=0.0) if largest is None else largest
+        self.is_null = self.largest == 0.0
         self.rise, self.fall = float(tau.denominator - tau.numerator), -float(tau.numerator)
-        self.norm, self.weight = norm, weight
+        self.tau, self.norm, self.weight = tau, norm, weight
         # How many there are before each place, and without a norm what their Y add up to.
         self.before = sums_before(self.counts)
         self._responses_before = sums_before(self.counts * self.responses) if norm is None else None
@@ -208,11 +210,16 @@ class CheckRecords:
         return int(levels(int(np.sum(added[:-1] * point) - added[-1]), self.weight))
 
 
-def _counted(records: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The records that differ, and how often each is there."""
-    records = records[np.lexsort(records.T[::-1])]
+def counted(records: np.ndarray, counts: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """Returns the records that differ, in one order, and how often each is there. Private.
+
+    **Arguments:** `counts`: how often each of these records is there; None: once.
+    """
+    order = np.lexsort(records.T[::-1])
+    records = records[order]
     starts = _first_of_each(records)
-    return records[starts], np.diff(np.append(starts, len(records)))
+    places = np.append(starts, len(records))
+    return records[starts], np.diff(places if counts is None else sums_before(counts[order])[places])
 
 
 def _first_of_each(sorted_rows: np.ndarray) -> np.ndarray:

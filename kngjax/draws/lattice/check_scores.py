@@ -48,12 +48,17 @@ class QuantileScore(AbstractScore):
 
     **Arguments:** `features`: X, shape (n, d). `responses`: Y, shape (n,), in the units of X'k. `tau`: N/D. `norm`: of
     G, for KNG; None for the exponential mechanism. `weight`: at least what one record changes the loss by, in whole
-    units of 1/WEIGHT_UNITS.
+    units of 1/WEIGHT_UNITS. `counts`: how often each record is there; None: once. `largest`: at least the largest
+    |X_ij| of each column; None: that of these records.
     """
 
-    def __init__(self, features, responses, tau: Fraction, norm: GradientNorm | None = None, weight: int = 1):
-        self._records = CheckRecords(features, responses, tau, norm, weight)
+    def __init__(
+        self, features, responses, tau: Fraction, norm: GradientNorm | None = None, weight=1, counts=None, largest=None
+    ):
+        self._records = CheckRecords(features, responses, tau, norm, weight, counts, largest)
         dimension = len(self._records.columns)
+        # What records that are not here add.
+        self._closed = np.zeros((1, dimension)) if norm is not None else np.zeros((1, dimension + 1), np.int64)
         self._place(LatticeCoordinates.own(dimension), np.zeros(dimension, np.int64))
         self._importance, self._curvature = np.ones(dimension), np.zeros((dimension, dimension))
 
@@ -109,6 +114,11 @@ class QuantileScore(AbstractScore):
     def importance(self):
         return self._importance
 
+    @property
+    def curvature(self) -> np.ndarray:
+        """Estimates by how much G changes as k does, of a score that is `near`."""
+        return self._curvature
+
     def spread(self, boxes):
         found, numbers = np.zeros(boxes.low.shape), np.array([some.shape[1] for some in boxes.runs])
         # Many are spread like all of them.
@@ -120,9 +130,7 @@ class QuantileScore(AbstractScore):
         return found
 
     def whole(self, low, high):
-        dimension, has_norm = len(self._turned), self._records.norm is not None
-        sums = np.zeros((1, dimension), np.float64) if has_norm else np.zeros((1, dimension + 1), np.int64)
-        return self.parts(low[None], high[None], [self._records.everything], sums)
+        return self.parts(low[None], high[None], [self._records.everything], self._closed)
 
     def parts(self, low, high, runs, sums):
         return in_passes(self._pass, low, high, runs, sums)
@@ -170,7 +178,7 @@ class QuantileScore(AbstractScore):
         records = self._records
         if records.norm is None:
             return None
-        runs, sums = (records.everything, 0.0) if within is None else (within.runs[0], within.sums[0])
+        runs, sums = (records.everything, self._closed[0]) if within is None else (within.runs[0], within.sums[0])
         (starts, stops), kinds = np.ascontiguousarray(runs), records.kinds.take(runs[0])
         moves, columns = (part.take(kinds, axis=1) for part in (self._moves, records.columns))
         turn, before = self._turn.take(kinds), records.before.take(starts)

@@ -20,19 +20,24 @@ from kngjax.data.records import Records
 from kngjax.draws.lattice.envelope import LatticeEnvelope
 from kngjax.draws.lattice.lattice_plan import LatticePlan, lattice_plan_of
 from kngjax.draws.lattice.lattice_sums import sums_of
-from kngjax.draws.lattice.problems import divisor_of, score_of
+from kngjax.draws.lattice.problems import divisor_of, score_of, whole_records
 from kngjax.draws.lattice.regions import CurveRegion
-from kngjax.draws.lattice.scores import RESOLUTION, AbstractScore
+from kngjax.draws.lattice.scores import RESOLUTION, AbstractScore, GradientNorm
 from kngjax.draws.lattice.units import DomainLattice
+from kngjax.draws.lattice.window_searches import Level, QuantileScores, scores_of
+from kngjax.draws.lattice.windows import FEW, Sample, look_here, look_there, sample
 from kngjax.draws.uniforms import Bits
 from kngjax.mechanisms.base import AbstractMechanism
 from kngjax.mechanisms.density import AbstractDensityMechanism
 from kngjax.mechanisms.preparation import TOO_MANY_RECORDS
+from kngjax.sensitivity import in_fractions
 
 ELSE = "Without a sampler release takes what serves, and else says what would"
 
 LARGEST_DIMENSION = 4
 MOST_DIGITS = 50  # of the 53 of a float64
+
+Prepared = Records | ExactSums | QuantileScores
 
 
 class Lattice(ShownAsTyped, AbstractModule):
@@ -89,49 +94,82 @@ class Lattice(ShownAsTyped, AbstractModule):
         most = self._most_records(parts[0]) if _is_limited(mechanism) else None
         return dataclasses.replace(self, data_digits=data, theta_digits=theta, max_records=most)
 
-    def prepare(self, mechanism: AbstractMechanism, X: Any, y: Any = None) -> Records | ExactSums:
-        """Prepares the records, or in passes over them, of a quadratic loss, their sums on the lattice. Private.
+    def prepare(self, mechanism: AbstractMechanism, X: Any, y: Any = None) -> Prepared:
+        """Prepares the records; in passes over them, of a quadratic loss, their sums on the lattice. Private.
 
-        The sums are whole numbers, the same to the bit whatever the batches and their order. Arguments and errors are
-        those of `mechanism.prepare`.
+        Of many records of KNG with a quantile loss it makes scores, which keep few of them. Sums and scores are the
+        same to the bit whatever the batches and their order. Arguments and errors are those of `mechanism.prepare`.
         """
+        part, *others = _parts(mechanism)
+        if not mechanism.loss.is_quadratic and part.exponent.scored_by == "gradient":
+            return self._scores(mechanism, [part, *others], X, y)
         if not (isinstance(X, Passes) and mechanism.loss.is_quadratic):
             return mechanism.intake.records(X, y)
-        (part,) = _parts(mechanism)
         # The plan of a quadratic loss is the same for every number of records.
         plan = self.plan(part, mechanism.dimension, None) if mechanism.dimension is not None else None
         return mechanism.intake.sums_by(functools.partial(self._sums_of, part, plan), X, y)
+
+    def _scores(self, mechanism: AbstractMechanism, parts: list[AbstractDensityMechanism], X: Any, y: Any) -> Prepared:
+        """Prepares the scores of a quantile loss; few records themselves, and those that windows spare little of."""
+        intake, count, dimension = mechanism.intake, None, mechanism.dimension
+        if isinstance(X, Passes) and mechanism.adjacency is Adjacency.REPLACE:
+            count = X.public_count()
+        has_digits = self.data_digits is not None and self.theta_digits is not None
+        is_planned = count is not None or has_digits or mechanism.adjacency is not Adjacency.REPLACE
+        is_lasting = isinstance(X, Passes) and not X.is_read_once and mechanism.bounds.dither is None
+        if dimension is None or not (is_lasting and is_planned):
+            X = intake.records(X, y)
+            if X.num_records <= FEW:
+                return X
+            count, dimension = intake.public_count(X), X.dimension * len(parts)
+        plans = [self.plan(part, dimension // len(parts), count) for part in parts]
+        here = isinstance(X, Records)
+        with float64():
+            look = look_here(whole_records(X, plans[0])) if here else look_there(intake, X, plans[0])
+            some: Sample | None = look(sample, Sample.plus)
+            if some is None or some.number == 0:
+                intake.require_none_needed()
+                return cast(Records, intake.rows_of_zeros(0, dimension // len(parts)))
+            levels, is_refused = [], _is_limited(mechanism) and some.number > self._most_records(parts[0])
+            for part, plan in zip([] if is_refused else parts, plans, strict=False):
+                divisor = divisor_of(part, plan)
+                assert isinstance(divisor, GradientNorm)
+                levels.append(Level(in_fractions.level(part.loss), divisor, plan.domain, float(rate_of(part))))
+            scores = scores_of(some, levels, look)
+        if scores is None:
+            return X if here else intake.records(X)
+        return QuantileScores(some.number, plans[0].domain.low.size, scores)
 
     def _sums_of(self, part: AbstractDensityMechanism, plan: LatticePlan | None, records: Records) -> ExactSums:
         with float64():
             own = self.plan(part, records.dimension, None) if plan is None else plan
             return sums_of(records, own, part.loss.has_response)
 
-    def draw(
-        self, mechanism: AbstractMechanism, records: Records | ExactSums, bits: Bits = secrets.randbits
-    ) -> np.ndarray:
+    def draw(self, mechanism: AbstractMechanism, records: Prepared, bits: Bits = secrets.randbits) -> np.ndarray:
         """Draws θ, shape (d,). Quantiles are drawn one by one, and put in increasing order.
 
         **Arguments:** `records`: from `prepare`. `bits`: fair and independent; those of the operating system for
         whatever is published.
         """
         parts = _parts(mechanism)
-        draws = [self._draw_part(part, records, bits) for part in parts]
+        draws = [self._draw_part(part, records, bits, number) for number, part in enumerate(parts)]
         return draws[0] if len(parts) == 1 else np.sort(np.concatenate(draws))
 
-    def _draw_part(self, mechanism: AbstractDensityMechanism, records: Records | ExactSums, bits: Bits) -> np.ndarray:
-        problem = self.problem(mechanism, records)
+    def _draw_part(self, mechanism: AbstractDensityMechanism, records: Prepared, bits: Bits, number: int) -> np.ndarray:
+        problem = self.problem(mechanism, records, number)
         return problem.domain.values(self.envelope(problem).draw(bits))
 
-    def problem(self, mechanism: AbstractDensityMechanism, records: Records | ExactSums) -> "Problem":
-        """States the law that is drawn from, for records or sums that were `prepared`. Private.
+    def problem(self, mechanism: AbstractDensityMechanism, records: Prepared, number: int = 0) -> "Problem":
+        """States the law that is drawn from, for what was `prepared`; of scores, for that of this number. Private.
 
         Raises ValueError for what it does not serve, RuntimeError for more than `max_records` where they count.
         """
         if _is_limited(mechanism) and records.num_records > self._most_records(mechanism):
             raise RuntimeError(TOO_MANY_RECORDS)
         plan = self.plan(mechanism, records.dimension, mechanism.intake.public_count(records))
-        return Problem(score_of(mechanism, records, plan), plan.domain, rate_of(mechanism))
+        is_scored = isinstance(records, QuantileScores)
+        score = records.scores[number] if is_scored else score_of(mechanism, records, plan)
+        return Problem(score, plan.domain, rate_of(mechanism))
 
     def plan(self, mechanism: AbstractDensityMechanism, dimension: int, num_records: int | None) -> LatticePlan:
         """The lattices for this density. Raises ValueError, of public facts alone, for what it does not serve.

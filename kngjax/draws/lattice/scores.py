@@ -76,6 +76,11 @@ class AbstractScore(abc.ABC):
     def origin(self) -> Int[np.ndarray, " dimension"]:
         """Returns about the m at which the score is least."""
 
+    @property
+    def held(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """Returns the ends of the box of m out of which rays alone say what the score is; None for no such box."""
+        return None
+
     @abc.abstractmethod
     def importance(self) -> np.ndarray:
         """Estimates how much the score changes when each m_j grows by 1, which tells what side of a box to halve."""

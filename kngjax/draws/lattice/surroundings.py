@@ -23,21 +23,28 @@ def first_boxes(score: AbstractScore, domain: DomainLattice, rate: float) -> Lat
     A ray from k₀ to a point outside of the core goes through a face of it, in Θ, which is convex. So the least of what
     `beyond` says of cells that cover the faces in Θ is below the score on all slabs.
     """
+    return surrounded(score, domain, rate)[0]
+
+
+def surrounded(score: AbstractScore, domain: DomainLattice, rate: float) -> tuple[LatticeBoxes, bool]:
+    """Makes the `first_boxes`, and says whether next to nothing of the law lies out of their core."""
     ends = score.coordinates.around(domain.low, domain.high)
+    held = ends if score.held is None else score.held
     whole = score.whole(*ends)
     middle = score.origin
     if score.beyond(middle[None], middle[None]) is None:
-        return whole
+        return whole, True
     point = score.coordinates.extremes(middle[None], middle[None])[0][0]
     wanted = _wanted(score, rate, ends) + rate * score.at(point, whole.runs[0], whole.sums[0])
-    reach = _reach(score, rate, ends, wanted)
+    reach, lower = _reach(score, rate, held, wanted), 0
     for left in range(_TRIES, 0, -1):
-        low, high = _core(score.origin, reach, ends)
+        low, high = _core(score.origin, reach, held)
         if np.array_equal(low, ends[0]) and np.array_equal(high, ends[1]):
-            return whole
+            return whole, True
+        is_last = left == 1 or (np.array_equal(low, held[0]) and np.array_equal(high, held[1]))
         core = score.parts(low[None], high[None], whole.runs, whole.sums)
-        lower = _beyond(score, domain, core, ends, wanted / rate, left == 1)
-        if lower >= wanted / rate:
+        lower = _beyond(score, domain, core, ends, wanted / rate, is_last)
+        if is_last or lower >= wanted / rate:
             break
         reach = [2 * step for step in reach]
     lows, highs = _slabs(low, high, *ends)
@@ -46,7 +53,8 @@ def first_boxes(score: AbstractScore, domain: DomainLattice, rate: float) -> Lat
     number = len(lows)
     boxes = score.parts(lows, highs, whole.runs * number, np.repeat(whole.sums, number, axis=0))
     is_core = np.all((lows == low) & (highs == high), axis=1)
-    return boxes._replace(lower=np.where(is_core, boxes.lower, np.maximum(boxes.lower, lower)))
+    boxes = boxes._replace(lower=np.where(is_core, boxes.lower, np.maximum(boxes.lower, lower)))
+    return boxes, lower >= wanted / rate
 
 
 def _wanted(score, rate, ends) -> float:

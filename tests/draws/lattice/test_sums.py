@@ -107,12 +107,14 @@ def test_a_release_of_parts_takes_the_lattice_by_itself():
 
 
 @pytest.mark.parametrize("adjacency", ["replace", "add_remove"])
-def test_parts_of_a_quantile_loss_are_gathered(adjacency):
+def test_parts_of_a_quantile_loss_are_those_of_the_records(adjacency):
     X, y = rows("regression")
     median = kng.KNG(kng.QuantileLoss(0.5), BOUNDS, kng.L1Ball(1.0), 1.0, adjacency)
-    one, other = LATTICE.prepare(median, X, y), LATTICE.prepare(median, kng.stream(parts(X, y, 3)))
-    np.testing.assert_array_equal(one.x, other.x)
-    np.testing.assert_array_equal(one.y, other.y)
+    lattice = LATTICE.resolve(median, 3, ROWS)
+    prepared = [lattice.prepare(median, X, y), lattice.prepare(median, kng.stream(parts(X, y, 3)))]
+    one, other = (lattice.problem(median, some).score._records for some in prepared)
+    np.testing.assert_array_equal(one.features, other.features)
+    np.testing.assert_array_equal(one.responses, other.responses)
     certificate = kng.certify(median, kng.stream(parts(X, y, 3)))
     assert (certificate.assurance, certificate.sampler["type"]) == ("proved", "Lattice")
 
