@@ -34,6 +34,8 @@ _SMALLEST = 2.0**-300
 # those would take turns with the thread that reads the next chunk, and spin in between.
 _BLOCK = 512
 _ROWS = 8 * _BLOCK
+# Rows whose numbers are looked at side by side for the largest of each column.
+_WIDE = 64
 # Binary digits of the lower half of a whole number below 2^53; sums of halves stay exact in int64.
 _HALF = 26
 
@@ -172,20 +174,20 @@ def _join(halves: np.ndarray) -> Exact:
 
 def _gram(columns: np.ndarray, cuts: int) -> Exact:
     width, exponents = columns.shape[1], _exponents(columns)
-    # One matrix for each pair of cuts; those below the diagonal are transposes.
-    halves = np.zeros((cuts, cuts, 2, width, width), np.int64)
+    halves = np.zeros((2, cuts * width, cuts * width), np.int64)
     finer = []
     for start in range(0, len(columns), _ROWS):
         rows = columns[start : start + _ROWS]
         parts, rest = _cut(rows, exponents, cuts)
         if rest is not None:
             finer.append(rows[rest])
-        for one, other in itertools.combinations_with_replacement(range(len(parts)), 2):
-            halves[one, other] += _halves(parts[one], parts[other], _BLOCK)
+        # All products of cuts at once: one call of the linear algebra library in the place of six.
+        flat = parts.reshape(len(parts) * width, len(rows))
+        halves[:, : len(flat), : len(flat)] += _halves(flat, flat, _BLOCK)
+    products = _join(halves).reshape(cuts, width, cuts, width)
     total = np.zeros((width, width), object)
-    for one, other in itertools.combinations_with_replacement(range(cuts), 2):
-        product = _join(halves[one, other]) * 2 ** (_DIGITS * (2 * cuts - 2 - one - other))
-        total = total + (product if one == other else product + product.T)
+    for one, other in itertools.product(range(cuts), repeat=2):
+        total = total + products[one, :, other] * 2 ** (_DIGITS * (2 * cuts - 2 - one - other))
     scaled = _scale(total, exponents[:, None] + exponents[None] - 2 * (_DIGITS * cuts - 1))
     if not finer:
         return scaled
@@ -213,8 +215,13 @@ def _column_sums(columns: np.ndarray, cuts: int) -> Exact:
 
 def _exponents(columns: np.ndarray) -> np.ndarray:
     """The least e with |x| ≤ 2^e, for each column."""
-    # np.abs would copy all columns.
-    largest = np.maximum(np.max(columns, axis=0, initial=0.0), -np.min(columns, axis=0, initial=0.0))
+    # Rows of many numbers: a maximum over rows of few takes ten times as long. np.abs would copy all columns.
+    end, width = len(columns) // _WIDE * _WIDE, columns.shape[1]
+    wide = columns[:end].reshape(end // _WIDE, _WIDE * width)
+    largest = np.zeros(width)
+    for rows, shape in ((wide, (_WIDE, width)), (columns[end:], (1, width))):
+        sizes = np.maximum(np.max(rows, axis=0, initial=0.0), -np.min(rows, axis=0, initial=0.0))
+        largest = np.maximum(largest, np.max(sizes.reshape(shape), axis=0))
     fractions, exponents = np.frexp(largest)
     return exponents - (fractions == 0.5)
 

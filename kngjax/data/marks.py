@@ -14,12 +14,19 @@ def mixed(columns: Iterable[Any]) -> UInt64[np.ndarray, " records"]:
 
     **Arguments:** `columns`: arrays of numbers, shape (n,) or (n, k).
     """
-    table = np.column_stack([np.asarray(one, np.float64) for one in columns])
-    made = np.zeros(len(table), np.uint64)
-    for column in np.ascontiguousarray(table).view(np.uint64).T:
-        # A product by an odd number and a shift mix all digits of what is there with those of the next column.
-        made = (made ^ column ^ (column >> np.uint64(29))) * np.uint64(0x9E3779B97F4A7C15)
-        made ^= made >> np.uint64(32)
+    made = None
+    for one in columns:
+        for column in np.atleast_2d(np.asarray(one, np.float64).T):
+            bits = np.ascontiguousarray(column).view(np.uint64)
+            # A product by an odd number and a shift mix all digits of what is there with those of the next column.
+            mixture = bits >> np.uint64(29)
+            mixture ^= bits
+            if made is not None:
+                mixture ^= made
+            mixture *= np.uint64(0x9E3779B97F4A7C15)
+            mixture ^= mixture >> np.uint64(32)
+            made = mixture
+    assert made is not None
     return made
 
 
