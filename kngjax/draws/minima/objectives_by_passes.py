@@ -25,7 +25,7 @@ from kngjax.losses.verified_scores import AbstractVerifiedScore
 # More than the roundings of what a bound of a sum of two middles is added up from.
 _WIDER = 1.0 + 2.0**-40
 # Rows of a batch, and of all, with which a search begins.
-_OF_A_BATCH, _AT_MOST = 128, 16384
+_OF_A_BATCH, _AT_MOST = 64, 2048
 # Relatively: a step so short is taken as it is.
 _SHORT = 1e-5
 # Most steps, and most places along one: what is found later is not worth a pass.
