@@ -4,6 +4,7 @@ import itertools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import Any
 
 # Whether bars are shown, None on a terminal alone; and the numbers of the passes.
 _Shown = tuple[bool | None, Iterator[int]]
@@ -21,7 +22,7 @@ def showing_passes(progress: bool | None) -> Iterator[None]:
 
 
 @contextmanager
-def bar_of_pass(over: str, count: int | None) -> Iterator[Callable[[int], None]]:
+def bar_of_pass(over: str, count: int | None) -> Iterator[Callable[[int], Any]]:
     """Shows a bar of a pass; yields what moves it by some records.
 
     **Arguments:** `over`: names the table. `count`: n, where it is public; else the bar shows no number of records.

@@ -63,6 +63,8 @@ class Passes(OwnerOnly):
     def held(self, count: int | None) -> "Passes":
         """Copies the passes for one release, all of which must see the same records, n of them where that is public."""
         seen = self._seen if self._marked is not None and self._seen is not None else {}
+        # Releases of groups are certified for no number, and the whole table has one all the same.
+        count = self._count if count is None else count
         given = self._parts, self._steps, count, self._marked, seen, self._is_grouped, self._group
         return Passes(self._engine, *given)
 
@@ -135,7 +137,9 @@ class Passes(OwnerOnly):
         grouped = reading(lambda: self._engine.grouped(self._names)) if work.is_grouped else None
         engine, names = (self._engine, self._names) if grouped is None else (grouped, list)
         work = work._replace(is_grouped=grouped is not None)
-        with bar_of_pass(self._engine.name, self._count) as moved:
+        # How many rows are different is private, and workers do not tell how far they are.
+        count = self._count if grouped is None and engine.tells_batches else None
+        with bar_of_pass(self._engine.name, count) as moved:
             replies = engine.replies(names, work, moved)
         totals = [total for _, total in sorted(replies, key=operator.itemgetter(0))]
         while len(totals) > 1:

@@ -7,17 +7,21 @@ public, and what is computed here is free.
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import scipy.special
-from scipy.optimize import brentq
 
 # Masses beyond this many standard deviations, or below e^-40, are less than 10^-16.
 _DEVIATIONS, _NEGLIGIBLE = 9.0, 40.0
-# Halvings of the bracket of an end: it is then known to 10^-9 of its length.
-_HALVINGS = 30
+# Beyond this variance of a count its law is taken as normal: its skewness moves a tail by less than 10^-5.
+_NORMAL = 1e9
+# Halvings of the bracket of an end: it is then known to 10^-12 of its length.
+_HALVINGS = 40
 
 Ends = tuple[float, float]
+# P(noise ≥ j) - 1{j ≤ 0} for numbers j, and the scale of the noise.
+Noise = tuple[Callable[[np.ndarray], np.ndarray], float]
 
 
 def require_asked(level: float, of: str) -> None:
@@ -33,9 +37,14 @@ def margin_of_count(rate: float, level: float) -> int:
 
     **Arguments:** `rate`: of the noise, ε over what one record changes all counts by. `level`: between 0 and 1.
     """
-    # log((1 - level)(1 + q)/2)/log q; rounding up what rounding made a little less changes nothing of the level.
     needed = math.log(2.0 / ((1.0 - level) * (1.0 + math.exp(-rate)))) / rate - 1.0
+    # Rounding up what rounding made a little more than whole changes nothing of the level.
     return max(0, math.ceil(needed - 1e-9))
+
+
+def margin_of_sum(deviation: float, level: float) -> float:
+    """Returns t with P(|L| > t) = 1 - level. **Arguments:** `deviation`: the standard deviation of L."""
+    return deviation * math.sqrt(0.5) * math.log(1.0 / (1.0 - level))
 
 
 def count_of_population(count: float, rate: float, level: float, num_records: int | None = None) -> Ends:
@@ -46,103 +55,108 @@ def count_of_population(count: float, rate: float, level: float, num_records: in
 
     **Arguments:** `count`: c, whole. `rate`, `level`: as of `margin_of_count`. `num_records`: n.
     """
-    risk = (1.0 - level) / 2.0
-    most = float(num_records) if num_records is not None else max(count, 0.0)
-    if num_records is None:
-        # Farther than noise and the count's own deviation reach together.
-        most += 100.0 + _NEGLIGIBLE / rate + 20.0 * math.sqrt(most + 1.0 + _NEGLIGIBLE / rate)
+    q = math.exp(-rate)
 
-    def is_too_low(mean: float) -> bool:
-        return _at_least(count, mean, rate, num_records) < risk
+    def excess(steps: np.ndarray) -> np.ndarray:
+        # q^j/(1 + q) for j ≥ 1; less 1, -q^(1 - j)/(1 + q) for j ≤ 0.
+        above = steps > 0
+        return np.exp(-rate * np.where(above, steps, 1.0 - steps)) / (1.0 + q) * np.where(above, 1.0, -1.0)
 
-    def is_low_enough(mean: float) -> bool:
-        return 1.0 - _at_least(count + 1.0, mean, rate, num_records) >= risk
-
-    lower = _last(is_too_low, most) if is_too_low(0.0) else 0.0
-    upper = _last(is_low_enough, most) if is_low_enough(0.0) else 0.0
-    return lower, upper
-
-
-def margin_of_sum(deviation: float, level: float) -> float:
-    """Returns t with P(|L| > t) = 1 - level. **Arguments:** `deviation`: the standard deviation of L."""
-    return deviation * math.sqrt(0.5) * math.log(1.0 / (1.0 - level))
+    # P(X + R ≤ c) is 1 - P(X + R ≥ c + 1), of whole numbers.
+    return _inverted(count, count + 1.0, (excess, 1.0 / rate), level, num_records)
 
 
 def mean_of_population(mean: float, deviation: float, ends: Ends, num_records: int, level: float) -> Ends:
     """Returns an interval of the mean of the population that n records were drawn from, clipped to their bounds.
 
-    The error is L + N, N normal with at most the variance (m - a)(b - m)/n of numbers in [a, b] with the mean m (Bhatia
-    and Davis 2000), m being, of what noise leaves, the nearest to the middle: a part of 1/20 of the risk is for that.
-    Of other than two values the variance is less, and the interval wider than it need be.
+    It is that of values a and b alone, of which (x̄ - a)/(b - a)·n is Binomial: no law in [a, b] with this mean has sums
+    that are more spread (in the convex order). So of other values the interval is wider than it need be.
 
     **Arguments:** `mean`, `deviation`: of the release, and of L. `ends`: a and b. `num_records`: n, public.
     """
     low, high = ends
-    risk, middle = 1.0 - level, 0.5 * (low + high)
-    off = margin_of_sum(deviation, 1.0 - 0.05 * risk)
-    nearest = float(np.clip(middle, *np.clip([mean - off, mean + off], low, high)))
-    spread = math.sqrt(max((nearest - low) * (high - nearest), 0.0) / num_records)
-    margin = _quantile_of_both(deviation * math.sqrt(0.5), spread, 0.95 * risk)
-    return max(mean - margin, low), min(mean + margin, high)
+    unit = (high - low) / num_records
+    scale = deviation * math.sqrt(0.5) / unit
+
+    def excess(steps: np.ndarray) -> np.ndarray:
+        return 0.5 * np.exp(-np.abs(steps) / scale) * np.where(steps > 0, 1.0, -1.0)
+
+    count = (mean - low) / unit
+    lower, upper = _inverted(count, count, (excess, scale), level, num_records)
+    return low + unit * lower, low + unit * upper
 
 
-def _quantile_of_both(scale: float, spread: float, risk: float) -> float:
-    """Finds t with P(|L + N| > t) = risk, for Laplace's law of this scale and a normal one of this spread.
+def _inverted(first: float, second: float, noise: Noise, level: float, num_records: int | None) -> Ends:
+    """Inverts the tests P(X + N ≥ first) ≥ (1 - level)/2 and P(X + N ≥ second) ≤ (1 + level)/2 in the mean of X."""
+    risk = (1.0 - level) / 2.0
+    # Farther than noise and the count's own deviation reach together.
+    reach = max(first, 0.0) + 100.0 + _NEGLIGIBLE * noise[1]
+    most = reach + 20.0 * math.sqrt(reach)
+    if num_records is not None:
+        most = min(most, float(num_records))
 
-    P(L + N > t) = P(N > t) + ½e^(s²/2b²)·(e^(-t/b)·P(N < t - s²/b) - e^(t/b)·P(N > t + s²/b)).
-    """
-    if spread <= 1e-9 * scale:
-        return scale * math.log(1.0 / risk)
-    ratio = spread / scale
+    def is_too_low(mean: float) -> bool:
+        return _at_least(first, mean, noise, num_records) < risk
 
-    def excess(t: float) -> float:
-        z = t / spread
-        parts = [
-            scipy.special.log_ndtr(-z),
-            0.5 * ratio**2 - z * ratio + scipy.special.log_ndtr(z - ratio) - math.log(2.0),
-            0.5 * ratio**2 + z * ratio + scipy.special.log_ndtr(-z - ratio) - math.log(2.0),
-        ]
-        return 2.0 * float(np.exp(parts) @ [1.0, 1.0, -1.0]) - risk
+    def is_low_enough(mean: float) -> bool:
+        return 1.0 - _at_least(second, mean, noise, num_records) >= risk
 
-    most = scale * math.log(2.0 / risk) - spread * float(scipy.special.ndtri(risk / 4.0))
-    return float(brentq(excess, 0.0, most, xtol=1e-12 * most))
+    lower = _end(is_too_low, most)[0] if is_too_low(0.0) else 0.0
+    upper = _end(is_low_enough, most)[1] if is_low_enough(0.0) else 0.0
+    return lower, upper
 
 
-def _last(holds: Callable[[float], bool], most: float) -> float:
-    """Finds the end of [0, m] on which a condition holds; `most` where it holds everywhere."""
+def _end(holds: Callable[[float], bool], most: float) -> Ends:
+    """Finds numbers on both sides of the end of [0, m] on which a condition holds; `most` where it holds everywhere."""
     if holds(most):
-        return most
+        return most, most
     low, high = 0.0, most
     for _ in range(_HALVINGS):
         middle = 0.5 * (low + high)
         low, high = (middle, high) if holds(middle) else (low, middle)
-    return low
+    return low, high
 
 
-def _at_least(count: float, mean: float, rate: float, num_records: int | None) -> float:
-    """P(X + R ≥ c) = P(X ≥ c) + Σ_j P(X = c - j)·(P(R ≥ j) - 1{j ≤ 0})."""
+def _at_least(count: float, mean: float, noise: Noise, num_records: int | None) -> float:
+    """P(X + N ≥ c) = P(X ≥ c) + Σ_x P(X = x)·(P(N ≥ c - x) - 1{c ≤ x})."""
+    excess, scale = noise
     variance = mean if num_records is None else mean * (1.0 - mean / num_records)
-    reach = _DEVIATIONS * math.sqrt(variance) + 40.0
-    far = math.ceil(_NEGLIGIBLE / rate)
-    first, last = max(0, math.floor(mean - reach), int(count) - far), min(math.ceil(mean + reach), int(count) + far)
+    reach, far = _DEVIATIONS * math.sqrt(variance) + 40.0, _NEGLIGIBLE * scale
+    if variance > _NORMAL:
+        return _of_both(count - mean, scale, math.sqrt(variance))
+    first, last = max(0.0, mean - reach, count - far), min(mean + reach, count + far)
     if num_records is not None:
-        last = min(last, num_records)
-    x = np.arange(first, last + 1)
-    steps = count - x
-    # q^j/(1 + q) for j ≥ 1; less 1, -q^(1 - j)/(1 + q) for j ≤ 0.
-    q = math.exp(-rate)
-    tails = np.exp(-rate * np.where(steps > 0, steps, 1.0 - steps)) / (1.0 + q) * np.where(steps > 0, 1.0, -1.0)
+        last = min(last, float(num_records))
+    x = np.arange(math.floor(first), math.ceil(last) + 1) if first <= last else np.empty(0)
     masses = np.exp(_log_masses(x, mean, num_records))
-    return float(_beyond(count, mean, num_records) + masses @ tails)
+    return float(_beyond(float(math.ceil(count)), mean, num_records) + masses @ excess(count - x))
 
 
-def _log_masses(x: np.ndarray, mean: float, num_records: int | None) -> np.ndarray:
+def _of_both(t: float, scale: float, spread: float) -> float:
+    """P(L + N > t) for Laplace's law of this scale and a normal one of this spread, in closed form.
+
+    P(L + N > t) = P(N > t) + ½e^(s²/2b²)·(e^(-t/b)·P(N < t - s²/b) - e^(t/b)·P(N > t + s²/b)).
+    """
+    z = t / spread
+    if spread > 1e9 * scale:
+        return float(scipy.special.ndtr(-z))
+    ratio = spread / scale
+    parts = [
+        scipy.special.log_ndtr(-z),
+        0.5 * ratio**2 - z * ratio + scipy.special.log_ndtr(z - ratio) - math.log(2.0),
+        0.5 * ratio**2 + z * ratio + scipy.special.log_ndtr(-z - ratio) - math.log(2.0),
+    ]
+    return float(np.exp(parts) @ [1.0, 1.0, -1.0])
+
+
+def _log_masses(x: np.ndarray, mean: float, num_records: int | None) -> Any:
     if num_records is None:
         return scipy.special.xlogy(x, mean) - mean - scipy.special.gammaln(x + 1.0)
-    chance = mean / num_records
+    chance, others = mean / num_records, num_records - x
     ways = scipy.special.gammaln(num_records + 1.0) - scipy.special.gammaln(x + 1.0)
-    ways = ways - scipy.special.gammaln(num_records - x + 1.0)
-    return ways + scipy.special.xlogy(x, chance) + scipy.special.xlog1py(num_records - x, -chance)
+    # Outside of 0 to n nothing has mass.
+    ways = ways - np.where(others >= 0, scipy.special.gammaln(np.maximum(others, 0) + 1.0), np.inf)
+    return ways + scipy.special.xlogy(x, chance) + scipy.special.xlog1py(np.maximum(others, 0), -chance)
 
 
 def _beyond(count: float, mean: float, num_records: int | None) -> float:

@@ -20,10 +20,13 @@ _OF_MECHANISMS = {
         "kngjax.WithIntervals(mechanism, kngjax.inference.ReleasedDesign(release))"
     ),
     "KNormMechanism": (
-        "a sum is of these records alone, and noise.deviations says how far it may be off: of a mean, "
-        "statistic='mean', there are some"
+        "a sum is of these records alone, and noise.deviations says how far it may be off, as conf_int() does of a "
+        "study's: of a mean, statistic='mean', there are some"
     ),
-    "GeometricMechanism": "its counts are of these records alone: noise.deviations says how far each may be off",
+    "GeometricMechanism": (
+        "its counts are of these records alone: noise.deviations says how far each may be off, as conf_int() does of "
+        "a study's"
+    ),
 }
 # By the name of what is asked for an interval and is no release.
 _OF_OTHERS = {

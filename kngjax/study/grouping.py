@@ -144,8 +144,9 @@ class GroupedAnalysis(AbstractAnalysis):
     def records(self, frame: Any) -> tuple[Prepared, np.ndarray] | Passes:
         """The columns of all records, as `Analysis.records`, and the place of each record's group. Private."""
         columns = (*self.grouping.division.by, *self.analyses[0].columns)
-        read = functools.partial(_read, self.analyses[0].reader, self.grouping, self.codes)
-        return records_of(table_of(frame), columns, read, sizes=self.analyses[0].sizes)
+        read, table = functools.partial(_read, self.analyses[0].reader, self.grouping, self.codes), table_of(frame)
+        count = len(table) if self.adjacency is kng.Adjacency.REPLACE else None
+        return records_of(table, columns, read, count, self.analyses[0].sizes)
 
     def steps(self, number: int | None = None) -> list[Step]:
         start = "" if number is None else f"{number}. "

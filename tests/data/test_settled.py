@@ -28,6 +28,9 @@ UNSETTLED = [
     "SELECT y, current_date AS x FROM people",
     "FROM chosen",
     "FROM few",
+    "SELECT g, first(y) AS y FROM people GROUP BY g",
+    "SELECT g, arg_max(x, y) AS x FROM stored GROUP BY g",
+    "FROM people POSITIONAL JOIN (SELECT y AS z FROM stored)",
 ]
 SETTLED = [
     "FROM people ORDER BY y",
@@ -100,6 +103,8 @@ CHOOSING = {
     "unique": LAZY.unique(subset=["g"]),
     "first of each": LAZY.filter(pl.col("g").is_first_distinct()),
     "of each group": LAZY.group_by("g").head(1),
+    "the first of each group": LAZY.group_by("g").agg(Y.first()),
+    "side by side": pl.concat([LAZY, LAZY.select(z=Y)], how="horizontal"),
     "a sample": LAZY.select(pl.all().sample(2, seed=1)),
     "a shuffle": LAZY.filter(pl.int_range(pl.len()).shuffle() < 2),
     "cells of a column": LAZY.select(Y.slice(0, 2)),
@@ -140,3 +145,44 @@ def test_studies_refuse_them_before_anything_is_asked(connection):
     for table in (connection.sql("FROM people LIMIT 2"), LAZY.head(2)):
         with pytest.raises(TypeError, match="may differ whenever"):
             kng.Study(table, bounds={"y": (0, 9)}, adjacency="replace", num_records=2)
+
+
+def test_a_connection_with_a_locked_configuration_says_so():
+    locked = duckdb.connect()
+    locked.register("people", PEOPLE)
+    locked.execute("SET lock_configuration = true")
+    with pytest.raises(TypeError, match="configuration of this connection of DuckDB is locked"):
+        kng.stream(locked.sql("FROM people"))
+
+
+@pytest.mark.slow
+def test_plans_of_spark_are_looked_through():
+    sql = pytest.importorskip("pyspark.sql")
+    spark = sql.SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
+    spark.createDataFrame(PEOPLE.to_pylist()).createOrReplaceTempView("people")
+    of = sql.functions
+    people = spark.table("people")
+    settled_ones = [
+        people.distinct(),
+        people.dropDuplicates(),
+        people.groupBy("g").agg(of.sum("y").alias("y")),
+        people.join(people.select("g").distinct(), "g"),
+        spark.sql("SELECT * FROM people WHERE y IN (SELECT max(y) FROM people GROUP BY g)"),
+        spark.sql("SELECT y, 'now()' AS now FROM people ORDER BY y"),
+    ]
+    unsettled = [
+        people.limit(2),
+        people.dropDuplicates(["g"]),
+        people.sample(0.5),
+        people.where(of.rand() < 0.5),
+        people.groupBy("g").agg(of.first("y").alias("y")),
+        spark.sql("SELECT * FROM people WHERE y IN (SELECT y FROM people ORDER BY y LIMIT 1)"),
+        spark.sql("SELECT * FROM people p WHERE EXISTS (SELECT 1 FROM people q WHERE q.g = p.g LIMIT 1)"),
+        people.where(of.current_timestamp() > of.lit("2020-01-01")),
+        spark.sql("SELECT y FROM people WHERE current_date() > DATE'2020-01-01'"),
+    ]
+    try:
+        assert [settled.frame_of_spark(one) for one in settled_ones] == [True] * len(settled_ones)
+        assert [settled.frame_of_spark(one) for one in unsettled] == [False] * len(unsettled)
+    finally:
+        spark.stop()

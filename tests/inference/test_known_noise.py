@@ -52,28 +52,54 @@ def test_large_counts_have_the_ends_of_a_normal_law():
         np.testing.assert_allclose(0.5 * (lower + upper), 1e6, atol=10.0)
 
 
-@pytest.mark.parametrize(
-    ("scale", "spread"), [(1.0, 0.0), (1.0, 0.1), (1.0, 1.0), (1.0, 30.0), (1e-6, 2.0), (50.0, 1.0)]
-)
-def test_a_margin_of_laplace_and_normal_errors_has_its_risk(scale, spread):
-    margin = intervals._quantile_of_both(scale, spread, 0.05)
+@pytest.mark.parametrize(("scale", "spread"), [(1.0, 0.1), (1.0, 1.0), (1.0, 30.0), (50.0, 1.0)])
+def test_tails_of_laplace_and_normal_errors_are_those_of_a_sum_over_the_first(scale, spread):
     grid = (np.arange(200_000) + 0.5) / 200_000
     laplace = scipy.stats.laplace.ppf(grid) * scale
-    beyond = scipy.stats.norm.sf((margin - laplace) / spread) if spread else laplace > margin
-    np.testing.assert_allclose(2.0 * np.mean(beyond), 0.05, rtol=2e-3)
+    for t in (-2.0 * spread, 0.0, spread, 4.0 * scale):
+        expected = np.mean(scipy.stats.norm.sf((t - laplace) / spread))
+        np.testing.assert_allclose(intervals._of_both(t, scale, spread), expected, rtol=2e-3, atol=1e-5)
 
 
-@pytest.mark.parametrize(("n", "epsilon"), [(60, 0.3), (60, 3.0), (2000, 0.1), (2000, 3.0)])
-@pytest.mark.parametrize("mean", [0.003, 0.3])
+def test_both_ways_to_a_tail_agree_where_one_ends(monkeypatch):
+    expected = [intervals.count_of_population(1e5, rate, 0.95, n) for rate in (1e-3, 1.0) for n in (None, 10**6)]
+    monkeypatch.setattr(intervals, "_NORMAL", 1e3)
+    found = [intervals.count_of_population(1e5, rate, 0.95, n) for rate in (1e-3, 1.0) for n in (None, 10**6)]
+    np.testing.assert_allclose(found, expected, rtol=3e-5)
+
+
+@pytest.mark.parametrize("count", [0.0, 5.0, 40.0])
+def test_of_huge_tables_a_small_count_has_the_interval_of_a_poisson_law(count):
+    np.testing.assert_allclose(
+        intervals.count_of_population(count, 1.0, 0.95, 10**10),
+        intervals.count_of_population(count, 1.0, 0.95),
+        1e-6,
+        1e-9,
+    )
+
+
+@pytest.mark.parametrize(
+    ("n", "epsilon", "mean"),
+    [(60, 0.3, 0.3), (60, 3.0, 0.3), (2000, 0.1, 0.003), (2000, 3.0, 0.3)]
+    + [(1000, epsilon, times / 1000) for epsilon in (8.0, 60.0) for times in (1.0, 2.0, 3.7, 10.0)],
+)
 def test_intervals_of_a_proportion_hold_it_in_its_population(n, epsilon, mean):
     """Of two values, as far apart as bounds allow, no variance is larger: their intervals are the tightest."""
-    generator, turns, deviation = np.random.default_rng(0), 4000, np.sqrt(2.0) / (n * epsilon)
-    means = generator.binomial(n, mean, turns) / n + generator.laplace(0.0, deviation / np.sqrt(2.0), turns)
-    found = np.array([intervals.mean_of_population(one, deviation, (0.0, 1.0), n, 0.95) for one in means.tolist()])
-    covered = np.mean((found[:, 0] <= mean) & (mean <= found[:, 1]))
-    assert covered >= 0.94
-    assert covered <= 0.975 or mean * n * epsilon < 20
+    generator, scale = np.random.default_rng(0), 1.0 / (n * epsilon)
+    deviation = np.sqrt(2.0) * scale
+    far = 6.0 * np.sqrt(mean * (1.0 - mean) / n) + 8.0 * scale
+
+    def end(outside):
+        """Finds the last release between the mean and this one whose interval has the mean."""
+        inside = mean
+        for _ in range(50):
+            middle = 0.5 * (inside + outside)
+            lower, upper = intervals.mean_of_population(middle, deviation, (0.0, 1.0), n, 0.95)
+            inside, outside = (middle, outside) if lower <= mean <= upper else (inside, middle)
+        return inside
+
+    first, last = end(mean - far), end(mean + far)
+    draws = generator.binomial(n, mean, 10**5) / n + generator.laplace(0.0, scale, 10**5)
+    assert 0.945 <= np.mean((first <= draws) & (draws <= last)) <= (0.965 if n * mean > 5 else 0.999)
     own = intervals.margin_of_sum(deviation, 0.95)
-    np.testing.assert_allclose(
-        np.mean(np.abs(generator.laplace(0.0, deviation / np.sqrt(2), 10**5)) > own), 0.05, atol=0.003
-    )
+    np.testing.assert_allclose(np.mean(np.abs(generator.laplace(0.0, scale, 10**5)) > own), 0.05, atol=0.003)

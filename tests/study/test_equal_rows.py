@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 import kngjax as kng
 from kngjax.data import cells
+from kngjax.data.bars import showing_passes
 from kngjax.data.engines.local import Lazy, Relation
 from kngjax.data.passes import Passes
 from kngjax.data.work import Total, WholeTables
@@ -118,6 +119,23 @@ def test_counted_rows_give_the_sums_and_marks_of_all_rows(make, rows):
         places = [[cells.place_of(text, LEVELS)] for _, text, *_ in every]
         expected = whole_sums((None, np.column_stack([wholes, places]), None)).sum
         assert found == ((len(every), marks), expected.tolist())
+
+
+def test_a_bar_does_not_tell_how_many_rows_are_different(capsys):
+    made = Passes(relation(PEOPLE), WholeTables(("age",)), (_ages,), len(PEOPLE), marked=1, seen={}, is_grouped=True)
+    with showing_passes(progress=True):
+        made.total(_ones, is_exact=True)
+    shown = capsys.readouterr().err
+    assert "pass 1 over a relation of DuckDB" in shown
+    assert "/" not in shown
+
+
+def _ages(table):
+    return None, np.nan_to_num(cells.numbers(table["age"])), None
+
+
+def _ones(records):
+    return Total(0, float(len(records[1])))
 
 
 def study(frame, **changed):

@@ -205,7 +205,7 @@ def test_groups_without_intervals_say_how_they_are_asked_for():
     with pytest.raises(ValueError, match="intervals=True"):
         lines.conf_int()
     mean = by_region("replace").mean("education", epsilon=8)
-    with pytest.raises(ValueError, match="is released with it or not at all"):
+    with pytest.raises(ValueError, match="is released with an estimate or not at all"):
         mean.conf_int()
     assert "interval" not in dict(lines.summary().rows())
 

@@ -111,6 +111,19 @@ def test_groups_share_a_pass_where_they_ask_for_the_same(analysis, monkeypatch):
     assert len(taken) == 1
 
 
+def test_groups_whose_searches_part_ways_are_those_of_the_table_in_memory():
+    def analysis(one):
+        return one.by("parttime").poisson_regression("sick ~ education", **SHARED)
+
+    assert released(relation(TABLE), analysis, "add_remove") == released(TABLE, analysis, "add_remove")
+
+
+def test_groups_are_held_to_the_number_that_was_stated():
+    one = study(relation(TABLE), num_records=1499)
+    with pytest.raises(kng.ReleaseFailed):
+        one.by("region").mean("wage", epsilon=1.0)
+
+
 @pytest.mark.parametrize(("adjacency", "numbers"), [("replace", True), ("add_remove", False)])
 def test_a_bar_of_passes_tells_a_number_of_records_only_where_it_is_public(adjacency, numbers, capsys):
     mechanism = kng.AdaSSP(kng.Bounds(x={"education": (0, 20)}, y=(20, 20_000)), 1.0, 1e-6, adjacency)

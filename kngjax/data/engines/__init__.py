@@ -1,1 +1,1 @@
-"""Engines on which tables rest: files, DuckDB, Polars, Spark, Dask and Ray, each behind the same two methods."""
+"""Engines on which tables rest: files, DuckDB, Polars, Spark, Dask and Ray, each behind the same methods."""

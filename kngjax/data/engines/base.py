@@ -25,10 +25,12 @@ Found = TypeVar("Found")
 class AbstractEngine(abc.ABC):
     """Reads a table where it rests, part by part. Private.
 
-    `name`: what it is, in words. `is_read_once`: whether its records are gone once they were read.
+    `name`: what it is, in words. `tells_batches`: whether it moves a bar as it goes. `is_read_once`: whether its
+    records are gone once they were read.
     """
 
     name: str
+    tells_batches: bool = False
     is_read_once: bool = False
 
     @property
@@ -51,7 +53,7 @@ class AbstractEngine(abc.ABC):
     def replies(self, choose: Choose, work: Any, moved: Callable[[int], Any]) -> Iterable[tuple[int, Any]]:
         """Gives the number of each part, and what the work makes of its batches; each part comes once.
 
-        **Arguments:** `work`: a `kngjax.data.passes.Work`. `moved`: moves a bar by so many records.
+        **Arguments:** `work`: a `kngjax.data.work.Work`. `moved`: moves a bar by so many records.
         Batches are tables that narwhals knows, record batches of pyarrow, or pairs (X, y) from a caller's own program.
         """
 

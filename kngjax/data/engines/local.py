@@ -32,6 +32,8 @@ class AbstractLocalEngine(AbstractEngine):
     **Arguments:** `source`: the table. `rows`: of a batch, where the source is not in batches already.
     """
 
+    tells_batches = True
+
     def __init__(self, source: Any, rows: int):
         self.source, self.rows = source, rows
         self.is_read_once = isinstance(source, Iterator)

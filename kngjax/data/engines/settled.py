@@ -12,22 +12,27 @@ import sys
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from kngjax.core.errors import UnfitType
+
 # What a plan may choose rows by, as engines call it.
-_OF_SPARK = ("GlobalLimit", "LocalLimit", "Sample", "Offset", "Tail", "Deduplicate")
-_OF_DUCKDB = ("LIMIT", "SAMPLE")
+_OF_SPARK = ("GlobalLimit", "LocalLimit", "Sample", "Offset", "Tail", "First", "Last", "AnyValue", "MaxBy", "MinBy")
+_OF_SPARK += ("CurrentTimestamp", "Now", "CurrentDate", "LocalTimestamp", "CurrentTime")
+_OF_DUCKDB = ("LIMIT", "SAMPLE", "POSITIONAL_JOIN")
 _OF_POLARS = re.compile(
-    r"^\s*SLICE\b|^\s*UNIQUE\b.*BY Some|\.(?:sample|sample_n|shuffle|is_first_distinct|is_last_distinct)\("
+    r"^\s*(?:SLICE|HCONCAT)\b|^\s*UNIQUE\b.*BY Some|\.(?:sample|sample_n|shuffle|is_first_distinct|is_last_distinct)\("
     # Those of the cells of a column; `.str.slice(...)` and the like are of one cell.
-    r"|\)\.(?:slice|gather|gather_every|top_k|top_k_by|bottom_k|bottom_k_by)\(",
+    r"|\)\.(?:first|last|slice|gather|gather_every|top_k|top_k_by|bottom_k|bottom_k_by)\(",
     flags=re.MULTILINE,
 )
 # Functions of DuckDB, whose plan has some of them, and whose query's text has others: a plan shows names of columns.
 _UNSETTLED = "random|uuid(?:v4|v7)?|gen_random_uuid|nextval|currval|now|today|transaction_timestamp|txid_current"
 _TIMES = "get_current_time(?:stamp)?|current_localtime(?:stamp)?|current_date"
+# One row of each key: a plan has the first of these for what is one number anyway.
+_ONE = "first|last|any_value|arbitrary|arg_(?:max|min)(?:_null)?|arg(?:max|min)|(?:max|min)_by|reservoir_quantile"
 _BARE = "current_(?:date|time|timestamp)|localtime(?:stamp)?"
 _IN_PLAN = re.compile(rf"\b(?:{_UNSETTLED}|{_TIMES})\(", flags=re.IGNORECASE)
 _IN_TEXT = re.compile(
-    rf'"function_name":"(?:{_UNSETTLED}|{_TIMES})"|"column_names":\["(?:{_BARE})"\]', flags=re.IGNORECASE
+    rf'"function_name":"(?:{_UNSETTLED}|{_TIMES}|{_ONE})"|"column_names":\["(?:{_BARE})"\]', flags=re.IGNORECASE
 )
 _ASKED = "kngjax_asks"
 
@@ -41,14 +46,24 @@ def frame_of_spark(frame: Any) -> bool:
     if execution is None:
         return True
     plan = execution.queryExecution().analyzed()
-    waiting = [plan]
+    waiting = [(plan, True)]
     while waiting:
-        node = waiting.pop()
-        if node.nodeName() in _OF_SPARK:
+        node, is_plan = waiting.pop()
+        name = node.nodeName()
+        # Distinct rows are deduplicated by all columns.
+        is_one_of_each_key = name == "Deduplicate" and node.keys().size() < node.output().size()
+        if name in _OF_SPARK or is_one_of_each_key:
             return False
-        children = node.children()
-        waiting += [children.apply(place) for place in range(children.size())]
+        waiting += [(one, is_plan) for one in _listed(node.children())]
+        if is_plan:
+            waiting += [(one, True) for one in _listed(node.subqueries())]
+            waiting += [(one, False) for one in _listed(node.expressions())]
     return bool(plan.deterministic())
+
+
+def _listed(found: Any) -> list[Any]:
+    """Lists a sequence of Java's."""
+    return [found.apply(place) for place in range(found.size())]
 
 
 def frame_of_polars(frame: Any) -> bool:
@@ -68,8 +83,14 @@ def relation_of_duckdb(relation: Any) -> bool:
         return relation.query(_ASKED, what)
 
     # `EXPLAIN` alone gives what an optimizer made by the statistics of cells.
+    is_locked = False
     [[before]] = ask("SELECT current_setting('explain_output')").fetchall()
-    ask("SET explain_output = 'all'")
+    try:
+        ask("SET explain_output = 'all'")
+    except sys.modules["duckdb"].Error:
+        is_locked = True
+    if is_locked:
+        raise UnfitType("the configuration of this connection of DuckDB is locked, so that no plan can be looked at")
     try:
         plans = dict(ask(f"EXPLAIN (FORMAT json) FROM {_ASKED}").fetchall())
     finally:

@@ -123,6 +123,9 @@ class Lattice(ShownAsTyped, AbstractModule):
                 return X
             count, dimension = intake.public_count(X), X.dimension * len(parts)
         plans = [self.plan(part, dimension // len(parts), count) for part in parts]
+        if len({plan.digits for plan in plans}) > 1:
+            # Levels whose lattices differ, as settings leave open, share no records.
+            return X if isinstance(X, Records) else intake.records(X)
         here = isinstance(X, Records)
         with float64():
             look = look_here(whole_records(X, plans[0])) if here else look_there(intake, X, plans[0])

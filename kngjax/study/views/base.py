@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from kngjax.accounting.guarantees import Guarantee
+from kngjax.inference.intervals import Interval
 from kngjax.inference.with_intervals import ReleaseWithIntervals
 from kngjax.releases import totals
 from kngjax.releases.debits import owed
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 # Facts of an analysis that a view keeps, where it has a field of this name.
 _KEPT = ("title", "formula", "response", "design", "names", "link", "expected")
+_OF_THE_TABLE = ("they are of the table's own records, not of a population",)
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
@@ -97,10 +99,18 @@ class AbstractView(abc.ABC):
         return ""
 
     def intervals(self, level: float | None = None) -> Any:
-        """Computes the intervals of the only release, as `Release.intervals`: `quantile_interval` makes one release."""
+        """Computes the intervals of the only release, as `Release.intervals`: `quantile_interval` makes one release.
+
+        Where the law of the noise is known they are those of `conf_int`, of the table's own records.
+        """
         only, *others = self.releases
         if others:
             raise ValueError("there are several releases, and no interval of them together: ask for one level")
+        asked = 0.95 if level is None else level
+        if known := self.ends(asked):
+            [frame] = known.values()
+            sides = frame["lower"].to_numpy(), frame["upper"].to_numpy()
+            return Interval(*sides, asked, "the law of the noise", _OF_THE_TABLE, tuple(map(str, frame.index)))
         return only.intervals(level)
 
     def ends(self, level: float) -> "dict[str, pd.DataFrame]":

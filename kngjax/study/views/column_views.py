@@ -50,18 +50,22 @@ class AbstractColumnView(AbstractView):
 
         That of the table holds the mean or sum of its own values, clipped to their bounds, by the law of the noise
         alone. That of the population, where n is public, holds the mean of clipped values in the population that the
-        records were drawn from, n times that of a sum: of values with any law within the bounds.
+        records were drawn from, n times that of a sum: of values with any law within the bounds, so that it is as wide
+        as that of values at the bounds alone, and far wider than need be where few are near them.
 
         **Arguments:** `level`: between 0 and 1. `of`: "table" or "population". Raises ValueError for others, and where
         the law of the noise is not known beforehand: of quantiles, of variances, of means of a private number.
         """
-        deviation, count, (ends,) = self._deviation, self._public_count, self.clipped.values()
+        deviation, count = self._deviation, self._public_count
         if deviation is None:
             raise ValueError(
-                f"the noise of the {self.title} depends on the records: an interval is released with it or not at all, "
-                "by quantile_interval of a column"
+                f"the noise of the {self.title} depends on the records, or on their number where that is private: an "
+                "interval is released with an estimate or not at all, by quantile_interval of a column, or of a "
+                "regression by intervals=True"
             )
         known_noise.require_asked(level, of)
+        # The mean of a column of two levels is the part of the second.
+        [ends] = [*self.clipped.values()] or [(0.0, 1.0)]
         value, times = float(np.ravel(self.params)[0]), 1 if isinstance(self, EstimateView) else count
         if of == "table":
             margin = known_noise.margin_of_sum(deviation, level)
@@ -73,8 +77,8 @@ class AbstractColumnView(AbstractView):
             lower, upper = (times * end for end in known_noise.mean_of_population(*given))
         import pandas as pd
 
-        limits = [-math.inf, math.inf] if times is None else [times * end for end in ends]
-        return pd.DataFrame([np.clip([lower, upper], *limits)], self.index, ["lower", "upper"])
+        least, most = (-math.inf, math.inf) if times is None else (times * end for end in ends)
+        return pd.DataFrame([np.clip([lower, upper], least, most)], self.index, ["lower", "upper"])
 
     def ends(self, level: float) -> "dict[str, pd.DataFrame]":
         return {} if self._deviation is None else {self.labels[0]: self.conf_int(level)}
@@ -82,7 +86,7 @@ class AbstractColumnView(AbstractView):
     def interval_in_words(self, level: float) -> str:
         if self._deviation is None:
             return ""
-        population = "" if self._public_count is None else "; conf_int(of='population') is of the population"
+        population = "" if self._public_count is None else "; conf_int(of='population') is of its population"
         return f"holds the {self.labels[0]} of the table's own clipped values with probability {level:g}{population}"
 
 

@@ -2,7 +2,7 @@
 
 import dataclasses
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import narwhals as nw
 import numpy as np
@@ -149,13 +149,16 @@ class GroupsView(AbstractView):
         """
         return {key: one.intervals(level) for key, one in self.items()}
 
-    def conf_int(self, level: float = 0.95) -> "pd.DataFrame":
+    def conf_int(self, level: float = 0.95, **asked: Any) -> "pd.DataFrame":
         """Intervals of `params`: a row a group, columns lower and upper below each number's name.
 
         Several releases have the shape of their table in `params`, below their labels. Where there is no interval the
         ends are infinite: `intervals` has the reason. **Arguments:** as of the results of one group, which raise the
-        same errors where no intervals were asked for.
+        same errors where no intervals were asked for. With `asked`, as of="population", the intervals of one group are
+        below those of another.
         """
+        if asked:
+            return cast("pd.DataFrame", self._by_group([one.conf_int(level, **asked) for one in self.each]))
         found = self.ends(level)
         return side_by_side(found) if found else self.each[0].conf_int(level)
 

@@ -99,7 +99,7 @@ class TableView(AbstractView):
 
         Those of the table hold the count of its own records, by the law of the noise alone. Those of the population
         hold the count that a table of as many records, drawn at random from it, has on average. Each has its level by
-        itself: several intervals hold at once less often.
+        itself: several intervals hold at once less often. Weights are taken as they are rounded to their unit.
 
         **Arguments:** `level`: between 0 and 1. `of`: "table" or "population". Raises ValueError for others, and for
         sums of weights as those of a population.
@@ -108,7 +108,9 @@ class TableView(AbstractView):
         released = np.ravel(self.releases[0].value)
         if of == "table":
             margin = self._unit * known_noise.margin_of_count(self._rate, level)
-            ends = [np.maximum(released - margin, 0.0), np.maximum(released + margin, 0.0)]
+            count = self.releases[0].certificate.num_records
+            most = np.inf if count is None or self.has_weights else float(count)
+            ends = [np.clip(released - margin, 0.0, most), np.clip(released + margin, 0.0, most)]
         elif self.has_weights:
             raise ValueError("sums of weights have intervals of the table alone: how weights vary is not released")
         else:

@@ -1,5 +1,6 @@
 """Scores of records that straddle a window, and of the sums of others, are those of all records, wherever asked."""
 
+import dataclasses
 import functools
 import itertools
 from fractions import Fraction
@@ -9,6 +10,7 @@ import pytest
 
 from kngjax.draws.lattice import check_scores, surroundings, windows
 from kngjax.draws.lattice.check_scores import QuantileScore
+from kngjax.draws.lattice.coordinates import LatticeCoordinates
 from kngjax.draws.lattice.problems import WholeRecords
 from kngjax.draws.lattice.scores import WEIGHT_UNITS, GradientNorm
 from kngjax.draws.lattice.units import DomainLattice
@@ -136,3 +138,35 @@ def test_samples_and_windows_are_the_same_in_any_order_and_blocks(monkeypatch):
         for other in made[1:]:
             for one, two in zip(made[0], other, strict=True):
                 np.testing.assert_array_equal(one, two)
+
+
+def test_records_of_numbers_that_are_rounded_straddle_unless_whole_numbers_say_otherwise():
+    """X'Um goes beyond 2^53 on its way to less: Y lies on X'k of points of the window, or next to it."""
+    generator = np.random.default_rng(4)
+    wrong = {"as it is": 0, "without": 0}
+    for _ in range(80):
+        matrix = np.eye(3, dtype=np.int64)
+        for _ in range(6):
+            one, other = generator.choice(3, 2, replace=False)
+            matrix[:, one] += int(generator.integers(-300, 300)) * matrix[:, other]
+        x = generator.integers(-(2**18), 2**18, (20, 3))
+        centre = np.rint(np.linalg.solve(matrix.astype(float), generator.integers(-(2**20), 2**20, 3))).astype(np.int64)
+        low, high = centre - generator.integers(1, 4, 3), centre + generator.integers(1, 4, 3)
+        ends = np.array(list(itertools.product(*zip(low.tolist(), high.tolist(), strict=True))), object)
+        predicted = x.astype(object) @ matrix.astype(object) @ ends.T
+        least, most = predicted.min(axis=1), predicted.max(axis=1)
+        y = np.where(
+            generator.random(20) < 0.5, least - generator.integers(-1, 2, 20), most + generator.integers(-1, 2, 20)
+        )
+        if max(abs(int(one)) for one in y) > 2**52:
+            continue
+        coordinates = dataclasses.replace(LatticeCoordinates.own(3), matrix=matrix)
+        window = Window.of(coordinates, low, high, np.max(np.abs(x), axis=0).astype(float))
+        right = np.array([np.where(y <= least, 1, 0), np.where(y > most, 1, 0)], bool)
+        for name, tried in (("as it is", window), ("without", window._replace(error=0.0))):
+            for row in range(20):
+                found = divided([tried], WholeRecords(x[row : row + 1], y[row : row + 1].astype(np.int64)))[0]
+                closed = [bool(np.array_equal(found.sums[side], x[row])) and not len(found.counts) for side in (0, 1)]
+                wrong[name] += any(is_closed and not right[side, row] for side, is_closed in enumerate(closed))
+    assert wrong["as it is"] == 0
+    assert wrong["without"] > 0
