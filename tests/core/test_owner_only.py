@@ -21,6 +21,7 @@ from kngjax.core.owner_only import OwnerOnly
 from kngjax.data.exact_sums import ExactSums
 from kngjax.data.records import Counts, QuadraticSummary, Records, SortedValues, WeightedRecords
 from kngjax.data.weights import WeightedTable
+from kngjax.draws.lattice.window_searches import QuantileScores
 from kngjax.draws.minima.objectives_by_passes import objective_of
 from kngjax.draws.minima.smooth_objectives import Objective
 from kngjax.draws.quadratic.bodies import body_of
@@ -85,6 +86,7 @@ OBJECTS = {
     "objective by passes": objective_of(
         PERTURBED, kng.stream([(TABLE[:, :1], VALUES)]), None, HuberScore(1.0), Fraction(1234567), Fraction(1234567)
     ),
+    "scores": QuantileScores(1234567, 1, []),
     "shards": kng.shard(np.full((3, 1), SECRET), VALUES),
 }
 # JAX and streams need their dictionaries.

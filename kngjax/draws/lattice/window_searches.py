@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kngjax.core.owner_only import OwnerOnly
+from kngjax.core.owner_only import OwnerOnly, owner_only
 from kngjax.draws.lattice.check_scores import QuantileScore
 from kngjax.draws.lattice.scores import GradientNorm
 from kngjax.draws.lattice.surroundings import surrounded
@@ -32,14 +32,16 @@ class Level(NamedTuple):
     rate: float
 
 
+@owner_only
 class QuantileScores(OwnerOnly):
     """Holds what is drawn from of many records. Private.
 
     **Arguments:** `num_records`: n. `dimension`: d of one score. `scores`: one of each level.
     """
 
-    def __init__(self, num_records: int, dimension: int, scores: list[QuantileScore]):
-        self.num_records, self.dimension, self.scores = num_records, dimension, scores
+    num_records: int
+    dimension: int
+    scores: list[QuantileScore]
 
 
 def scores_of(some: Sample, levels: list[Level], look: Look) -> list[QuantileScore] | None:
