@@ -38,10 +38,10 @@ nb_execution_cache_path = str(ROOT / "output" / "executed" / digest_of_sources()
 nb_execution_raise_on_error = True
 nb_execution_timeout = 600
 nb_merge_streams = True
-# What cells write on the standard error stream is a warning of the build, but for one that a library gives where no
-# widgets are installed.
+# What cells write on the standard error stream is a warning of the build, but for what libraries say where no widgets
+# are installed, and, as arviz 0.23 does, in the first import of a day.
 nb_output_stderr = "warn"
-os.environ.setdefault("PYTHONWARNINGS", "ignore:IProgress not found")
+os.environ.setdefault("PYTHONWARNINGS", "ignore:IProgress not found,ignore::FutureWarning:arviz")
 
 html_theme = "sphinx_book_theme"
 html_title = "kngjax"
