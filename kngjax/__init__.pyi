@@ -36,7 +36,6 @@ from .geometry.norms import LInf as LInf
 from .geometry.norms import WeightedLInf as WeightedLInf
 from .geometry.polytopes import Polytope as Polytope
 from .inference.covariances import Sandwich as Sandwich
-from .inference.groups_of_records import Groups as Groups
 from .inference.observations import observe as observe
 from .inference.previewing import preview as preview
 from .inference.with_intervals import WithIntervals as WithIntervals

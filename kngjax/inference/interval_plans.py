@@ -1,6 +1,8 @@
-"""Releases an estimate with what its intervals rest on: with sums of its covariance, or from groups of records.
+"""Releases an estimate, then H at it, then a sampling variance of each number: what intervals rest on.
 
 WithIntervals(mechanism, covariance)  ->  a plan with every setting  ->  releases  ->  intervals
+
+Each release is private given those before, whose values may be looked at: the budgets add up.
 """
 
 import abc
@@ -12,36 +14,18 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from kngjax.accounting.exact_costs import exactly, inward
-from kngjax.accounting.guarantees import Adjacency, Guarantee
+from kngjax.accounting.guarantees import Guarantee
 from kngjax.core.errors import UnfitType
 from kngjax.core.randomness import secure_key
 from kngjax.data.passes import Passes
 from kngjax.data.records import Records
 from kngjax.data.schema import Schema
-from kngjax.draws.choice import proved_draw
-from kngjax.inference import groups_of_records as groups
-from kngjax.inference.covariances import AbstractSums, IndependentErrors, PublicDesign, Sandwich
-from kngjax.inference.gaussian_sums import split_budget
-from kngjax.inference.groups_of_records import Groups, serves_groups
-from kngjax.inference.intervals import Interval, NoInterval
-from kngjax.inference.intervals_from_sums import interval_of_sums
+from kngjax.inference import score_variances
+from kngjax.inference.covariances import AbstractCovariance, Matrices, PublishedMoments, ReleasedDesign, Sandwich
+from kngjax.inference.intervals_from_sums import ErrorDraws
 from kngjax.inference.published import mechanism_of
-from kngjax.inference.released_designs import ReleasedDesign
-from kngjax.inference.score_laws import SCATTER, scatter_is_known
-from kngjax.inference.score_moments import RecordCurvature, can_serve
-from kngjax.inference.scores_alone import suited
-from kngjax.inference.settings import Scenario
-from kngjax.inference.widths import (
-    best_number_of_groups,
-    narrowest,
-    require_near,
-    require_straight,
-    width_of_sums,
-    widths_by_groups,
-)
-from kngjax.inference.without_intervals import OF_MATRICES, reason
-from kngjax.mechanisms.base import AbstractMechanism
+from kngjax.inference.score_moments import RecordCurvature
+from kngjax.inference.score_variances import Directions, UsualScores
 from kngjax.releases import debits
 from kngjax.releases.certificate import Certificate
 from kngjax.releases.plan import Plan
@@ -49,11 +33,7 @@ from kngjax.releases.release import Release, plan_for, plan_of_mechanism
 from kngjax.releases.totals import composed
 
 Combinations = Float[np.ndarray, "combinations dimension"] | None
-Widths = Float[np.ndarray, " combinations"] | None
-Found = Interval | NoInterval
-_SUMS = {kind.__name__: kind for kind in (Sandwich, IndependentErrors, PublicDesign, ReleasedDesign)}
-# The bandwidth over n^{-1/5} and the scale of responses (Koenker 2005, section 3.4, of normal ones at the median).
-_BANDWIDTH = 2.1
+_WAYS = {kind.__name__: kind for kind in (Sandwich, ReleasedDesign, PublishedMoments)}
 
 
 class AbstractIntervalPlan(abc.ABC):
@@ -65,58 +45,51 @@ class AbstractIntervalPlan(abc.ABC):
     def resolve(self, facts: Schema) -> Plan:
         """Resolves the draws with their certificates, before a value is looked at."""
 
-    @abc.abstractmethod
     def owed(self, certificates: Sequence[Certificate]) -> tuple[Guarantee, bool]:
         """Computes what the releases of these certificates cost together, and whether that is proved."""
+        costs = [debits.owed(one) for one in certificates]
+        return composed([cost for cost, _ in costs]), all(proved for _, proved in costs)
 
     @abc.abstractmethod
-    def settings(self) -> dict[str, Any]:
-        """Returns the settings, JSON-ready."""
+    def settings(self, parts: Sequence[Release] = ()) -> dict[str, Any]:
+        """Returns the settings, JSON-ready; of releases with what was settled between them."""
 
     @abc.abstractmethod
-    def estimate(self, parts: Sequence[Release]) -> Float[np.ndarray, " dimension"]:
-        """θ̃."""
-
-    @abc.abstractmethod
-    def interval(self, parts: Sequence[Release], level: float, combinations: Combinations = None) -> Found:
-        """Makes intervals from these releases and public facts alone.
-
-        **Arguments:** `combinations`: A, for Aθ; None for θ.
-        """
-
-    @abc.abstractmethod
-    def width(self, setting: Scenario, num_records: int, combinations: Combinations = None) -> Widths:
-        """Previews the widths of 95% intervals; infinite where none are expected, None where nobody knows.
-
-        **Arguments:** all public. `setting`: what is assumed, of the plan's own mechanism at the whole ε.
-        """
+    def errors(self, parts: Sequence[Release]) -> ErrorDraws:
+        """Draws the error of the estimate, given these releases and public facts alone."""
 
     @staticmethod
-    def read(written: dict[str, Any], certificate: Certificate) -> "AbstractIntervalPlan":
-        """The inverse of `settings`. **Arguments:** `certificate`: of the first release."""
-        fields = dict(written)
-        kind = fields.pop("type")
-        if kind == "Groups":
-            return GroupsPlan(mechanism_of(certificate.mechanism), fields["number"])
-        mechanism = mechanism_of(certificate.mechanism)
-        covariance = suited(_SUMS[kind](**fields["covariance"]), mechanism)
-        budget = fields["mu" if covariance.is_gaussian else "epsilon"]
-        return SumsPlan(mechanism, covariance, budget, fields["bandwidth"])
+    def read(written: dict[str, Any], certificate: Certificate) -> "AbstractIntervalPlan | None":
+        """The inverse of `settings`; None of what other versions wrote. **Arguments:** `certificate`: of the first."""
+        if written["type"] == "MeanPlan":
+            from kngjax.inference.mean_plans import MeanPlan
+
+            return MeanPlan(mechanism_of(certificate.mechanism), written["share"], written["epsilon"])
+        covariance = dict(written.get("covariance") or {})
+        kind = _WAYS.get(covariance.pop("type", ""))
+        if kind is None or "epsilons" not in written:
+            return None
+        usual = UsualScores(written["usual"], written["num_records"])
+        given = mechanism_of(certificate.mechanism), kind(**covariance), tuple(written["epsilons"])
+        return RegressionPlan(*given, written["bandwidth"], usual, _matrix(written["combinations"]), written.get("cuts"))
 
 
-@dataclasses.dataclass(frozen=True)
-class SumsPlan(AbstractIntervalPlan):
-    """The estimate, and then sums over the records at it.
+@dataclasses.dataclass(frozen=True, eq=False)
+class RegressionPlan(AbstractIntervalPlan):
+    """The estimate, H at it, and the sampling variances of some combinations of coefficients.
 
-    **Arguments:** `mechanism`: of the estimate, at its own ε. `covariance`: which sums. `budget`: ε of the sums, of
-    Gaussian ones μ. `bandwidth`: as of `RecordCurvature`. `num_records`: n, or a guess of it, or None.
+    **Arguments:** `mechanism`: of the estimate, at its own ε. `covariance`: how H is known. `epsilons`: of H, 0 where
+    nothing is released for it, and of the variances. `bandwidth`: as of `RecordCurvature`. `usual`: public guesses.
+    `combinations`: A, shape (d, d); None for the coefficients themselves. `cuts`: of `Directions`, once there is H.
     """
 
     mechanism: Any
-    covariance: AbstractSums
-    budget: float
+    covariance: AbstractCovariance
+    epsilons: tuple[float, float]
     bandwidth: float | None
-    num_records: int | None = None
+    usual: UsualScores
+    combinations: Combinations = None
+    cuts: Sequence[float] | None = None
 
     @property
     def dimension(self) -> int:
@@ -128,39 +101,65 @@ class SumsPlan(AbstractIntervalPlan):
         """Returns how w and s² of one record are computed and bounded."""
         return RecordCurvature(self.mechanism.loss, self.mechanism.bounds, self.bandwidth)
 
-    @property
+    @functools.cached_property
     def summing(self) -> Any:
-        """Returns the mechanism that releases the sums, which is the same whatever θ̃ is."""
-        return self.covariance.mechanism(self.dimension, self.curvature, self.budget, self.mechanism.adjacency)
+        """Returns the mechanism that releases the sums for H, which is the same whatever θ̃ is; None for none."""
+        return self.covariance.summing(self.mechanism, self.epsilons[0])
 
-    def settings(self) -> dict[str, Any]:
-        covariance = self.covariance.settings()
-        kind = covariance.pop("type")
-        budget = {"mu" if self.covariance.is_gaussian else "epsilon": self.budget}
-        return {"type": kind, "covariance": covariance, "bandwidth": self.bandwidth, **budget}
+    @functools.cached_property
+    def of_variances(self) -> Any:
+        """Returns the mechanism that releases the sampling variances."""
+        return score_variances.summing_of(self.dimension, self.epsilons[1], self.mechanism.adjacency)
+
+    def settings(self, parts: Sequence[Release] = ()) -> dict[str, Any]:
+        cuts = self.cuts if not parts else self._directions(parts).cuts.tolist()
+        return {
+            "type": type(self).__name__,
+            "covariance": self.covariance.settings(),
+            "epsilons": list(self.epsilons),
+            "bandwidth": self.bandwidth,
+            "usual": self.usual.ratio,
+            "num_records": self.usual.num_records,
+            "combinations": None if self.combinations is None else self.combinations.tolist(),
+            "cuts": cuts,
+        }
 
     def resolve(self, facts: Schema) -> Plan:
-        require_near(self.mechanism, self.num_records or facts.num_records)
-        plans = plan_of_mechanism(self.mechanism, None, facts), plan_for(self.summing, facts.num_records)
-        drawing = functools.partial(self._draw, plans)
+        later = [one for one in (self.summing, self.of_variances) if one is not None]
+        plans = plan_of_mechanism(self.mechanism, None, facts), *(plan_for(one, facts.num_records) for one in later)
         certificates = tuple(one for plan in plans for one in plan.certificates)
-        return Plan(certificates, *self.owed(certificates), drawing, check=_require_two_passes)
+        return Plan(certificates, *self.owed(certificates), functools.partial(self._draw, plans), check=require_passes)
 
-    def owed(self, certificates: Sequence[Certificate]) -> tuple[Guarantee, bool]:
-        costs = [debits.owed(one) for one in certificates]
-        return composed([cost for cost, _ in costs]), all(proved for _, proved in costs)
+    def _draw(self, plans: Sequence[Plan], records: tuple[Any, Any], progress: bool | None) -> list[Release]:
+        parts = plans[0].draw(records, progress)
+        for plan in plans[1:]:
+            columns, X = self._columns(parts, plan is plans[-1]), records[0]
+            if isinstance(X, Passes):
+                given: Any = X.mapped(columns, has_noise=self.mechanism.bounds.dither is not None)
+            else:
+                given = columns(records)[0]
+            parts += plan.draw((given, None), False)
+        return parts
 
-    def _draw(self, plans: tuple[Plan, Plan], records: tuple[Any, Any], progress: bool | None) -> list[Release]:
-        [first] = plans[0].draw(records, progress)
-        of_batch, X = functools.partial(self._columns, first.value), records[0]
-        has_noise = self.mechanism.bounds.dither is not None
-        columns = X.mapped(of_batch, has_noise=has_noise) if isinstance(X, Passes) else of_batch(records)[0]
-        return [first, *plans[1].draw((columns, None), False)]
+    def _columns(self, parts: Sequence[Release], is_last: bool) -> "RecordColumns":
+        """Settles what is summed of each record: for H, or last for the variances."""
+        theta, curvature = parts[0].value, self.curvature
+        if not is_last:
+            of: Any = functools.partial(_of_hessian, self.covariance, self.mechanism)
+        else:
+            of = functools.partial(_of_variances, self._directions(parts), curvature.units(theta)[1])
+        return RecordColumns(self.mechanism, theta, curvature, of)
 
-    def _columns(self, theta: np.ndarray, records: tuple[Any, Any]) -> tuple[np.ndarray, None]:
-        rows = self.mechanism.intake.rows(*records, dither_key=secure_key(), may_be_empty=True)
-        assert isinstance(rows, Records)
-        return self.covariance.columns(rows, theta, self.curvature, self.mechanism.adjacency), None
+    def hessians(self, parts: Sequence[Release]) -> Matrices:
+        """Draws H as it may be, given its release at the released θ̃."""
+        released = None if self.summing is None else parts[1]
+        return _hessians(_Given(parts[0].to_json(), released and released.to_json(), self, parts))
+
+    def _directions(self, parts: Sequence[Release]) -> Directions:
+        inverse = np.linalg.inv(self.hessians(parts).mean(axis=0))
+        combinations = np.eye(self.dimension) if self.combinations is None else self.combinations
+        square_unit = self.curvature.units(parts[0].value)[1]
+        return Directions.of(inverse, combinations, self.mechanism.bounds, square_unit, self.usual)
 
     def noise(self, first: Release | None = None) -> Any:
         """Returns the law of the estimate's error. **Arguments:** `first`: its release, once there is one."""
@@ -168,186 +167,64 @@ class SumsPlan(AbstractIntervalPlan):
             return self.mechanism.noise.at_release(first.value, first.published)
         return self.mechanism.noise.of_error(self.dimension, {})
 
-    def estimate(self, parts: Sequence[Release]) -> Float[np.ndarray, " dimension"]:
-        return parts[0].value
+    def errors(self, parts: Sequence[Release]) -> ErrorDraws:
+        hessians, noise, last = self.hessians(parts), self.noise(parts[0]), parts[-1]
+        cuts = self._directions(parts).cuts if self.cuts is None else np.array(self.cuts)
+        given = functools.partial(score_variances.variances_given, last.value, self.of_variances, cuts, self.usual)
+        assumptions = (*self.covariance.assumptions, *noise.assumptions)
+        return ErrorDraws.of(
+            hessians, noise, parts[0].value, given, self.combinations, self.covariance.method, assumptions
+        )
 
-    def interval(self, parts: Sequence[Release], level: float, combinations: Combinations = None) -> Found:
-        count = parts[0].certificate.num_records
-        theta, sums = parts[0].value, parts[1].value
-        covariance = self.covariance.given(self.mechanism, parts[0])
-        given = self.mechanism, self.noise(parts[0]), self.summing, covariance, self.curvature
-        return interval_of_sums(theta, sums, *given, count, level, combinations)
 
-    def width(self, setting: Scenario, num_records: int, combinations: Combinations = None) -> Widths:
-        if not self.covariance.is_previewed:
-            return None
-        return width_of_sums(self, setting.of_mechanism(self.mechanism), num_records, combinations)
+@dataclasses.dataclass(frozen=True, eq=False)
+class RecordColumns:
+    """Maps records, each by itself, to bounded columns that are summed. It can be pickled, and holds nothing private.
+
+    **Arguments:** `theta`: θ̃. `of`: makes the columns of features, curvatures and squared scores over their units.
+    """
+
+    mechanism: Any
+    theta: Float[np.ndarray, " dimension"]
+    curvature: RecordCurvature
+    of: Any
+
+    def __call__(self, records: tuple[Any, Any]) -> tuple[np.ndarray, None]:
+        rows = self.mechanism.intake.rows(*records, dither_key=secure_key(), may_be_empty=True)
+        assert isinstance(rows, Records)
+        return self.of(np.asarray(rows.x, np.float64), *self.curvature.of(rows, self.theta)), None
+
+
+def _of_hessian(covariance: AbstractCovariance, mechanism: Any, x: Any, curvature: Any, square: Any) -> np.ndarray:
+    return covariance.columns(x, curvature, mechanism)
+
+
+def _of_variances(directions: Directions, unit: float, x: Any, curvature: Any, square: Any) -> np.ndarray:
+    return directions.columns(x, square, unit)
 
 
 @dataclasses.dataclass(frozen=True)
-class GroupsPlan(AbstractIntervalPlan):
-    """The estimate of each of some groups of the records, at the same ε. **Arguments:** `number`: of groups."""
+class _Given:
+    """Tells draws of H from others, by what was released. **Arguments:** `plan`, `parts`: for what makes them."""
 
-    mechanism: Any
-    number: int
-
-    def settings(self) -> dict[str, Any]:
-        return {"type": "Groups", "number": self.number}
-
-    def resolve(self, facts: Schema) -> Plan:
-        sizes = groups.sizes(facts.num_records or 0, self.number)
-        # Groups of one size have one plan.
-        known = {size: plan_for(self.mechanism, size) for size in dict.fromkeys(sizes)}
-        plans = [known[size] for size in sizes]
-        certificates = tuple(one for plan in plans for one in plan.certificates)
-        drawing = functools.partial(self._draw, plans)
-        return Plan(certificates, *self.owed(certificates), drawing, check=groups.require_divisible)
-
-    def owed(self, certificates: Sequence[Certificate]) -> tuple[Guarantee, bool]:
-        return groups.owed_of_groups(certificates)
-
-    def _draw(self, plans: Sequence[Plan], records: tuple[Any, Any], progress: bool | None) -> list[Release]:
-        X, y = records
-        if isinstance(X, Passes):
-            X, y = groups.gathered_pair(X)
-        parts = groups.split_records(X, y, self.number, self.mechanism.adjacency)
-        return [one for plan, part in zip(plans, parts, strict=True) for one in plan.draw(part, progress)]
-
-    def estimate(self, parts: Sequence[Release]) -> Float[np.ndarray, " dimension"]:
-        return np.mean([part.value for part in parts], axis=0)
-
-    def interval(self, parts: Sequence[Release], level: float, combinations: Combinations = None) -> Found:
-        values = np.array([part.value for part in parts])
-        return groups.interval_of_groups(values if combinations is None else values @ combinations.T, level)
-
-    def width(self, setting: Scenario, num_records: int, combinations: Combinations = None) -> Widths:
-        return widths_by_groups(setting, num_records, combinations).get(self.number)
+    first: str
+    second: str | None
+    plan: RegressionPlan = dataclasses.field(compare=False)
+    parts: Sequence[Release] = dataclasses.field(compare=False)
 
 
-def _require_two_passes(X: Any, y: Any) -> None:
+@functools.lru_cache(maxsize=16)
+def _hessians(given: _Given) -> Matrices:
+    plan, parts = given.plan, given.parts
+    sums = np.empty(0) if plan.summing is None else np.asarray(parts[1].value, np.float64)
+    return plan.covariance.hessians(sums, plan.summing, parts[0], plan.mechanism, plan.curvature)
+
+
+def _matrix(written: Any) -> Combinations:
+    return None if written is None else np.array(written, np.float64)
+
+
+def require_passes(X: Any, y: Any) -> None:
     """Raises UnfitType for records that are gone once they were read."""
     if isinstance(X, Passes) and X.is_read_once:
-        raise UnfitType("intervals read records twice, and this source can be read only once: write it to a file")
-
-
-def public_bandwidth(scale: float, num_records: int) -> float:
-    """h of the curvature of a quantile loss. **Arguments:** `scale`: how far responses scatter, a public guess."""
-    return _BANDWIDTH * scale * num_records**-0.2
-
-
-def interval_plan_of(
-    mechanism: AbstractMechanism, covariance: Any, guess: int | None, num_records: int | None
-) -> AbstractIntervalPlan:
-    """Settles every setting of a plan by public facts alone.
-
-    **Arguments:** `covariance`: None for the one whose previewed width is least. `guess`: of n. `num_records`: n, where
-    it is public and known.
-
-    Raises ValueError or TypeError for what is not served, and under add_remove for any n: covariances, numbers of
-    groups, bandwidths and refusals follow from it, and would tell neighbours apart.
-    """
-    if num_records != mechanism.adjacency.public_count(num_records):
-        raise ValueError(
-            "under add_remove the number of records is private, and what is chosen by it tells it: give a public guess "
-            "of it, WithIntervals(..., num_records=10_000)"
-        )
-    _require_served(mechanism)
-    count = num_records if guess is None else guess
-    if covariance is None:
-        covariance = Sandwich()
-        if count is not None and serves_groups(mechanism) and scatter_is_known(mechanism):
-            covariance = narrowest(mechanism, _with_sums(mechanism, covariance, count), count)
-    if isinstance(covariance, Groups):
-        return GroupsPlan(mechanism, _number_of_groups(mechanism, covariance, count))
-    if not isinstance(covariance, AbstractSums):
-        raise TypeError(
-            "covariance must be kngjax.Sandwich(...), Groups(...), IndependentErrors(...), PublicDesign(rows), "
-            f"ReleasedDesign(release) or None, not {covariance!r}"
-            f"{f': {OF_MATRICES}' if _are_numbers(covariance) else ''}"
-        )
-    return _with_sums(mechanism, covariance, count)
-
-
-def _are_numbers(covariance: Any) -> bool:
-    return isinstance(covariance, np.ndarray | list | tuple) or hasattr(covariance, "__array__")
-
-
-def _require_served(mechanism: Any) -> None:
-    name, loss, dimension = type(mechanism).__name__, mechanism.loss, mechanism.dimension
-    if dimension is None and mechanism.has_regressors:
-        raise ValueError("the bounds leave the number of columns open: give Bounds(..., columns=5)")
-    is_mean = mechanism.noise.is_of_columns and not loss.has_response and loss.gradient_slope is not None
-    is_regression = mechanism.has_regressors and can_serve(loss)
-    if not (mechanism.noise.has_known_error and (is_mean or is_regression)):
-        raise ValueError(reason(name, type(loss).__name__))
-    if dimension is None:
-        raise ValueError("the bounds leave the number of columns open: give Bounds(..., columns=5)")
-    if is_mean and mechanism.adjacency is Adjacency.ADD_REMOVE:
-        raise ValueError("under add_remove n is private, and intervals of a mean need it: adjacency='replace'")
-    if mechanism.bounds.weight is not None:
-        raise ValueError("records with weights have no intervals here: leave Bounds(..., weight=...) out")
-    if getattr(mechanism, "pointwise_sensitivity", False):
-        raise ValueError("with pointwise_sensitivity the law of the gradient is not known: leave it out")
-    if mechanism.noise.publishes:
-        # Known by what a release on a grid publishes; the number of records decides nothing of that.
-        if proved_draw(mechanism, Schema(dimension, None)) is None:
-            raise ValueError(
-                f"{name} publishes what its intervals are made of where every rounding is in its proof, and with these "
-                "bounds it is not: leave the hull out"
-            )
-        return
-    # Says so where the law is not known.
-    mechanism.noise.of_error(dimension, {})
-
-
-def _number_of_groups(mechanism: Any, chosen: Groups, count: int | None) -> int:
-    if not mechanism.loss.has_response:
-        raise ValueError("a mean needs no groups: its noise is known, and kngjax.Sandwich releases variances")
-    if mechanism.noise.has_ridge(mechanism.dimension):
-        raise ValueError(
-            f"the ridge of {type(mechanism).__name__} moves every group's estimate the same way, which their spread "
-            "does not show: kngjax.Sandwich() knows it, in the place of groups"
-        )
-    if chosen.number is not None:
-        groups.require_enough(mechanism, chosen.number, count)
-        require_straight(mechanism, chosen.number, count)
-        return chosen.number
-    if count is None:
-        return groups.FEWEST
-    return best_number_of_groups(mechanism, count)
-
-
-def _with_sums(mechanism: Any, covariance: AbstractSums, count: int | None) -> SumsPlan:
-    covariance = suited(covariance, mechanism)
-    covariance.check(mechanism)
-    if covariance.is_gaussian:
-        first, rest = split_budget(mechanism, covariance.share)
-    else:
-        whole = exactly(float(mechanism.epsilon))
-        first = inward(whole * (1 - exactly(covariance.share)))
-        rest = inward(whole - exactly(first))
-    if first <= 0.0 or rest <= 0.0:
-        raise ValueError(f"share = {covariance.share} leaves nothing of epsilon for one of the two releases")
-    point = mechanism.noise.proved_at(first)
-    bandwidth = covariance.bandwidth
-    if not (mechanism.loss.has_response and mechanism.loss.score_is_piecewise_constant):
-        if bandwidth is not None:
-            raise ValueError(f"{type(mechanism.loss).__name__} has a curvature of its own: leave bandwidth out")
-        return SumsPlan(point, covariance, rest, None, count)
-    bounds = mechanism.bounds
-    if bandwidth is None and bounds.y_lower is None:
-        raise ValueError(
-            "without bounds of y nothing says how near responses count for the curvature of the quantile loss: give a "
-            "covariance with a bandwidth, in units of y, like kngjax.Sandwich(bandwidth=0.5), or public bounds of the "
-            "responses"
-        )
-    if bandwidth is None and count is not None:
-        width = float(bounds.y_upper) - float(bounds.y_lower)
-        bandwidth = public_bandwidth(SCATTER * width, count)
-    if bandwidth is None and mechanism.adjacency is Adjacency.ADD_REMOVE:
-        raise ValueError(
-            "the curvature of the quantile loss needs a bandwidth, in units of y, kngjax.Sandwich(bandwidth=0.5), or a "
-            "public guess of n to make one of, WithIntervals(..., num_records=10_000)"
-        )
-    # Under replace n is known when records are, and before any will do.
-    return SumsPlan(point, covariance, rest, 1.0 if bandwidth is None else float(bandwidth), count)
+        raise UnfitType("intervals read records several times, and this source only once: write it to a file")

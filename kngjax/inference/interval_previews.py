@@ -1,4 +1,4 @@
-"""Previews the widths of a plan's intervals, beside those of other ways to make them, from public facts alone."""
+"""Previews a plan's intervals, whether they are offered and how wide they would be, from public facts alone."""
 
 import dataclasses
 import functools
@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from kngjax.inference.covariances import Sandwich
-from kngjax.inference.groups_of_records import Groups
-from kngjax.inference.interval_plans import AbstractIntervalPlan, GroupsPlan, interval_plan_of
+from kngjax.inference.interval_choices import interval_plan_of, is_far, offer_for
+from kngjax.inference.interval_plans import AbstractIntervalPlan, RegressionPlan
+from kngjax.inference.offers import Offer
 from kngjax.inference.settings import Scenario
-from kngjax.inference.widths import width_without_privacy
+from kngjax.inference.widths import width_of, width_without_privacy
 
 Widths = Float[np.ndarray, " combinations"]
 
@@ -38,60 +38,53 @@ class IntervalPreview:
         **Arguments:** `num_records`: n, or a guess of it. `design`: as of `kngjax.preview`. Raises as
         `kngjax.WithIntervals`.
         """
-        making = interval_plan_of(mechanism, covariance, num_records, None)
         setting = Scenario.of(mechanism, design, None)
+        making = interval_plan_of(mechanism, covariance, num_records, None, setting)
         return None if setting is None else cls(making, setting, num_records, combinations)
 
-    @property
-    def has_ends(self) -> bool:
-        """Says whether each interval is expected to have ends, or nobody knows."""
-        return self.width is None or bool(np.all(np.isfinite(self.width)))
+    @functools.cached_property
+    def offer(self) -> Offer | None:
+        """Returns what the public rule says of a regression's; None for means, which always have intervals."""
+        if not isinstance(self.making, RegressionPlan):
+            return None
+        return offer_for(self.making, self.setting, self.setting.epsilon)
+
+    @functools.cached_property
+    def is_offered(self) -> bool:
+        """Whether the public rule offers these intervals, or nobody knows how wide they would be."""
+        if is_far(self.making.mechanism, self.setting.of_mechanism(self.making.mechanism), self.num_records):
+            return False
+        return self.offer is None or self.offer.is_made
 
     @functools.cached_property
     def width(self) -> Widths | None:
-        """Previews the width of the plan's interval for each coefficient.
+        """Previews the width of the plan's interval for each coefficient; infinite where the rule offers none.
 
-        It is infinite where no interval is expected, and None where nobody knows.
+        None where nobody knows.
         """
-        return self._of(self.making)
+        given = self.num_records, self.combinations
+        without = width_without_privacy(self.setting, *given)
+        if not self.is_offered:
+            return np.full(len(without), np.inf)
+        found = width_of(self.making, self.setting.of_mechanism(self.making.mechanism), *given)
+        return None if found is None else found / without
 
-    @functools.cached_property
-    def others(self) -> dict[str, Widths]:
-        """Previews the widths of other ways that assume nothing of the errors, by name, where they serve."""
-        found = {}
-        for covariance in (Sandwich(), Groups()):
-            if isinstance(covariance, Groups) is isinstance(self.making, GroupsPlan):
-                continue
-            try:
-                making = interval_plan_of(self.setting.mechanism, covariance, self.num_records, None)
-            except ValueError:
-                continue
-            width = self._of(making)
-            if width is not None:
-                found[_name(making)] = width
-        return found
+    def why_not(self, what: str) -> str | None:
+        """Says why no intervals are offered of an estimate, and what would do; None where they are."""
+        if self.is_offered:
+            return None
+        if self.offer is None or self.offer.is_made:
+            return (
+                f"no intervals are offered of {what}: of {self.num_records:,} records an estimate at this epsilon may "
+                "come from far off, where no sums tell its error: a larger epsilon, more records or a smaller domain "
+                "would do, or kngjax.ObjectivePerturbation"
+            )
+        return self.offer.refusal(what, self.setting.epsilon, self.num_records, "; ".join(self.setting.words))
 
     def explain(self) -> str:
-        """Says in words how wide the plan's intervals would be, and those of other ways."""
+        """Says in words how wide the plan's intervals would be."""
+        if (why := self.why_not(self.setting.mechanism.__class__.__name__)) is not None:
+            return f"{why[0].upper()}{why[1:]}."
         if self.width is None:
-            return f"Intervals by {_name(self.making)}: how wide they will be is not known beforehand."
-        lines = [f"Intervals by {_name(self.making)} would be {_in_words(self.width)}."]
-        lines += [f"By {name} they would be {_in_words(width)}." for name, width in self.others.items()]
-        return " ".join(lines)
-
-    def _of(self, making: AbstractIntervalPlan) -> Widths | None:
-        given = self.setting, self.num_records, self.combinations
-        widths = making.width(*given)
-        return None if widths is None else widths / width_without_privacy(*given)
-
-
-def _name(making: Any) -> str:
-    if isinstance(making, GroupsPlan):
-        return f"Groups({making.number})"
-    return f"{type(making.covariance).__name__}(share={making.covariance.share:g})"
-
-
-def _in_words(widths: Widths) -> str:
-    if not np.all(np.isfinite(widths)):
-        return "none at all, as there is too much noise"
-    return f"up to {np.max(widths):.3g} times as wide as without privacy"
+            return "How wide the intervals will be is not known beforehand."
+        return f"The intervals would be up to {np.max(self.width):.3g} times as wide as without privacy."

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from kngjax.inference.interval_plans import GroupsPlan, interval_plan_of
+from kngjax.inference.interval_choices import interval_plan_of
 from kngjax.inference.interval_previews import IntervalPreview
 from kngjax.inference.previews import Preview
 from kngjax.inference.settings import Scenario
@@ -77,7 +77,7 @@ def preview(
         return found
     if simulate is False or (simulate is None and (found.has_enough or found.hopeless is not None)):
         return found
-    return dataclasses.replace(found, simulated=simulated_noise(setting, found.records_of_one, expected))
+    return dataclasses.replace(found, simulated=simulated_noise(setting, num_records, expected))
 
 
 def _of(given: AbstractMechanism, num_records: int, assumed: tuple[Any, ...]) -> Preview:
@@ -97,18 +97,17 @@ def _of(given: AbstractMechanism, num_records: int, assumed: tuple[Any, ...]) ->
 
 
 def _of_plan(plan: WithIntervals, num_records: int, assumed: tuple[Any, ...]) -> Preview:
-    """Previews the estimate of a plan, which has a part of ε or is the mean of several, and its intervals."""
-    making = interval_plan_of(plan.mechanism, plan.covariance, plan.num_records or num_records, None)
-    groups = making.number if isinstance(making, GroupsPlan) else 1
-    found = _of(making.mechanism, num_records // groups, assumed)
+    """Previews the estimate of a plan, which has a part of ε, and its intervals."""
+    setting = Scenario.of(plan.mechanism, *assumed)
+    making = interval_plan_of(plan.mechanism, plan.covariance, plan.num_records or num_records, None, setting)
+    found = _of(making.mechanism, num_records, assumed)
     kept = float(making.mechanism.epsilon) / float(plan.mechanism.epsilon)
     if (of_one := found.again) is not None:
-        found = dataclasses.replace(found, again=lambda count, epsilon: of_one(max(count // groups, 1), kept * epsilon))
-    found = dataclasses.replace(found, num_records=num_records, kept=kept, groups=groups)
-    if found.setting is None or found.expected is None:
+        found = dataclasses.replace(found, again=lambda count, epsilon: of_one(count, kept * epsilon))
+    found = dataclasses.replace(found, kept=kept)
+    if setting is None or found.expected is None:
         return found
-    of_plan = found.setting.of_mechanism(plan.mechanism)
-    return dataclasses.replace(found, intervals=IntervalPreview(making, of_plan, num_records))
+    return dataclasses.replace(found, intervals=IntervalPreview(making, setting, num_records))
 
 
 def _of_count(mechanism: Any, assumed: tuple[Any, ...], num_records: int, epsilon: float) -> Scenario | None:

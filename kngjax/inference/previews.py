@@ -37,8 +37,7 @@ class Preview:
     matrix from the mechanism's coefficients to those that are shown. `simulated`: the second moments of the noise on
     made-up tables, None where none were made. `again`: what is assumed at another n and ε, None where there is no
     mechanism, where its other settings follow from them; without it they stay as they are. `kept`: of ε, what a plan
-    of intervals leaves to the estimate. `groups`: of records, the mean of whose estimates is released. `intervals`:
-    what is expected of a plan's intervals; None of a mechanism.
+    of intervals leaves to the estimate. `intervals`: what is expected of a plan's intervals; None of a mechanism.
     """
 
     mechanism: str
@@ -50,18 +49,12 @@ class Preview:
     simulated: np.ndarray | None = None
     again: Callable[[int, float], Scenario | None] | None = None
     kept: float = 1.0
-    groups: int = 1
     intervals: IntervalPreview | None = None
 
     def shown_in(self, names: tuple[str, ...], matrix: np.ndarray) -> "Preview":
         """Returns the preview of the coefficients Mθ. **Arguments:** `matrix`: M."""
         shown = None if self.intervals is None else dataclasses.replace(self.intervals, combinations=matrix)
         return dataclasses.replace(self, names=names, own_units=matrix, intervals=shown)
-
-    @property
-    def records_of_one(self) -> int:
-        """Returns the number of records behind each estimate: n, or with groups a part of it."""
-        return self.num_records // self.groups
 
     @property
     def noise(self) -> "pd.Series | None":
@@ -125,7 +118,7 @@ class Preview:
     def has_enough(self) -> bool:
         """Whether n·ε is at least 30d, of what one estimate has of both."""
         assert self.setting is not None
-        return self.records_of_one * self.kept * self.epsilon >= LIMIT_LAW_FROM * self.setting.dimension
+        return self.num_records * self.kept * self.epsilon >= LIMIT_LAW_FROM * self.setting.dimension
 
     @property
     def trusted(self) -> bool:
@@ -188,7 +181,7 @@ class Preview:
             thinner = dataclasses.replace(
                 setting, hessian=share * setting.hessian, score_covariance=share * setting.score_covariance
             )
-            expected = thinner.expected(self.records_of_one, and_far=False)
+            expected = thinner.expected(self.num_records, and_far=False)
             return expected is not None and _why_hopeless(thinner, expected) is None
 
         return self._least(serves, 1.0, 1.0, 1.02)
@@ -291,11 +284,9 @@ class Preview:
         assert self.setting is not None
         count = round(num_records)
         setting = self.setting.at(self.kept * epsilon) if self.again is None else self.again(count, epsilon)
-        # Each group has at least one record.
-        of_one = max(count // self.groups, 1)
-        if setting is None or not setting.mechanism.intake.allows(of_one):
+        if setting is None or not setting.mechanism.intake.allows(max(count, 1)):
             return None, None
-        return setting, setting.expected(of_one, and_far=and_far)
+        return setting, setting.expected(max(count, 1), and_far=and_far)
 
     def _ratio_at(self, num_records: float | int, epsilon: float) -> float:
         _, expected = self._at(num_records, epsilon, and_far=False)
@@ -323,7 +314,7 @@ class Preview:
 
     def _deviations(self, covariance: np.ndarray) -> np.ndarray:
         matrix = np.eye(len(covariance)) if self.own_units is None else self.own_units
-        return np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", matrix, covariance, matrix), 0.0) / self.groups)
+        return np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", matrix, covariance, matrix), 0.0))
 
     def _named(self, values: np.ndarray) -> "pd.Series":
         import pandas as pd

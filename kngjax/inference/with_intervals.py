@@ -13,9 +13,11 @@ from kngjax.core.errors import holding_no_records
 from kngjax.core.html import html_table
 from kngjax.core.kept_as_json import AbstractKeptAsJson
 from kngjax.data.schema import Schema
-from kngjax.inference.foreseen_ends import require_ends, why_not_foreseen
-from kngjax.inference.interval_plans import AbstractIntervalPlan, interval_plan_of
+from kngjax.inference.foreseen_offers import require_offer, why_not_foreseen
+from kngjax.inference.interval_choices import interval_plan_of
+from kngjax.inference.interval_plans import AbstractIntervalPlan
 from kngjax.inference.intervals import Interval, NoInterval
+from kngjax.inference.intervals_from_sums import ErrorDraws, interval_of
 from kngjax.mechanisms.base import AbstractMechanism
 from kngjax.mechanisms.parameters import check_count
 from kngjax.releases.certificate import Certificate
@@ -28,34 +30,27 @@ from kngjax.releases.release import Release
 class WithIntervals(AbstractReleasePlan):
     """A plan for `kngjax.release`: an M-estimate with confidence intervals, all for the ε, and δ, of its mechanism.
 
-    θ̃ is released for a part of ε, or from groups of the records; its error H^{-1}(z - S) is then known but for H and J
-    of the records (`kngjax.inference.intervals_from_sums`), and how these are known is the choice of `covariance`:
+    θ̃ is released for a part of ε; its error H^{-1}(z - S) is then known but for H and the variance of S of the records
+    (`kngjax.inference.intervals_from_sums`). A sampling variance of each number is released for .05 of ε, and how H is
+    known is the choice of `covariance`:
 
-    - `kngjax.Sandwich(share)`: both are released at θ̃, for that share of ε. Nothing is assumed of the errors. With
-      noise="zcdp" it is a share of ρ, and all together are zCDP with the mechanism's ρ, and not ε-DP.
-    - `kngjax.Groups(number)`: the estimate is the mean of those of disjoint groups of records, each at the whole ε by
-      parallel composition, and its interval is that of Student. Nothing is assumed of the errors.
-    - `kngjax.inference.IndependentErrors(share)`: X'X and two numbers are released; errors that depend on the
-      features make the intervals wrong.
-    - `kngjax.inference.ReleasedDesign(release)`: two numbers are released, beside X'X that was before, for all
+    - `kngjax.Sandwich(share)`, which None takes: H is released at θ̃, for that share of ε, and drawn given its noise and
+      that it is positive definite. Nothing is assumed of the errors. Beside `AdaSSP`, which publishes X'X, nothing is
+      released for it; beside a mean the variance of each column is, for .15 of ε.
+    - `kngjax.inference.ReleasedDesign(release)`: one number is released, beside X'X that was before, for all
       regressions on these features; errors that depend on the features make the intervals wrong.
-    - `kngjax.inference.PublicDesign(rows)`: two numbers are released, and public rows stand for the records'
-      features; rows that are unlike them make the intervals wrong.
 
     Of a mechanism with Gaussian noise, as `AdaSSP`, ρ is not that of everything together: sums with pure noise at ε_2
     cost ε_2²/2 of it besides. `guarantee` has what both come to.
 
-    None takes the one of the first two whose previewed width is least (`kngjax.preview`).
-
-    `AdaSSP` publishes X'X, so that beside it J alone is released, or one number for `IndependentErrors`; of a mean the
-    variance of each column is.
-
     **Arguments:** all public. `mechanism`: KNG, `ObjectivePerturbation`, `OutputPerturbation`, `ExponentialMechanism`,
     `PosteriorSample`, `AdaOPS` or `AdaSSP` of a regression with a loss of x'θ, or `KNormMechanism` of a mean, without
     weights of records; its ε, and δ, is that of everything together. `covariance`: as above. `num_records`: a guess of
-    n under add_remove, for `Groups` and None; a wrong one costs accuracy and no privacy. Under replace n, or None.
-    `force`: release also where public facts foresee that the intervals will have no ends, which else is refused before
-    the debit. Without a guess of n under add_remove, and without bounds of y, nothing is foreseen: certificates say so.
+    n under add_remove; a wrong one costs accuracy and no privacy. Under replace n, or None. `force`: release also where
+    public facts foresee that the intervals will be very wide, which else is refused before the debit
+    (`kngjax.inference.offers`). Without a guess of n under add_remove, and without bounds of y, nothing is foreseen:
+    certificates say so. `setting`: what is assumed of records, for that rule alone; None for what is usual.
+    `combinations`: A, shape (d, d), where Aθ is printed and not θ: the variances that are released are those of Aθ.
 
     Raises ValueError for mechanisms and losses the error of which is not known here.
     """
@@ -64,6 +59,8 @@ class WithIntervals(AbstractReleasePlan):
     covariance: Any = None
     num_records: int | None = None
     force: bool = False
+    setting: Any = dataclasses.field(default=None, repr=False)
+    combinations: Any = dataclasses.field(default=None, repr=False)
 
     def __post_init__(self):
         if not isinstance(self.mechanism, AbstractMechanism):
@@ -72,7 +69,7 @@ class WithIntervals(AbstractReleasePlan):
             raise TypeError(f"force must be True or False, not {self.force!r}")
         if self.num_records is not None:
             _ = check_count("num_records", self.num_records, "a public guess of n, like 10_000, or under replace n")
-        interval_plan_of(self.mechanism, self.covariance, self.num_records, None)
+        self.making()
 
     @property
     def adjacency(self) -> Adjacency:
@@ -89,11 +86,12 @@ class WithIntervals(AbstractReleasePlan):
 
         **Arguments:** `num_records`: n, where it is public. Raises ValueError for one under add_remove.
         """
-        return interval_plan_of(self.mechanism, self.covariance, self.num_records, num_records)
+        given = self.mechanism, self.covariance, self.num_records, num_records
+        return interval_plan_of(*given, self.setting, self.combinations)
 
     @property
     def told(self) -> tuple[str, ...]:
-        """Says why nobody knows beforehand whether the intervals will have ends; empty where public facts tell."""
+        """Says why nobody knows beforehand how wide the intervals will be; empty where public facts tell."""
         knows_count = self.adjacency is Adjacency.REPLACE or self.num_records is not None
         why = why_not_foreseen(self.making(), knows_count)
         return () if why is None else (why,)
@@ -105,13 +103,13 @@ class WithIntervals(AbstractReleasePlan):
         making = self.making(facts.num_records)
         count = self.num_records if facts.num_records is None else facts.num_records
         if not self.force and count is not None:
-            require_ends(self.mechanism, self.covariance, count)
+            require_offer(self.mechanism, self.covariance, count)
         plan = making.resolve(facts)
 
         def joined(releases: Any) -> list[ReleaseWithIntervals]:
             # Of their own certificates: a ledger may have kept releases that another version made at another price.
             cost, _ = making.owed([one.certificate for one in releases])
-            return [ReleaseWithIntervals(tuple(releases), making.settings(), cost)]
+            return [ReleaseWithIntervals(tuple(releases), making.settings(releases), cost)]
 
         return dataclasses.replace(plan, joined=joined)
 
@@ -129,8 +127,7 @@ class WithIntervals(AbstractReleasePlan):
 class ReleaseWithIntervals(AbstractKeptAsJson):
     """An estimate, what its intervals are made of, and what is proved of both together. All of it may be published.
 
-    **Arguments:** `parts`: the releases: of the estimate and of the sums of its covariance, or of each group.
-    `making`: how intervals are made of them, JSON-ready. `guarantee`: of all parts together.
+    **Arguments:** `parts`: the releases: of the estimate, of H, and of the variances. `making`: how intervals are made of them, JSON-ready. `guarantee`: of all parts together.
     """
 
     parts: tuple[Release, ...]
@@ -140,7 +137,7 @@ class ReleaseWithIntervals(AbstractKeptAsJson):
     @property
     def value(self) -> Float[np.ndarray, " dimension"]:
         """θ̃, shape (d,), intercept first."""
-        return self._making.estimate(self.parts)
+        return self.parts[0].value
 
     @property
     def names(self) -> tuple[str, ...] | None:
@@ -149,7 +146,7 @@ class ReleaseWithIntervals(AbstractKeptAsJson):
 
     @property
     def certificate(self) -> Certificate:
-        """Returns the certificate of the estimate, or of the first group's; `explain` says what all parts cost."""
+        """Returns the certificate of the estimate; `explain` says what all parts cost."""
         return self.parts[0].certificate
 
     @property
@@ -158,7 +155,7 @@ class ReleaseWithIntervals(AbstractKeptAsJson):
         return None if any(part.certificate.cost is None for part in self.parts) else self.guarantee
 
     @functools.cached_property
-    def _making(self) -> AbstractIntervalPlan:
+    def _making(self) -> AbstractIntervalPlan | None:
         return AbstractIntervalPlan.read(self.making, self.parts[0].certificate)
 
     def intervals(self, level: float = 0.95, combinations: Any = None) -> Interval | NoInterval:
@@ -173,12 +170,22 @@ class ReleaseWithIntervals(AbstractKeptAsJson):
         if not (isinstance(level, int | float) and 0.0 < level < 1.0):
             raise ValueError(f"level must lie between 0 and 1, like 0.95, got {level!r}")
         if combinations is None:
-            found = self._making.interval(self.parts, float(level))
+            found = self._interval(float(level), None)
             return dataclasses.replace(found, names=self.names) if isinstance(found, Interval) else found
         matrix, dimension = np.asarray(combinations, np.float64), len(self.value)
         if matrix.ndim != 2 or matrix.shape[1] != dimension or not np.all(np.isfinite(matrix)):
             raise ValueError(f"combinations must be finite rows of {dimension} numbers each, not {matrix.shape}")
-        return self._making.interval(self.parts, float(level), matrix)
+        return self._interval(float(level), matrix)
+
+    def _interval(self, level: float, combinations: Any) -> Interval | NoInterval:
+        if self._making is None:
+            return NoInterval("another version of kngjax released it, which alone knows how its intervals are made")
+        return interval_of(self.value, self._errors, level, combinations)
+
+    @functools.cached_property
+    def _errors(self) -> ErrorDraws:
+        assert self._making is not None
+        return self._making.errors(self.parts)
 
     def explain(self) -> str:
         """Says what all parts cost together, with the intervals and the certificate of the estimate."""

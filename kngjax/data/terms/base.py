@@ -59,6 +59,16 @@ class AbstractTerm(abc.ABC):
     def substitutes(self) -> list[Missing]:
         """Says what each basis column holds where a cell is missing: a number, "drop", or None without a policy."""
 
+    @property
+    def indicators(self) -> tuple[tuple[int, ...], ...]:
+        """Groups of basis columns, by place, of zeros and ones, of which a record has at most one that is 1."""
+        return ()
+
+    @property
+    def slopes(self) -> tuple[tuple[int, ...], ...]:
+        """Groups of other basis columns, by place, of which a record has at most one that is not 0."""
+        return ()
+
     @abc.abstractmethod
     def vertices(self, pieces: int) -> list[np.ndarray]:
         """Blocks of side-by-side basis columns, of each the vertices of a polytope that contains it for any cells.

@@ -74,6 +74,10 @@ class Categorical(AbstractColumnTerm):
     def multiplied(self) -> np.ndarray:
         return self.own_units
 
+    @property
+    def indicators(self) -> tuple[tuple[int, ...], ...]:
+        return (tuple(range(len(self.names))),)
+
     def vertices(self, pieces: int) -> list[np.ndarray]:
         """The unit vectors, as at most one of the columns is 1, and 0 where the reference has none."""
         return [np.eye(len(self.levels))[:, self._first :]]

@@ -114,6 +114,23 @@ class Design:
         return ("intercept",) * self.intercept
 
     @property
+    def indicators(self) -> tuple[tuple[int, ...], ...]:
+        """Groups of coefficients, by place, of columns of zeros and ones of which a record has at most one that is 1."""
+        return self._grouped("indicators")
+
+    @property
+    def slopes(self) -> tuple[tuple[int, ...], ...]:
+        """Groups of coefficients, by place, of other columns of which a record has at most one that is not 0."""
+        return self._grouped("slopes")
+
+    def _grouped(self, kind: str) -> tuple[tuple[int, ...], ...]:
+        found, first = [], int(self.intercept)
+        for term in self.terms:
+            found += [tuple(first + place for place in group) for group in getattr(term, kind)]
+            first += len(term.basis_names)
+        return tuple(found)
+
+    @property
     def lower(self) -> np.ndarray:
         """The exact public minimum of each column of the matrix, shape (k,)."""
         return np.concatenate([term.bounds[0] for term in self.terms])

@@ -61,6 +61,10 @@ class Indicator(AbstractColumnTerm):
         """Zero over one, shape (2, 1)."""
         return np.array([[0.0], [1.0]])
 
+    @property
+    def indicators(self) -> tuple[tuple[int, ...], ...]:
+        return ((0,),)
+
     def vertices(self, pieces: int) -> list[np.ndarray]:
         """0 and 1."""
         return [self.bounds]

@@ -82,6 +82,26 @@ class Product(AbstractTerm):
         numbers = [[float(number) for number in factor.substitutes if number is not None] for factor in self.factors]
         return [math.prod(one) for one in itertools.product(*numbers)]
 
+    @property
+    def indicators(self) -> tuple[tuple[int, ...], ...]:
+        return self._groups if all(factor.indicators for factor in self.factors) else ()
+
+    @property
+    def slopes(self) -> tuple[tuple[int, ...], ...]:
+        return () if self.indicators else self._groups
+
+    @property
+    def _groups(self) -> tuple[tuple[int, ...], ...]:
+        """The columns of equal numbers, whose levels of categories differ."""
+        have_levels = [bool(factor.indicators) for factor in self.factors]
+        if not any(have_levels):
+            return ()
+        places = np.arange(len(self.basis_names)).reshape([len(factor.basis_names) for factor in self.factors])
+        of_numbers = [axis for axis, has_levels in enumerate(have_levels) if not has_levels]
+        grouped = np.moveaxis(places, of_numbers, range(len(of_numbers)))
+        width = math.prod(grouped.shape[len(of_numbers) :])
+        return tuple(map(tuple, grouped.reshape(-1, width).tolist()))
+
     def vertices(self, pieces: int) -> list[np.ndarray]:
         """Products of the factors' vertices, as a product is linear in each factor; of many columns their ends."""
         if len(self.basis_names) > _MOST_COLUMNS:

@@ -1,0 +1,144 @@
+"""The different numbers of Σ w xx' that records can change, and the groups of them of which a record changes one."""
+
+import functools
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from kngjax.accounting.adjacency import Adjacency
+from kngjax.data.products import changed_columns, product_ranges
+
+Floats = Float[np.ndarray, "..."]
+
+
+@dataclass(frozen=True, eq=False)
+class DistinctProducts:
+    """The products w·x_j x_k of a record's features and its curvature w that make up w·xx', each once. Public.
+
+    Of the levels of one category a record has at most one: x_l x_m = 0 of two of them, and beside an intercept
+    x_l² = x_l, so that such products need no number of their own. The products of one column with the levels of a
+    category, or of the levels of two categories, are *exclusive*: at most one of them is not 0.
+
+    **Arguments:** `lower`, `upper`: of the features, shape (d,). `indicators`: for each category its columns, of zeros and
+    ones, of which a record has at most one that is 1. `slopes`: of a number times the levels of a category alike.
+    `adjacency`. `has_curvature`: whether w is any number in [0, 1]; else it is 1.
+    """
+
+    lower: Floats
+    upper: Floats
+    indicators: tuple[tuple[int, ...], ...]
+    slopes: tuple[tuple[int, ...], ...]
+    adjacency: Adjacency
+    has_curvature: bool = True
+
+    def __post_init__(self):
+        columns = [column for group in self._groups for column in group]
+        if len(set(columns)) < len(columns) or not all(0 <= column < len(self.lower) for column in columns):
+            raise ValueError(f"indicators and slopes must be columns from 0 to {len(self.lower) - 1}, each at most once")
+
+    @property
+    def _groups(self) -> tuple[tuple[int, ...], ...]:
+        return (*self.indicators, *self.slopes)
+
+    @functools.cached_property
+    def _group_of(self) -> dict[int, int]:
+        return {column: place for place, group in enumerate(self._groups) for column in group}
+
+    def _is_known(self, first: int, second: int) -> bool:
+        """Whether x_j x_k of a record is 0, or another product, whatever the record is."""
+        group = self._group_of.get(second)
+        if group is None or self._group_of.get(first) != group:
+            return False
+        return first != second or self._is_on_diagonal(0, second)
+
+    def _is_on_diagonal(self, first: int, second: int) -> bool:
+        """Whether x_j x_k is x_k² too: of the intercept and a level."""
+        has_intercept = bool(self.lower[0] == self.upper[0] == 1.0)
+        return has_intercept and first == 0 and self._group_of.get(second, len(self.indicators)) < len(self.indicators)
+
+    @functools.cached_property
+    def _all(self) -> tuple[Int[np.ndarray, "numbers two"], Floats, Floats]:
+        """All different pairs j ≤ k with the ends of their products."""
+        dimension = len(self.lower)
+        least, most = product_ranges(self.lower, self.upper)
+        pairs = np.stack(np.triu_indices(dimension), axis=1)
+        if self.has_curvature:
+            least, most = np.minimum(least, 0.0), np.maximum(most, 0.0)
+        different = np.array([not self._is_known(*pair) for pair in pairs.tolist()])
+        return pairs[different], least[different], most[different]
+
+    @functools.cached_property
+    def _changed(self) -> np.ndarray:
+        _, least, most = self._all
+        return changed_columns(least, most, self.adjacency)
+
+    @property
+    def pairs(self) -> Int[np.ndarray, "numbers two"]:
+        """The j ≤ k of each number that is released."""
+        return self._all[0][self._changed]
+
+    @property
+    def ends(self) -> tuple[Floats, Floats]:
+        """Between which numbers each product lies."""
+        return self._all[1][self._changed], self._all[2][self._changed]
+
+    @functools.cached_property
+    def exclusive(self) -> tuple[tuple[int, ...], ...]:
+        """Groups of the released numbers, by place, of which a record adds to one at most."""
+        found: dict[tuple[str, str], list[int]] = {}
+        for place, pair in enumerate(self.pairs.tolist()):
+            # A column by itself stands for itself, and a level for its category.
+            names = [f"category {self._group_of[one]}" if one in self._group_of else f"column {one}" for one in pair]
+            found.setdefault((names[0], names[1]), []).append(place)
+        return tuple(tuple(places) for places in found.values() if len(places) > 1)
+
+    def of(self, x: Float[np.ndarray, "records d"], curvature: Float[np.ndarray, " records"]) -> Floats:
+        """w·x_j x_k of each record by itself, shape (records, numbers). Private."""
+        first, second = self.pairs.T
+        return curvature[:, None] * (x[:, first] * x[:, second])
+
+    @property
+    def basis(self) -> tuple[Float[np.ndarray, "numbers d"], Float[np.ndarray, "numbers d"]]:
+        """u and v of each number h, which adds h·(uu' - vv') to Σ w xx'."""
+        dimension = len(self.lower)
+        u, v = np.zeros((2, len(self.pairs), dimension))
+        for place, (first, second) in enumerate(self.pairs.tolist()):
+            if first == second:
+                u[place, first] = 1.0
+            elif self._is_on_diagonal(first, second):
+                # e_0 e_k' + e_k e_0' + e_k e_k'.
+                u[place, [first, second]] = v[place, first] = 1.0
+            else:
+                u[place, [first, second]] = v[place, first] = np.sqrt(0.5)
+                v[place, second] = -np.sqrt(0.5)
+        return u, v
+
+    def base(self, num_records: float | None) -> Float[np.ndarray, "d d"]:
+        """The part of Σ w xx' that no record changes. **Arguments:** `num_records`: n, where it is public."""
+        dimension = len(self.lower)
+        made, (pairs, least, _) = np.zeros((dimension, dimension)), self._all
+        for (first, second), shared in zip(pairs[~self._changed].tolist(), least[~self._changed], strict=True):
+            made[first, second] = made[second, first] = shared * float(num_records or 0)
+        return made
+
+    def numbers_of(self, matrix: Float[np.ndarray, "d d"]) -> Float[np.ndarray, " numbers"]:
+        """Reads the released numbers off a matrix."""
+        first, second = self.pairs.T
+        return matrix[first, second]
+
+    @property
+    def guess(self) -> Float[np.ndarray, "d d"]:
+        """E xx' of made-up records: features are independent, even within their bounds, and levels equally likely."""
+        mean = 0.5 * (self.lower + self.upper)
+        squares = mean**2 + (self.upper - self.lower) ** 2 / 12.0
+        for place, group in enumerate(self._groups):
+            columns, share = list(group), 1.0 / (len(group) + 1.0)
+            if place < len(self.indicators):
+                mean[columns] = squares[columns] = 1.0
+            mean[columns], squares[columns] = share * mean[columns], share * squares[columns]
+        made = np.outer(mean, mean)
+        for group in self._groups:
+            made[np.ix_(group, group)] = 0.0
+        np.fill_diagonal(made, squares)
+        return made

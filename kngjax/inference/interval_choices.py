@@ -1,0 +1,164 @@
+"""Settles every setting of a plan with intervals by public facts alone."""
+
+import dataclasses
+from fractions import Fraction
+from typing import Any
+
+from kngjax.accounting.adjacency import Adjacency
+from kngjax.accounting.exact_costs import exactly, inward
+from kngjax.data.schema import Schema
+from kngjax.draws.choice import proved_draw
+from kngjax.inference import mean_plans
+from kngjax.inference.covariances import AbstractCovariance, Sandwich, suited
+from kngjax.inference.far_draws import LITTLE, levels_off
+from kngjax.inference.interval_plans import AbstractIntervalPlan, Combinations, RegressionPlan
+from kngjax.inference.mean_plans import MeanPlan
+from kngjax.inference.offers import Offer, offer_of, usual_setting
+from kngjax.inference.score_laws import SCATTER
+from kngjax.inference.score_moments import can_serve
+from kngjax.inference.score_variances import SHARE, UsualScores
+from kngjax.inference.settings import Scenario
+from kngjax.inference.without_intervals import OF_MATRICES, reason
+
+# The bandwidth over n^{-1/5} and the scale of responses (Koenker 2005, section 3.4, of normal ones at the median).
+_BANDWIDTH = 2.1
+
+
+def public_bandwidth(scale: float, num_records: int) -> float:
+    """h of the curvature of a quantile loss. **Arguments:** `scale`: how far responses scatter, a public guess."""
+    return _BANDWIDTH * scale * num_records**-0.2
+
+
+def interval_plan_of(
+    mechanism: Any,
+    covariance: Any,
+    guess: int | None,
+    num_records: int | None,
+    setting: Scenario | None = None,
+    combinations: Combinations = None,
+) -> AbstractIntervalPlan:
+    """Settles every setting of a plan by public facts alone.
+
+    **Arguments:** `covariance`: None for `Sandwich()`. `guess`: of n. `num_records`: n, where it is public and known.
+    `setting`: what is assumed, None for what is usual. `combinations`: A, of the numbers whose variances are released.
+
+    Raises ValueError or TypeError for what is not served, and under add_remove for any n: shares of ε, bandwidths and
+    refusals follow from it, and would tell neighbours apart.
+    """
+    if num_records != mechanism.adjacency.public_count(num_records):
+        raise ValueError(
+            "under add_remove the number of records is private, and what is chosen by it tells it: give a public guess "
+            "of it, WithIntervals(..., num_records=10_000)"
+        )
+    _require_served(mechanism)
+    count = num_records if guess is None else guess
+    covariance = Sandwich() if covariance is None else covariance
+    if not isinstance(covariance, AbstractCovariance):
+        are_numbers = isinstance(covariance, list | tuple) or hasattr(covariance, "__array__")
+        raise TypeError(
+            "covariance must be kngjax.Sandwich(...), kngjax.inference.ReleasedDesign(release) or None, not "
+            f"{covariance!r}{f': {OF_MATRICES}' if are_numbers else ''}"
+        )
+    if not mechanism.loss.has_response:
+        return _of_mean(mechanism, covariance)
+    covariance = suited(covariance, mechanism)
+    covariance.check(mechanism)
+    bandwidth = _bandwidth(mechanism, covariance, count)
+    setting = usual_setting(mechanism, count) if setting is None else setting
+    offer = offer_of(setting, covariance, float(mechanism.epsilon), count, bandwidth)
+    of_hessian = Fraction(0)
+    if not covariance.is_public:
+        covariance, of_hessian = dataclasses.replace(covariance, share=offer.share), exactly(offer.share)
+    point, later = _divided(mechanism, of_hessian, exactly(SHARE))
+    law = None if setting is None else setting.law
+    ratio = None if law is None or law.curvature <= 0.0 else law.score_square / law.curvature
+    return RegressionPlan(point, covariance, later, bandwidth, UsualScores(ratio, count), combinations)
+
+
+def offer_for(plan: RegressionPlan, setting: Scenario | None, epsilon: float) -> Offer:
+    """Makes the offer of a plan. **Arguments:** `setting`: what is assumed. `epsilon`: all of ε."""
+    return offer_of(setting, plan.covariance, epsilon, plan.usual.num_records, plan.bandwidth)
+
+
+def is_far(mechanism: Any, setting: Scenario | None, num_records: int | None) -> bool:
+    """Whether an estimate may come from far off, where sums at it say nothing of its error.
+
+    Noise of KNG has density ∝ exp(-c‖z‖)/det H of z, and intervals from sums take H as it is at the released value.
+    Where that is far off, scores have reached their ends and H is nearly 0: such values are not covered, and the sums
+    released at them look the better determined the less is left of H beside their noise. So they must be rare.
+    """
+    if setting is None or num_records is None or not levels_off(mechanism):
+        return False
+    return (setting.far_share(num_records) or 0.0) > LITTLE
+
+
+def _divided(mechanism: Any, *shares: Fraction) -> tuple[Any, tuple[float, ...]]:
+    """Divides ε: the mechanism at what the shares leave, and what each of these has, in all no more than ε."""
+    whole = exactly(float(mechanism.epsilon))
+    later = tuple(inward(whole * share) for share in shares)
+    first = inward(whole - sum((exactly(one) for one in later), Fraction(0)))
+    if first <= 0.0:
+        raise ValueError("the shares of epsilon for the intervals leave nothing for the estimate")
+    return mechanism.noise.proved_at(first), later
+
+
+def _of_mean(mechanism: Any, covariance: AbstractCovariance) -> MeanPlan:
+    if type(covariance) is not Sandwich:
+        raise ValueError(f"a mean needs variances alone: give kngjax.Sandwich, not {type(covariance).__name__}(...)")
+    if covariance.bandwidth is not None:
+        raise ValueError("a mean has no curvature to estimate: leave bandwidth out")
+    share = mean_plans.SHARE if covariance.share is None else covariance.share
+    point, (rest,) = _divided(mechanism, exactly(share))
+    return MeanPlan(point, share, rest)
+
+
+def _require_served(mechanism: Any) -> None:
+    name, loss, dimension = type(mechanism).__name__, mechanism.loss, mechanism.dimension
+    if dimension is None and mechanism.has_regressors:
+        raise ValueError("the bounds leave the number of columns open: give Bounds(..., columns=5)")
+    is_mean = mechanism.noise.is_of_columns and not loss.has_response and loss.gradient_slope is not None
+    is_regression = mechanism.has_regressors and can_serve(loss)
+    if not (mechanism.noise.has_known_error and (is_mean or is_regression)):
+        raise ValueError(reason(name, type(loss).__name__))
+    if dimension is None:
+        raise ValueError("the bounds leave the number of columns open: give Bounds(..., columns=5)")
+    if is_mean and mechanism.adjacency is Adjacency.ADD_REMOVE:
+        raise ValueError("under add_remove n is private, and intervals of a mean need it: adjacency='replace'")
+    if mechanism.bounds.weight is not None:
+        raise ValueError("records with weights have no intervals here: leave Bounds(..., weight=...) out")
+    if getattr(mechanism, "pointwise_sensitivity", False):
+        raise ValueError("with pointwise_sensitivity the law of the gradient is not known: leave it out")
+    if mechanism.noise.publishes:
+        # Known by what a release on a grid publishes; the number of records decides nothing of that.
+        if proved_draw(mechanism, Schema(dimension, None)) is None:
+            raise ValueError(
+                f"{name} publishes what its intervals are made of where every rounding is in its proof, and with these "
+                "bounds it is not: leave the hull out"
+            )
+        return
+    # Says so where the law is not known.
+    mechanism.noise.of_error(dimension, {})
+
+
+def _bandwidth(mechanism: Any, covariance: AbstractCovariance, count: int | None) -> float | None:
+    bandwidth = covariance.bandwidth
+    if not mechanism.loss.score_is_piecewise_constant:
+        if bandwidth is not None:
+            raise ValueError(f"{type(mechanism.loss).__name__} has a curvature of its own: leave bandwidth out")
+        return None
+    bounds = mechanism.bounds
+    if bandwidth is None and bounds.y_lower is None:
+        raise ValueError(
+            "without bounds of y nothing says how near responses count for the curvature of the quantile loss: give a "
+            "covariance with a bandwidth, in units of y, like kngjax.Sandwich(bandwidth=0.5), or public bounds of the "
+            "responses"
+        )
+    if bandwidth is None and count is not None:
+        bandwidth = public_bandwidth(SCATTER * (float(bounds.y_upper) - float(bounds.y_lower)), count)
+    if bandwidth is None and mechanism.adjacency is Adjacency.ADD_REMOVE:
+        raise ValueError(
+            "the curvature of the quantile loss needs a bandwidth, in units of y, kngjax.Sandwich(bandwidth=0.5), or a "
+            "public guess of n to make one of, WithIntervals(..., num_records=10_000)"
+        )
+    # Under replace n is known when records are, and before any will do.
+    return 1.0 if bandwidth is None else float(bandwidth)

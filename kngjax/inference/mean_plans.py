@@ -1,0 +1,108 @@
+"""Releases means, then for a part of ε how much each column varies about its released mean."""
+
+import dataclasses
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from kngjax.core.arrays import float64
+from kngjax.data.bounds import Bounds
+from kngjax.data.passes import Passes
+from kngjax.data.records import Records
+from kngjax.data.schema import Schema
+from kngjax.inference.covariances import NOTHING_ASSUMED, Sandwich
+from kngjax.inference.interval_plans import AbstractIntervalPlan, require_passes
+from kngjax.inference.intervals_from_sums import DRAWS, ErrorDraws
+from kngjax.inference.noise_of_sums import box_noise
+from kngjax.inference.score_moments import Floats
+from kngjax.inference.score_variances import summing_of
+from kngjax.releases.plan import Plan
+from kngjax.releases.release import Release, plan_for, plan_of_mechanism
+
+# Of ε, for the variances beside a mean: with more the noise of the mean grows, with less that of the variances.
+SHARE = 0.15
+_SEED = 0
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class MeanPlan(AbstractIntervalPlan):
+    """The means of n records, and Σ(x_j - θ̃_j)² of each column at the released means θ̃, taken within the bounds.
+
+    A record within the bounds l and u adds at most max((u_j - θ̃_j)², (l_j - θ̃_j)²), which is public by then, and in
+    that unit a number in [0, 1]. What the sums may have been without their noise is taken to be at least 0 and at most
+    n(u_j - θ̃_j)(θ̃_j - l_j), the largest that numbers of this mean have (Bhatia and Davis 2000).
+
+    **Arguments:** `mechanism`: `KNormMechanism` of the means, at its own ε. `share`: of all of ε, for the squares.
+    `epsilon`: of them. `num_records`: n, once it is known.
+    """
+
+    mechanism: Any
+    share: float
+    epsilon: float
+
+    def settings(self, parts: Sequence[Release] = ()) -> dict[str, Any]:
+        return {"type": type(self).__name__, "share": self.share, "epsilon": self.epsilon}
+
+    @functools.cached_property
+    def summing(self) -> Any:
+        """Returns the mechanism that releases the sums of squares."""
+        return summing_of(self.mechanism.dimension, self.epsilon, self.mechanism.adjacency)
+
+    def resolve(self, facts: Schema) -> Plan:
+        plans = plan_of_mechanism(self.mechanism, None, facts), plan_for(self.summing, facts.num_records)
+        certificates = tuple(one for plan in plans for one in plan.certificates)
+        return Plan(certificates, *self.owed(certificates), functools.partial(self._draw, plans), check=require_passes)
+
+    def _draw(self, plans: Sequence[Plan], records: tuple[Any, Any], progress: bool | None) -> list[Release]:
+        [first], X = plans[0].draw(records, progress), records[0]
+        columns = _Squares(self.mechanism, np.asarray(first.value, np.float64))
+        given: Any = X.mapped(columns) if isinstance(X, Passes) else columns(records)[0]
+        return [first, *plans[1].draw((given, None), False)]
+
+    def errors(self, parts: Sequence[Release]) -> ErrorDraws:
+        count, theta = parts[0].certificate.num_records, np.asarray(parts[0].value, np.float64)
+        # Under replace alone, where n is public.
+        assert count is not None
+        middle, lower, upper = within(theta, self.mechanism.bounds)
+        noise = box_noise(self.summing, np.random.default_rng(_SEED), DRAWS)
+        most = count * (upper - middle) * (middle - lower)
+        squares = np.clip((parts[1].value - noise) * largest_squares(theta, self.mechanism.bounds), 0.0, most)
+        hessians = np.broadcast_to(count * np.eye(len(theta)), (DRAWS, len(theta), len(theta)))
+        z = self.mechanism.noise.of_error(len(theta), {}).draws(hessians, _SEED)
+        normals = np.random.default_rng(_SEED).standard_normal(squares.shape)
+        method = (
+            f"the variance of each column, from sums with noise of their own for {self.share:g} of epsilon; the "
+            "quantiles are those of the noise less the sampling error over what the noise of the sums may have been"
+        )
+        return ErrorDraws((z - np.sqrt(squares) * normals) / count, method, (NOTHING_ASSUMED,))
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Squares:
+    """Maps records, each by itself, to their squared distances from θ̃, in units of the largest, within [0, 1]."""
+
+    mechanism: Any
+    theta: Floats
+
+    def __call__(self, records: tuple[Any, Any]) -> tuple[np.ndarray, None]:
+        rows = self.mechanism.intake.rows(*records, may_be_empty=True)
+        assert isinstance(rows, Records)
+        bounds = self.mechanism.bounds
+        away = np.asarray(rows.x, np.float64) - within(self.theta, bounds)[0]
+        return np.clip(away * away / largest_squares(self.theta, bounds), 0.0, 1.0), None
+
+
+def largest_squares(theta: Floats, bounds: Bounds) -> Floats:
+    """Computes the largest (x_j - θ_j)² of records within the bounds, θ taken within them too."""
+    middle, lower, upper = within(theta, bounds)
+    largest = np.maximum(upper - middle, middle - lower)
+    return np.maximum(largest * largest, np.finfo(np.float64).tiny)
+
+
+def within(theta: Floats, bounds: Bounds) -> tuple[Floats, Floats, Floats]:
+    """Clips θ to the bounds of the columns; returns it with these."""
+    with float64():
+        lower, upper = (np.asarray(side, np.float64) for side in bounds.features(len(theta)))
+    return np.clip(theta, lower, upper), lower, upper

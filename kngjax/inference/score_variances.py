@@ -1,0 +1,85 @@
+"""Sampling variances at a public H: a released number for each combination of coefficients, and the errors they make.
+
+With Ŵ = Ĥ^{-1} public, the direction b = Ŵa/√(a'Ŵa) of a combination a'θ has b'Ĥb = 1, and t = Σ s²(b'x)² = b'Jb is
+the sampling variance (ŴJŴ) of a'θ over a'Ŵa. One record adds s²(b'x)², cut to a public c, and so at most 1 in that
+unit: its sum has K-norm noise of a box. Where H is another W^{-1}, t·a'Wa is the variance to first order.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+
+from kngjax.core.arrays import float64
+from kngjax.data.bounds import Bounds
+from kngjax.inference.noise_of_sums import box_noise
+from kngjax.inference.score_moments import Floats
+from kngjax.mechanisms.k_norm import KNormMechanism
+
+# What of ε is for the variances.
+SHARE = 0.05
+# A record adds at most so many times the mean that was guessed.
+_CUT = 40.0
+# The least t, in units of the guess.
+_FLOOR = 0.05
+_SEED = 2
+_LARGEST = float(np.finfo(np.float64).max)
+
+
+class UsualScores(NamedTuple):
+    """Holds public guesses. **Arguments:** `ratio`: E s²/E w; None where nobody knows. `num_records`: n, or a guess."""
+
+    ratio: float | None
+    num_records: int | None
+
+
+class Directions(NamedTuple):
+    """Holds the b of each combination, shape (k, d), and the largest that one record adds, c, shape (k,). Public."""
+
+    vectors: Float[np.ndarray, "combinations dimension"]
+    cuts: Float[np.ndarray, " combinations"]
+
+    @classmethod
+    def of(
+        cls, inverse: Floats, combinations: Floats, bounds: Bounds, square_unit: float, usual: UsualScores
+    ) -> "Directions":
+        """Makes them at Ŵ. **Arguments:** `square_unit`: the largest s²."""
+        vectors = combinations @ inverse
+        vectors = vectors / np.sqrt(np.einsum("kd,kd->k", vectors, combinations))[:, None]
+        with float64():
+            sides = np.abs(np.array([np.asarray(side, np.float64) for side in bounds.features(len(inverse))]))
+        with np.errstate(over="ignore"):
+            cuts = square_unit * (np.abs(vectors) @ sides.max(axis=0)) ** 2
+        if usual.ratio is not None and usual.num_records:
+            cuts = np.minimum(cuts, _CUT * usual.ratio / usual.num_records)
+        return cls(vectors, np.clip(cuts, np.finfo(np.float64).tiny, _LARGEST))
+
+    def columns(self, x: Floats, square: Floats, square_unit: float) -> Float[np.ndarray, "records combinations"]:
+        """Computes s²(b'x)² of each record by itself, over c and within [0, 1]. Private.
+
+        **Arguments:** `square`: s² over its unit.
+        """
+        made = np.empty((len(x), len(self.cuts)))
+        for place, (vector, cut) in enumerate(zip(self.vectors, self.cuts.tolist(), strict=True)):
+            # Column by column, so that what is computed of a record does not depend on where it stands.
+            along = np.zeros(len(x))
+            for column, coefficient in zip(x.T, vector.tolist(), strict=True):
+                along = along + column * coefficient
+            with np.errstate(over="ignore", invalid="ignore"):
+                shares = (square * (square_unit / cut)) * (along * along)
+            made[:, place] = np.where(np.isnan(shares), 1.0, np.clip(shares, 0.0, 1.0))
+        return made
+
+
+def summing_of(number: int, epsilon: float, adjacency: Any) -> KNormMechanism:
+    """Returns the mechanism that releases the sums of `Directions.columns`."""
+    bounds = Bounds((np.zeros(number), np.ones(number)), intercept=False)
+    return KNormMechanism(bounds, epsilon, adjacency, statistic="sum", allow_large_epsilon=True)
+
+
+def variances_given(
+    sums: Floats, summing: KNormMechanism, cuts: Floats, usual: UsualScores, number: int
+) -> Float[np.ndarray, "draws combinations"]:
+    """Draws t as it may be without noise: what was released less noise as it has, not below a public floor."""
+    noise = box_noise(summing, np.random.default_rng(_SEED), number)
+    return np.maximum((sums - noise) * cuts, _FLOOR * (usual.ratio or 0.0))
