@@ -1,11 +1,12 @@
 """Norms of whole boxes, sums and lengths, with weights and a scale: in fractions, in balls, and in bounded floats."""
 
+import abc
 import dataclasses
 import functools
 import math
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from flint import arb, arb_mat
@@ -19,8 +20,36 @@ _MARGIN, _NEXT_TO_ZERO = 2.0**-40, 2.0**-1000
 _DIGITS = 128
 
 
+class AbstractScaledNoise(abc.ABC):
+    """Noise with density ∝ exp(-‖z/w‖/λ) for some norm, or normal noise, of which w and λ² are exact. Public."""
+
+    weights: tuple[Fraction, ...]
+    scale_squared: Fraction
+
+    @property
+    def is_everywhere(self) -> bool:
+        """Whether there is noise in each coordinate."""
+        return self.scale_squared > 0 and all(weight > 0 for weight in self.weights)
+
+    def scaled(self, squared: Fraction) -> Any:
+        """Multiplies λ² by this number, of a law of the same class."""
+        same: Any = self
+        return dataclasses.replace(same, scale_squared=self.scale_squared * squared)
+
+    @property
+    @abc.abstractmethod
+    def mean_squares(self) -> Float[np.ndarray, " dimension"]:
+        """E (z_j/(λw_j))² of each coordinate."""
+
+    @property
+    def deviations(self) -> Float[np.ndarray, " dimension"]:
+        """The standard deviation of each coordinate."""
+        weights = np.array([float(weight) for weight in self.weights])
+        return weights * np.sqrt(float(self.scale_squared) * self.mean_squares)
+
+
 @dataclasses.dataclass(frozen=True)
-class ScaledNorm:
+class ScaledNorm(AbstractScaledNoise):
     """‖z/w‖/λ with (z/w)_j = z_j/w_j, and the noise of density ∝ exp(-‖z/w‖/λ), or of independent N(0, λ²w_j²).
 
     Public, and without rounding. It is asked in fractions, in balls, and in floats with the side that a proof needs.
@@ -34,17 +63,24 @@ class ScaledNorm:
     scale_squared: Fraction = Fraction(1)
 
     @property
-    def is_everywhere(self) -> bool:
-        """Whether there is noise in each coordinate."""
-        return self.scale_squared > 0 and all(weight > 0 for weight in self.weights)
+    def mean_squares(self) -> Float[np.ndarray, " dimension"]:
+        """2 of independent coordinates with the density ∝ e^-|z|, else those of a radius times a point.
+
+        In a cube the radius is a sum of d + 1 exponential numbers, E r² = (d + 1)(d + 2), and a coordinate of the point
+        has the mean square 1/3. On a sphere E r² is d(d + 1), and a coordinate's mean square 1/d.
+        """
+        dimension = len(self.weights)
+        squares = {
+            "sum": 2.0,
+            "maximum": (dimension + 1) * (dimension + 2) / 3.0,
+            "length": dimension + 1.0,
+            "normal": 1.0,
+        }
+        return np.full(dimension, squares[self.kind])
 
     def of(self, coordinates: Sequence[int]) -> "ScaledNorm":
         """Restricts the norm to some coordinates, with the same kind and scale."""
         return dataclasses.replace(self, weights=tuple(self.weights[one] for one in coordinates))
-
-    def scaled(self, squared: Fraction) -> "ScaledNorm":
-        """Multiplies λ² by this number."""
-        return dataclasses.replace(self, scale_squared=self.scale_squared * squared)
 
     def squared(self, sizes: Sequence[Fraction]) -> Fraction:
         """‖v/w‖² of |v_j|, one a coordinate, without rounding and λ."""

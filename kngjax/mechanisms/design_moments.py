@@ -12,7 +12,7 @@ from kngjax.core.arrays import Scalar, Vector, float64, is_traced
 from kngjax.data.bounds import Bounds
 from kngjax.data.exact_sums import ExactSums
 from kngjax.data.products import changed_columns, product_ranges, products, symmetric, with_shared_columns
-from kngjax.data.records import Data, QuadraticSummary, Records, WeightedRecords
+from kngjax.data.records import Data
 from kngjax.data.schema import Schema, TableShape
 from kngjax.geometry.scaled_norms import ScaledNorm
 from kngjax.losses.distance import SquaredDistanceLoss
@@ -20,7 +20,7 @@ from kngjax.mechanisms.direct import AbstractDirectMechanism
 from kngjax.mechanisms.k_norm import KNormMechanism
 from kngjax.mechanisms.noise_facts import AbstractNoiseFacts
 from kngjax.mechanisms.parameters import check_epsilon, require_part
-from kngjax.mechanisms.preparation import AbstractIntake
+from kngjax.mechanisms.preparation import AbstractSumsIntake
 from kngjax.sensitivity.gradients import Sensitivity
 
 
@@ -134,7 +134,8 @@ class DesignMoments(AbstractDirectMechanism):
         x = np.asarray(records.rows.x, np.float64)
         return np.column_stack([np.ones(len(x)), products(x)])[:, self._kept]
 
-    def _sums(self, records: Any) -> ExactSums:
+    def sums_of(self, records: Any) -> ExactSums:
+        """The sums of products, exactly, as a moment. Private."""
         summing, columns = self.summing, self._columns(records)
         return summing.loss.sums(summing.intake.rows(columns, may_be_empty=True))
 
@@ -161,10 +162,8 @@ class DesignMoments(AbstractDirectMechanism):
         return whole[:, 0], symmetric(whole[:, 1:], self.size)
 
 
-class DesignIntake(AbstractIntake):
+class DesignIntake(AbstractSumsIntake):
     """Takes features alone, and sums the products of each record."""
-
-    mechanism: "DesignMoments"  # pyright: ignore[reportIncompatibleVariableOverride]
 
     @property
     def _dimension_of_records(self) -> int:
@@ -173,14 +172,6 @@ class DesignIntake(AbstractIntake):
     def _facts(self, columns: TableShape | None, count: int | None) -> Schema:
         # The numbers are not those of columns, whose names they have not.
         return dataclasses.replace(super()._facts(columns, count), names=None)
-
-    def exact_sums(self, X: Any = None, y: Any = None) -> ExactSums:
-        """The sums of products, exactly, as the moment. Private."""
-        return self.sums_by(self.mechanism._sums, X, y)
-
-    def summarise(self, records: Records | WeightedRecords) -> QuadraticSummary:
-        self.require_declared_weights(records)
-        return self.mechanism._sums(records).summary()
 
 
 class DesignNoise(AbstractNoiseFacts):

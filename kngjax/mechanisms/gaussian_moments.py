@@ -14,12 +14,12 @@ from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.core.arrays import Scalar, Vector
 from kngjax.data.bounds import Bounds
 from kngjax.data.exact_sums import ExactSums, gram
-from kngjax.data.records import Data, QuadraticSummary, Records, WeightedRecords
+from kngjax.data.records import Data, QuadraticSummary
 from kngjax.losses.distance import SquaredDistanceLoss
 from kngjax.mechanisms.direct import AbstractDirectMechanism
 from kngjax.mechanisms.noise_facts import AbstractNoiseFacts
 from kngjax.mechanisms.parameters import require_positive
-from kngjax.mechanisms.preparation import AbstractIntake
+from kngjax.mechanisms.preparation import AbstractSumsIntake
 from kngjax.sensitivity.gradients import Sensitivity
 from kngjax.sensitivity.moments_in_fractions import squared_change_of_grams
 
@@ -145,7 +145,7 @@ class GaussianMoments(AbstractDirectMechanism):
         step = 2.0 ** (int(np.frexp(most)[1]) // 4 - _STEP_DIGITS)
         return np.trunc(np.where(is_long[:, None], x * factor[:, None], x) / step) * step
 
-    def _triangles(self, records: Any) -> ExactSums:
+    def sums_of(self, records: Any) -> ExactSums:
         """The upper triangles, exactly, as a moment. Private."""
         x = self.shortened(np.asarray(records.rows.x, np.float64))
         above = np.triu_indices(self.size)
@@ -167,22 +167,12 @@ class GaussianMoments(AbstractDirectMechanism):
         return jnp.asarray(data.moment)[None] + noise * deviations[None], jnp.asarray(True)
 
 
-class GaussianMomentsIntake(AbstractIntake):
+class GaussianMomentsIntake(AbstractSumsIntake):
     """Takes blocks of columns, and sums the products of each shortened record."""
-
-    mechanism: "GaussianMoments"  # pyright: ignore[reportIncompatibleVariableOverride]
 
     @property
     def _dimension_of_records(self) -> int:
         return self.mechanism.blocks * self.mechanism.size
-
-    def exact_sums(self, X: Any = None, y: Any = None) -> ExactSums:
-        """Σ x_b x_b' of all records, the upper triangles as the moment. Private."""
-        return self.sums_by(self.mechanism._triangles, X, y)
-
-    def summarise(self, records: Records | WeightedRecords) -> QuadraticSummary:
-        self.require_declared_weights(records)
-        return self.mechanism._triangles(records).summary()
 
 
 class GaussianMomentsNoise(AbstractNoiseFacts):

@@ -320,6 +320,19 @@ class PlainIntake(AbstractIntake):
     """Takes records as the bounds describe them, and of them what the loss says that it needs."""
 
 
+class AbstractSumsIntake(AbstractIntake):
+    """Takes records of which a mechanism makes sums of its own, by its `sums_of`."""
+
+    mechanism: Any
+
+    def exact_sums(self, X: Any = None, y: Any = None) -> ExactSums:
+        return self.sums_by(self.mechanism.sums_of, X, y)
+
+    def summarise(self, records: Records | WeightedRecords) -> Data:
+        self.require_declared_weights(records)
+        return self.mechanism.sums_of(records).summary()
+
+
 def values_alone(X: Any, y: Any) -> tuple[Any, Any]:
     """(None, y) of values, shape (n,), given as `X` or as `y`; with weights these in the place of None.
 
