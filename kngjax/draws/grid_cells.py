@@ -13,7 +13,7 @@ from kngjax.core.balls import ball_of, power_of_two
 from kngjax.data.exact_sums import nearest
 from kngjax.draws.noises import draw_noise
 from kngjax.draws.uniforms import Bits, decided
-from kngjax.geometry.scaled_norms import ScaledNorm
+from kngjax.geometry.scaled_norms import AbstractScaledNoise
 
 # Cells are so many binary digits finer than what noise a mechanism adds for a single record.
 _DIGITS = 40
@@ -27,7 +27,7 @@ class Grid(NamedTuple):
     exponents: tuple[int, ...]
 
     @classmethod
-    def for_noise(cls, noise: ScaledNorm, digits: int | None = None) -> "Grid | None":
+    def for_noise(cls, noise: AbstractScaledNoise, digits: int | None = None) -> "Grid | None":
         """Returns a grid finer than such noise by 2^-digits, or 2^-40; None without noise or beyond float64's range.
 
         Where the noise is that of one record, the records' number does not enter: it need not be known. Nor does the
@@ -72,7 +72,7 @@ class Grid(NamedTuple):
         return found
 
 
-def draw_cell(location: Sequence[Fraction], noise: ScaledNorm, grid: Grid, bits: Bits) -> list[int]:
+def draw_cell(location: Sequence[Fraction], noise: AbstractScaledNoise, grid: Grid, bits: Bits) -> list[int]:
     """The cell of T + z in real arithmetic: what is proved of any function of T + z holds of it.
 
     **Arguments:** `location`: T, private. `noise`: of z; its weights and scale are exact, z_j = λ·w_j·(standard z)_j.

@@ -1,16 +1,20 @@
 """Noise as functions of uniform numbers, in balls that contain what real arithmetic makes of them.
 
-z ∈ R^d of independent normal numbers, or with density ∝ exp(-‖z‖), for ‖z‖ = max_j |z_j|, Σ_j |z_j| and (Σ_j z_j²)^½.
+z ∈ R^d of independent normal numbers, or with density ∝ exp(-‖z‖), for ‖z‖ = max_j |z_j|, Σ_j |z_j|, (Σ_j z_j²)^½ and
+the largest norm of a block of columns.
 In polar coordinates ‖z‖ has the density ∝ r^(d-1)·e^-r, that of the sum of d exponential numbers -log U, and the point
 of the unit sphere is drawn by itself; a radius of d + 1 of them goes with a uniform point of the unit ball.
 """
 
 import abc
+from collections.abc import Sequence
 
 from flint import arb
 
+from kngjax.draws.finite import below
 from kngjax.draws.uniforms import Bits, Uniform
-from kngjax.geometry.scaled_norms import ScaledNorm
+from kngjax.geometry.blocks import Block, ScaledBlocks
+from kngjax.geometry.scaled_norms import AbstractScaledNoise, ScaledNorm
 
 
 class AbstractStandardNoise(abc.ABC):
@@ -72,11 +76,52 @@ class LengthNoise(AbstractStandardNoise):
         return [factor * normal for normal in normals]
 
 
+class BlockNoise(AbstractStandardNoise):
+    """‖z‖ is the largest norm of a block: uniform points of their balls, times a radius of D + 1 exponential numbers.
+
+    The points are those of `kngjax.geometry.blocks.uniform_points`, of simplices: positive columns of an exchange are
+    those of its columns that are among L of 2L things, all choices alike, by whole numbers without rounding.
+    """
+
+    def __init__(self, blocks: Sequence[Block], bits: Bits):
+        simplices: list[dict[int, int]] = []
+        for block in blocks:
+            is_exchange, size = block.kind == "exchange", len(block.columns)
+            signs = _exchanged(size, bits) if is_exchange else [1 - 2 * bits(1) for _ in range(size)]
+            pairs = list(zip(block.columns, signs, strict=True))
+            sides = [{column: sign for column, sign in pairs if sign == side} for side in (1, -1)]
+            simplices += sides if is_exchange else [dict(pairs)]
+        # A size for each column, and one more.
+        self._simplices = [(signs, [Uniform(bits) for _ in range(len(signs) + 1)]) for signs in simplices if signs]
+        self._radius = [Uniform(bits) for _ in range(1 + sum(len(signs) for signs in simplices))]
+
+    def balls(self, digits):
+        radius, found = _exponential_sum(self._radius, digits), dict[int, arb]()
+        for signs, uniforms in self._simplices:
+            sizes = [_exponential_sum([uniform], digits) for uniform in uniforms]
+            unit = radius / sum(sizes, arb(0))
+            found |= {column: sign * size * unit for (column, sign), size in zip(signs.items(), sizes, strict=False)}
+        return [found[column] for column in sorted(found)]
+
+
+def _exchanged(size: int, bits: Bits) -> list[int]:
+    """Chooses L of 2L things, one after another: the sign of each of the first L, 1 where it is chosen."""
+    signs, wanted = [], size
+    for left in range(2 * size, size, -1):
+        is_chosen = below(left, bits) < wanted
+        wanted -= is_chosen
+        signs.append(1 if is_chosen else -1)
+    return signs
+
+
 _STANDARD = {"maximum": MaximumNoise, "sum": SumNoise, "length": LengthNoise, "normal": StandardNormalNoise}
 
 
-def draw_noise(noise: ScaledNorm, bits: Bits) -> AbstractStandardNoise:
+def draw_noise(noise: AbstractScaledNoise, bits: Bits) -> AbstractStandardNoise:
     """Draws standard noise of this kind."""
+    if isinstance(noise, ScaledBlocks):
+        return BlockNoise(noise.blocks, bits)
+    assert isinstance(noise, ScaledNorm)
     return _STANDARD[noise.kind](len(noise.weights), bits)
 
 

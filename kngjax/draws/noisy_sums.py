@@ -16,7 +16,8 @@ from kngjax.data.schema import Schema
 from kngjax.draws.base import AbstractDraw
 from kngjax.draws.grid_cells import Grid, draw_cell
 from kngjax.draws.uniforms import Bits
-from kngjax.geometry.scaled_norms import ScaledNorm
+from kngjax.geometry.scaled_norms import AbstractScaledNoise, ScaledNorm
+from kngjax.mechanisms.block_sums import BlockSums
 from kngjax.mechanisms.design_moments import DesignMoments
 from kngjax.mechanisms.k_norm import KNormMechanism
 
@@ -69,12 +70,12 @@ class AbstractNoisySum(AbstractDraw):
     """
 
     mechanism: Any
-    noise: ScaledNorm
+    noise: AbstractScaledNoise
     grid: Grid
     takes_weights: ClassVar[bool] = True
 
     @classmethod
-    def with_noise(cls, mechanism: Any, noise: ScaledNorm | None, *more: Any) -> Any:
+    def with_noise(cls, mechanism: Any, noise: AbstractScaledNoise | None, *more: Any) -> Any:
         """Chooses the grid; None without noise, or where float64 has no such numbers."""
         if noise is None or (grid := Grid.for_noise(noise)) is None:
             return None
@@ -84,7 +85,7 @@ class AbstractNoisySum(AbstractDraw):
     def location(self, data: Any) -> list[Fraction]:
         """Computes T without rounding. Private."""
 
-    def noise_for(self, data: Any) -> ScaledNorm:
+    def noise_for(self, data: Any) -> AbstractScaledNoise:
         """The noise on the statistic of these records: one and the same, unless it depends on a public count."""
         return self.noise
 
@@ -95,21 +96,21 @@ class AbstractNoisySum(AbstractDraw):
 class NoisyMean(AbstractNoisySum):
     """x̄ or Σx, of columns or of their products, plus K-norm noise. The grid is that of a mean of one record."""
 
-    serves: ClassVar[tuple[type, ...]] = (KNormMechanism, DesignMoments)
+    serves: ClassVar[tuple[type, ...]] = (KNormMechanism, DesignMoments, BlockSums)
     rounding: ClassVar[str] = (
         "It is computed in balls that contain it, and rounded once, to the nearest multiple of a public power of two, "
         "as real arithmetic would round it."
     )
 
     @classmethod
-    def of(cls, mechanism: KNormMechanism | DesignMoments, facts: Schema) -> "NoisyMean | None":
+    def of(cls, mechanism: KNormMechanism | DesignMoments | BlockSums, facts: Schema) -> "NoisyMean | None":
         """Returns the draw; None where the norm of the noise is not known in fractions."""
         return cls.with_noise(mechanism, mechanism.noise_in_fractions(facts.dimension, 1))
 
     def location(self, data: ExactSums) -> list[Fraction]:
         return [Fraction(total) / self._divisor(data) for total in data.moment]
 
-    def noise_for(self, data: ExactSums) -> ScaledNorm:
+    def noise_for(self, data: ExactSums) -> AbstractScaledNoise:
         return self.noise.scaled(Fraction(1, self._divisor(data) ** 2))
 
     def _divisor(self, data: ExactSums) -> int:

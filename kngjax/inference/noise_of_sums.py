@@ -5,6 +5,9 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from kngjax.geometry.blocks import uniform_points
+from kngjax.geometry.scaled_norms import AbstractScaledNoise
+from kngjax.mechanisms.block_sums import BlockSums
 from kngjax.mechanisms.gaussian_moments import GaussianMoments
 from kngjax.mechanisms.k_norm import KNormMechanism
 
@@ -13,13 +16,25 @@ def box_noise(summing: KNormMechanism, random: Any, number: int) -> Float[np.nda
     """A Gamma(D + 1) radius times a point of the box, of D columns."""
     columns = summing.dimension
     assert columns is not None
-    noise = summing.noise_in_fractions(columns, 1)
-    assert noise is not None
-    widths = np.array([float(weight) for weight in noise.weights]) * float(noise.scale_squared) ** 0.5
-    return random.gamma(columns + 1.0, size=(number, 1)) * random.uniform(-1.0, 1.0, (number, columns)) * widths
+    radius = random.gamma(columns + 1.0, size=(number, 1))
+    return radius * random.uniform(-1.0, 1.0, (number, columns)) * _scales(summing.noise_in_fractions(columns, 1))
+
+
+def block_noise(summing: BlockSums, random: Any, number: int) -> Float[np.ndarray, "draws columns"]:
+    """A Gamma(D + 1) radius times a point of the product of the blocks' balls, of D columns."""
+    noise = summing.noise_in_fractions(summing.dimension, 1)
+    shape, blocks = (number, summing.dimension), noise.blocks
+    sizes, rests = random.exponential(size=shape), random.exponential(size=(number, 2 * len(blocks)))
+    points = uniform_points(blocks, np, sizes, rests, random.uniform(size=shape), random.uniform(size=shape))
+    return random.gamma(summing.dimension + 1.0, size=(number, 1)) * points * _scales(noise)
 
 
 def gaussian_noise(summing: GaussianMoments, random: Any, number: int) -> Float[np.ndarray, "draws columns"]:
     """Independent normal numbers of their deviations."""
     deviations = summing.noise.deviations(summing.dimension, None)
     return random.standard_normal((number, len(deviations))) * deviations
+
+
+def _scales(noise: AbstractScaledNoise | None) -> Float[np.ndarray, " columns"]:
+    assert noise is not None
+    return np.array([float(weight) for weight in noise.weights]) * float(noise.scale_squared) ** 0.5

@@ -22,6 +22,7 @@ from kngjax.core.compiling import Compiled
 from kngjax.data import weights
 from kngjax.data.bounds import Bounds
 from kngjax.geometry.abstract_norms import AbstractNorm
+from kngjax.geometry.blocks import Block
 from kngjax.sensitivity import weighted
 from kngjax.sensitivity.change_sets import LARGEST_NUMBER, change_points, changes_within, number_of_points
 
@@ -56,32 +57,64 @@ def sum_sensitivity(
 
 def sum_changes_in_fractions(bounds: Bounds, adjacency: Adjacency, dimension: int) -> list[Fraction]:
     """`sum_changes` of bounds without a hull, of which float64's numbers are taken as they are."""
-    # Not by JAX, which may have float32 alone.
-    sides = (np.asarray(side, np.float64) for side in (bounds.x_lower, bounds.x_upper))
-    each = (list(map(Fraction, np.broadcast_to(side, (dimension,)).tolist())) for side in sides)
-    largest = weighted.largest_in_fractions(bounds)
-    ends = [weighted.of_weighted_in_fractions(pair, largest) for pair in zip(*each, strict=True)]
+    ends = _ends_in_fractions(bounds, dimension)
     if adjacency is Adjacency.REPLACE:
         return [upper - lower for lower, upper in ends]
     return [max(abs(lower), abs(upper)) for lower, upper in ends]
 
 
-def explain_sum_sensitivity(
-    norm: AbstractNorm, changes: np.ndarray, value: float, adjacency: Adjacency, bounds: Bounds
-) -> str:
-    """The derivation of the sensitivity of Σx in words."""
-    widths = ", ".join(f"{change:.6g}" for change in changes)
-    exchange = adjacency is Adjacency.REPLACE
-    event = "exchanging one record moves" if exchange else "one record more or less moves"
-    most = "u_j - l_j, the width of the bounds" if exchange else "max(|l_j|, |u_j|), the largest size within the bounds"
-    what = "the sum of the records"
-    if bounds.weight is not None:
-        what = f"the sum of the records times their weights, each from 0 to {float(bounds.weight):.6g},"
-        most = "M_j - m_j" if exchange else "max(|m_j|, |M_j|)"
-        most = f"{most}, where a record times its weight lies in [m_j, M_j]"
+def _ends_in_fractions(bounds: Bounds, dimension: int) -> list[tuple[Fraction, Fraction]]:
+    # Not by JAX, which may have float32 alone.
+    sides = (np.asarray(side, np.float64) for side in (bounds.x_lower, bounds.x_upper))
+    each = (list(map(Fraction, np.broadcast_to(side, (dimension,)).tolist())) for side in sides)
+    largest = weighted.largest_in_fractions(bounds)
+    return [weighted.of_weighted_in_fractions(pair, largest) for pair in zip(*each, strict=True)]
+
+
+def blocks_of_sum(
+    bounds: Bounds, adjacency: Adjacency, exclusive: tuple[tuple[int, ...], ...], dimension: int
+) -> tuple[tuple[Block, ...], list[Fraction]]:
+    """The blocks and the weights w of a norm in which a record changes Σx by at most 1, without rounding.
+
+    A record has at most one column of an exclusive group that is not 0, between l ≤ 0 ≤ u; let m_j = max(|l_j|, |u_j|).
+
+    - add_remove: the group changes by a·e_l with |a| ≤ m_l, and Σ_j |z_j|/m_j ≤ 1.
+    - replace: it changes by a·e_l - b·e_k. Where l = 0 for the whole group, or u = 0, a and b have one sign: for l ≠ k
+      Σ_j (z_j/m_j)⁺ ≤ 1 and Σ_j (z_j/m_j)⁻ ≤ 1, and for l = k |a - b| ≤ m_l, an exchange with w = m.
+    - replace, with both signs: Σ_j |z_j|/m_j ≤ 2, and w = 2m.
+
+    Other columns are blocks by themselves, with their largest change as w. Each norm is 1 of some change.
+    """
+    weights, blocks = sum_changes_in_fractions(bounds, adjacency, dimension), list[Block]()
+    ends = _ends_in_fractions(bounds, dimension)
+    # Of one column alone an interval is narrower than a cross-polytope.
+    groups = [group for group in exclusive if len(group) > 1]
+    for group in groups:
+        has_one_sign = any(all(ends[j][side] == 0 for j in group) for side in (0, 1))
+        is_exchange = adjacency is Adjacency.REPLACE and has_one_sign
+        factor = 1 if is_exchange or adjacency is Adjacency.ADD_REMOVE else 2
+        for j in group:
+            weights[j] = factor * max(map(abs, ends[j]))
+        blocks.append(Block("exchange" if is_exchange else "sum", group))
+    others = sorted(set(range(dimension)) - {j for group in groups for j in group})
+    return (*blocks, *(Block("sum", (j,)) for j in others)), weights
+
+
+def explain_blocks_of_sum(blocks: tuple[Block, ...], weights: list[Fraction], adjacency: Adjacency) -> str:
+    """The derivation in words of the sensitivity of Σx of records with exclusive columns, which is 1."""
+    widths = ", ".join(f"{float(weight):.6g}" for weight in weights)
+    event = "exchanging one record" if adjacency is Adjacency.REPLACE else "one record more or less"
+    groups = [block for block in blocks if len(block.columns) > 1]
+    sums = {"sum": "the sum of |z_j|/w_j", "exchange": "the sums of the positive and of the negative z_j/w_j"}
+    norms = "".join(f", of {sums[block.kind]} over columns {block.columns}" for block in groups)
+    kept = (
+        "a record keeps one column of each group, that which is largest in size, and 0 in the others; "
+        if groups
+        else ""
+    )
     return (
-        f"{event} coordinate j of {what} by at most {most}: w = ({widths}). In the "
-        f"{type(norm).__name__} norm no such change is longer than {value:.6g}."
+        f"{kept}{event} changes the sum of the records by a z with a norm of at most 1, the largest of |z_j|/w_j of "
+        f"columns by themselves{norms}: w = ({widths})."
     )
 
 

@@ -1,0 +1,132 @@
+"""Sums of columns of which some exclude one another, plus noise in blocks."""
+
+import operator
+from collections.abc import Iterable
+from typing import Any, ClassVar
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from kngjax.accounting.exact_costs import exactly
+from kngjax.accounting.guarantees import Adjacency
+from kngjax.core.arrays import Scalar, is_traced
+from kngjax.data.bounds import Bounds
+from kngjax.data.exact_sums import ExactSums
+from kngjax.data.records import Records
+from kngjax.geometry.blocks import BlockNorm, ScaledBlocks
+from kngjax.mechanisms.k_norm_law import AbstractKNormLaw
+from kngjax.mechanisms.parameters import check_epsilon, require_part
+from kngjax.mechanisms.preparation import AbstractSumsIntake
+from kngjax.sensitivity import sums
+from kngjax.sensitivity.gradients import Sensitivity
+
+
+class BlockSums(AbstractKNormLaw):
+    """Draws θ with density ∝ exp(-ε‖Σx - θ‖), for a norm in blocks in which no record changes Σx by more than 1.
+
+    Columns are exclusive where a record has at most one of them that is not 0, as have products of one feature with
+    the levels of a factor. Then the sizes of their changes are bounded together, and need less noise than columns that
+    all change at once. `kngjax.sensitivity.sums.blocks_of_sum` derives the norm; without exclusive columns it is that
+    of `kngjax.KNormMechanism`.
+
+    That columns are exclusive is kept here, whatever records are: of each group a record keeps the column that is
+    largest in size, the first of those, and 0 in the others.
+
+    **Arguments:** all public. `bounds`: of the columns, `Bounds((lower, upper), intercept=False)`. `epsilon`: ε in
+    nats, at most 100 unless `allow_large_epsilon`. `adjacency`: "replace" or "add_remove". `exclusive`: the groups, of
+    columns by number, whose bounds contain 0.
+    """
+
+    bounds: Bounds
+    epsilon: Scalar
+    adjacency: Adjacency = eqx.field(static=True)
+    exclusive: tuple[tuple[int, ...], ...] = eqx.field(static=True)
+
+    # What is released depends on the numbers of the bounds.
+    runs_on_host: ClassVar[bool] = True
+    method: ClassVar[str] = "The sum plus exact noise in blocks."
+    statistic: ClassVar[str] = "sum"
+
+    def __init__(
+        self,
+        bounds: Bounds | None = None,
+        epsilon: Any = None,
+        adjacency: str | Adjacency | None = None,
+        exclusive: Iterable[Iterable[int]] = (),
+        *,
+        allow_large_epsilon: bool = False,
+    ):
+        self.bounds = require_part("bounds", bounds)
+        self.epsilon = check_epsilon(require_part("epsilon", epsilon), allow_large_epsilon)
+        self.adjacency = Adjacency.parse(adjacency)
+        self.exclusive = tuple(tuple(operator.index(column) for column in group) for group in exclusive)
+
+    def __check_init__(self):
+        dimension = self.bounds.dimension
+        if dimension is None:
+            raise ValueError("the bounds leave the number of columns open: give Bounds(..., columns=5)")
+        self._check_parts()
+        if self.bounds.hull is not None:
+            raise ValueError("exclusive columns have bounds of their own, and no hull: leave the hull out")
+        columns = [column for group in self.exclusive for column in group]
+        if len(set(columns)) < len(columns) or not set(columns) <= set(range(dimension)):
+            raise ValueError(f"exclusive must name columns 0 to {dimension - 1} at most once, got {self.exclusive}")
+        if is_traced(self.epsilon, self.bounds.x_lower):
+            return
+        lower, upper = (np.broadcast_to(np.asarray(one), (dimension,)) for one in self.bounds.features(dimension))
+        if not np.all((lower[columns] <= 0.0) & (upper[columns] >= 0.0)):
+            raise ValueError("bounds of exclusive columns must contain 0, which all but one of a group are in a record")
+        if not all(weight > 0 for weight in self._norm.weights):
+            raise ValueError("a column has the same lower and upper bound, so that no record changes it: leave it out")
+
+    @property
+    def dimension(self) -> int:
+        """Counts the columns."""
+        assert self.bounds.dimension is not None
+        return self.bounds.dimension
+
+    @property
+    def intake(self) -> "BlockSumsIntake":
+        return BlockSumsIntake(self)
+
+    @property
+    def _norm(self) -> ScaledBlocks:
+        blocks, weights = sums.blocks_of_sum(self.bounds, self.adjacency, self.exclusive, self.dimension)
+        return ScaledBlocks(blocks, tuple(weights))
+
+    def score_norm(self, dimension: int) -> BlockNorm:
+        return BlockNorm(np.array([float(weight) for weight in self._norm.weights]), self._norm.blocks)
+
+    def sensitivity_value(self, dimension: int) -> Float[Array, ""]:
+        """1, in this norm."""
+        return jnp.ones(())
+
+    def sensitivity_for(self, dimension: int) -> Sensitivity:
+        norm = self._norm
+        return Sensitivity(1.0, sums.explain_blocks_of_sum(norm.blocks, norm.weights, self.adjacency))
+
+    def noise_in_fractions(self, dimension: int, num_records: int) -> ScaledBlocks:
+        """1/ε in the norm, where ε is the decimal number that it prints as."""
+        return self._norm.scaled(1 / exactly(float(self.epsilon)) ** 2)
+
+    def alone(self, x: Float[np.ndarray, "records columns"]) -> Float[np.ndarray, "records columns"]:
+        """Leaves of each exclusive group the column that is largest in size, of each record by itself. Private."""
+        x, rows = np.array(x, np.float64), np.arange(len(x))
+        for group in self.exclusive:
+            columns = np.array(group, int)
+            largest = columns[np.argmax(np.abs(x[:, columns]), axis=1)]
+            kept = x[rows, largest]
+            x[:, columns] = 0.0
+            x[rows, largest] = kept
+        return x
+
+    def sums_of(self, records: Any) -> ExactSums:
+        """The sums, exactly, as a moment. Private."""
+        x = self.alone(np.asarray(records.rows.x, np.float64))
+        return self.loss.sums(Records(x, np.zeros(len(x))))
+
+
+class BlockSumsIntake(AbstractSumsIntake):
+    """Takes columns, and sums those that exclusive ones leave of each record."""
