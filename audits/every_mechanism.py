@@ -25,6 +25,7 @@ from kngjax.losses.squared import SquaredLoss
 from kngjax.mechanisms.ada_ops import AdaOPS
 from kngjax.mechanisms.ada_ssp import AdaSSP
 from kngjax.mechanisms.base import AbstractMechanism
+from kngjax.mechanisms.block_sums import BlockSums
 from kngjax.mechanisms.design_moments import DesignMoments
 from kngjax.mechanisms.exponential import ExponentialMechanism
 from kngjax.mechanisms.gaussian_moments import GaussianMoments
@@ -90,6 +91,9 @@ CASES: dict[str, Callable[[], Case]] = {
         takes="x",
     ),
     "design moments": lambda: Case(DesignMoments(_OPEN, 1.0, "add_remove"), takes="x"),
+    "sums in blocks": lambda: Case(
+        BlockSums(Bounds(x=([0.0, 0.0], [1.0, 1.0]), intercept=False), 1.0, "replace", [(0, 1)]), takes="x"
+    ),
     "Gram matrices": lambda: Case(
         GaussianMoments(Bounds(x=([0.0, 0.0], [1.0, 1.0]), intercept=False), 1.0, "replace", 2.0, 2), takes="x"
     ),

@@ -19,6 +19,7 @@ from kngjax.geometry.domains import Box
 from kngjax.losses.huber import HuberLoss
 from kngjax.losses.squared import SquaredLoss
 from kngjax.mechanisms.ada_ssp import AdaSSP
+from kngjax.mechanisms.block_sums import BlockSums
 from kngjax.mechanisms.design_moments import DesignMoments
 from kngjax.mechanisms.gaussian_moments import GaussianMoments
 from kngjax.mechanisms.k_norm import KNormMechanism
@@ -42,6 +43,7 @@ def worst_ratios() -> Iterator[tuple[str, Fraction]]:
     yield "output, squared", _of_minimisers()
     for adjacency in ("replace", "add_remove"):
         yield f"design, {adjacency}", _of_design(adjacency)
+        yield f"sums in blocks, {adjacency}", _of_blocks(adjacency)
         yield f"Gram matrices, {adjacency}", _of_grams(adjacency)
 
 
@@ -93,6 +95,20 @@ def _of_design(adjacency: str) -> Fraction:
     noise = mechanism.summing.noise_in_fractions(mechanism.dimension, 1)
     moves = _moves(mechanism, rows, adjacency)
     return max(_longest(noise, list(move)) for move in moves) / exactly(0.3) ** 2
+
+
+def _of_blocks(adjacency: str) -> Fraction:
+    """Records at corners of the bounds, which mostly have more of exclusive columns than one, and far beyond them."""
+    columns = Bounds(x=([0.0, 0.0, -0.3, -0.2, 0.1], [0.7, 2.0, 0.1, 0.9, 0.9]), intercept=False)
+    mechanism = BlockSums(columns, 0.3, adjacency, [(0, 1), (3, 2)])
+    rows = np.array([*itertools.product((0.0, 9.0), (0.0, 2.0), (-0.3, 0.0, 0.1), (-9.0, 0.0, 0.9), (0.1, 0.9))])
+    noise, found = mechanism.noise_in_fractions(5, 1), Fraction(0)
+    for move in _moves(mechanism, rows, adjacency):
+        shares = [step / weight for step, weight in zip(move, noise.weights, strict=True)]
+        for kind, block in noise.blocks:
+            sides = [sum(max(sign * shares[j], Fraction(0)) for j in block) for sign in (1, -1)]
+            found = max(found, Fraction(max(sides) if kind == "exchange" else sum(sides)))
+    return found**2 / noise.scale_squared / exactly(0.3) ** 2
 
 
 def _of_grams(adjacency: str) -> Fraction:

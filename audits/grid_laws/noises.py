@@ -30,6 +30,7 @@ from kngjax.losses.logistic import LogisticLoss
 from kngjax.losses.squared import SquaredLoss
 from kngjax.mechanisms.ada_ops import AdaOPS
 from kngjax.mechanisms.ada_ssp import AdaSSP
+from kngjax.mechanisms.block_sums import BlockSums
 from kngjax.mechanisms.design_moments import DesignMoments
 from kngjax.mechanisms.gaussian_moments import GaussianMoments
 from kngjax.mechanisms.irls import PrivateIRLS
@@ -92,6 +93,36 @@ def _design() -> Law:
     edges = [cell_edges(at, 12, -1, at - _FAR / rate, at + _FAR / rate) for at, rate in zip(sums, rates, strict=True)]
     scores = [lambda theta, at=at, rate=rate: rate * (theta - at) for at, rate in zip(sums, rates, strict=True)]
     return CellLaw(mechanism, x, None, NoisyMean, edges, level_masses(scores, edges), -1)
+
+
+def _exclusive() -> Law:
+    """Sums of two columns that exclude one another, of one record more or less: independent Laplace noise on both."""
+    x, epsilon = _records()[0], 0.9
+    mechanism = BlockSums(_OPEN, epsilon, "add_remove", [(0, 1)])
+    edges = [cell_edges(mean, 12, 0, -np.inf, np.inf) for mean in x.sum(axis=0)]
+    laws = [scipy.stats.laplace(mean, 1.0 / epsilon) for mean in x.sum(axis=0)]
+    masses = [np.diff(law.cdf(ends)) for law, ends in zip(laws, edges, strict=True)]
+    return CellLaw(mechanism, x, None, NoisyMean, edges, independent(*masses), 0)
+
+
+def _exchanged() -> Law:
+    """Sums of two columns in [0, 1] that exclude one another, density ∝ exp(-ε·max(Σz⁺, Σz⁻)): ‖z‖, and where z lies.
+
+    ‖z‖ has the Gamma(2, ε) law. Uniform points of the unit ball have both signs alike with the probability 1/3, and
+    then z_1/(z_1 + z_2) is uniform; else the larger size over ‖z‖ is 1, and the smaller one over it uniform.
+    """
+    x, epsilon = np.abs(_records()[0]), 1.5
+    columns = Bounds(x=([0.0, 0.0], [1.0, 1.0]), intercept=False)
+
+    def uniforms(way: Any, data: Any, number: int, bits: Bits) -> Floats:
+        z = np.array([way.draw_alone(data, bits) for _ in range(number)]) - x.sum(axis=0)
+        sizes, alike = np.abs(z), np.prod(z, axis=1) > 0.0
+        norm = np.where(alike, sizes.sum(axis=1), sizes.max(axis=1))
+        share = np.where(alike, sizes[:, 0] / norm, sizes.min(axis=1) / norm)
+        place = np.where(alike, 2.0 + share, 2.0 * share) / 3.0
+        return np.column_stack([scipy.stats.gamma(2, scale=1.0 / epsilon).cdf(norm), place])
+
+    return StagedLaw(BlockSums(columns, epsilon, "replace", [(0, 1)]), x, None, NoisyMean, uniforms)
 
 
 def _grams() -> Law:
@@ -289,6 +320,8 @@ def _of_wishart(noise: Floats) -> Floats:
 CASES: dict[str, Callable[[], Law]] = {
     "means by K-norm noise": _mean,
     "design by K-norm noise": _design,
+    "sums in blocks by K-norm noise": _exclusive,
+    "sums of exchanges by K-norm noise": _exchanged,
     "Gram matrices by normal noise": _grams,
     "posterior sample": partial(_posterior, lambda: PosteriorSample(_PLANE, 4.0, 2.0, "add_remove", 40), 1.0, 4.0),
     "output, squared": partial(_posterior, partial(_perturbed, "identity"), 0.0, 1000.0),

@@ -35,6 +35,7 @@ from kngjax.draws.perturbed_minimizers import QuadraticMinimum, SmoothMinimum
 from kngjax.draws.quadratic_draws import QuadraticDraw
 from kngjax.draws.ridge_posterior import NoisyPosterior
 from kngjax.draws.shell_draws import ShellDraw
+from kngjax.mechanisms.block_sums import BlockSums
 from kngjax.mechanisms.gaussian_moments import GaussianMoments
 from kngjax.mechanisms.private_choice import PrivateChoice
 from kngjax.releases.draw_choice import draw_for
@@ -164,6 +165,11 @@ def plane(size: float = 1.0, **more: Any) -> kng.Bounds:
     return kng.Bounds(x=(size * LOWER, size * UPPER), y=RESPONSE, intercept=False, **more)
 
 
+def around_zero(size: float = 1.0) -> kng.Bounds:
+    """Bounds two columns alone, either of which may be 0."""
+    return kng.Bounds(x=(size * np.array([LOWER[0], 0.0]), size * UPPER), intercept=False)
+
+
 def columns(size: float = 1.0) -> kng.Bounds:
     """Bounds two columns alone."""
     return kng.Bounds(x=(size * LOWER, size * UPPER), intercept=False)
@@ -206,6 +212,7 @@ ROWS: dict[str, Row] = {
     "mean": Row(NoisyMean, lambda a, s: kng.KNormMechanism(columns(s), 1.1, a), REPLACE, _FAR),
     "sum": Row(NoisyMean, lambda a, s: kng.KNormMechanism(columns(s), 1.1, a, statistic="sum"), BOTH, _FAR),
     "design": Row(NoisyMean, lambda a, s: kng.DesignMoments(columns(s), 1.1, a), BOTH, (1e-25, 2.0**50)),
+    "sum in blocks": Row(NoisyMean, lambda a, s: BlockSums(around_zero(s), 1.1, a, [(0, 1)]), BOTH, _FAR),
     "Gram matrix": Row(NoisyGrams, lambda a, s: GaussianMoments(columns(), 1.1, a, 0.9, 1)),
     "AdaSSP": Row(NoisyMoments, lambda a, s: kng.AdaSSP(plane(s), 1.1, DELTA, a), BOTH, _FAR),
     "AdaSSP with weights": Row(

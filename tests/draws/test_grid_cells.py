@@ -18,6 +18,7 @@ from kngjax.draws import grid_cells, uniforms
 from kngjax.draws.choice import proved_draw
 from kngjax.draws.grid_cells import Grid, draw_cell
 from kngjax.draws.noisy_sums import NoisyMean
+from kngjax.geometry.blocks import Block, ScaledBlocks
 from kngjax.geometry.scaled_norms import ScaledNorm
 from tests.oracles.goodness_of_fit import assert_cell_frequencies
 
@@ -27,7 +28,17 @@ PLANES = {
     "maximum": (lambda x, y: np.maximum(np.abs(x), np.abs(y)), 8.0),
     "sum": (lambda x, y: np.abs(x) + np.abs(y), 4.0),
     "length": (np.hypot, 2.0 * np.pi),
+    "exchange": (
+        lambda x, y: np.maximum(np.maximum(x, 0) + np.maximum(y, 0), np.maximum(-x, 0) + np.maximum(-y, 0)),
+        6.0,
+    ),
 }
+
+
+def plane_noise(kind, weights, squared):
+    if kind == "exchange":
+        return ScaledBlocks((Block(kind, (0, 1)),), weights, squared)
+    return ScaledNorm(kind, weights, squared)
 
 
 def test_cells_end_halfway_between_multiples_and_at_nothing_else():
@@ -59,7 +70,7 @@ def test_cells_have_the_probabilities_of_quadrature(kind):
     """Of a plane, with different weights and cells, and a location between the grid's points."""
     norm, mass = PLANES[kind]
     location, weights, scale = (Fraction(1, 3), Fraction(-7, 5)), (Fraction(3, 2), Fraction(1, 2)), Fraction(5, 4)
-    noise, grid, bits = ScaledNorm(kind, weights, scale**2), Grid((0, -1)), random.Random(5).getrandbits
+    noise, grid, bits = plane_noise(kind, weights, scale**2), Grid((0, -1)), random.Random(5).getrandbits
     found = np.array([draw_cell(location, noise, grid, bits) for _ in range(800)])
     sides = [range(-5, 7), range(-7, 3)]
     nodes, node_weights = np.polynomial.legendre.leggauss(60)
@@ -160,7 +171,10 @@ def told(monkeypatch):
 
 @pytest.mark.parametrize("kind", PLANES)
 def test_cells_do_not_depend_on_how_many_digits_are_asked_for(kind, told, monkeypatch):
-    noise, location = ScaledNorm(kind, (Fraction(3), Fraction(1, 7)), Fraction(2)), (Fraction(10**9, 3), Fraction(1, 9))
+    noise, location = (
+        plane_noise(kind, (Fraction(3), Fraction(1, 7)), Fraction(2)),
+        (Fraction(10**9, 3), Fraction(1, 9)),
+    )
     grid, found = Grid((-30, -50)), []
     for first in (1, 1000):
         monkeypatch.setattr(uniforms, "_FIRST_DIGITS", first)

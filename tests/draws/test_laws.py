@@ -42,7 +42,19 @@ DEAR = (
 )
 # Parts of names: 700 draws of these take some tenths of a second, as a hundred of costly ones do. With half of the
 # noise nearly all laws of default tests are seen to be wrong.
-CHEAP = ("means", "design", "Gram", "posterior", "output, squared", "AdaSSP", "counts", "weights", "choice", "interval")
+CHEAP = (
+    "means",
+    "sums",
+    "design",
+    "Gram",
+    "posterior",
+    "output, squared",
+    "AdaSSP",
+    "counts",
+    "weights",
+    "choice",
+    "interval",
+)
 COSTLY = ("shells",)
 # A thousand draws tell these laws from those of three quarters of the noise; some of them take milliseconds.
 TOLD = {

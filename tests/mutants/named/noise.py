@@ -1,7 +1,7 @@
 """Names slips that leave half of a mechanism's noise, or less, or noise of another law."""
 
 from tests.mutants.named.slip import Slip
-from tests.mutants.syntax import assigned, called, constant, reference
+from tests.mutants.syntax import assigned, called, comparison, constant, reference
 
 SLIPS = (
     Slip("KNG has half of its noise", "AbstractDensityMechanism.target", constant(2.0, 1.0)),
@@ -14,5 +14,6 @@ SLIPS = (
     Slip("posterior draws have half of their noise", "draw_ridge", called("sqrt", "{call} / 2")),
     Slip("noise of means has half of its size", "draw_cell", assigned("length", "{} / 2")),
     Slip("geometric noise has one side", "draw_two_sided_geometric", called("_geometric", "0", nth=1)),
+    Slip("an exchange has positive columns by fair coins", "_exchanged", comparison("wanted", "bits(1)")),
     Slip("K-norm noise has a radius of d exponential numbers", "k_norm_noise", constant(1, 0, nth=0)),
 )

@@ -21,6 +21,8 @@ SLIPS = (
         reference("adjacency", "type({}).ADD_REMOVE", nth=0),
     ),
     Slip("an exchange of records changes a sum once", "sum_changes_in_fractions", condition("REPLACE", "False")),
+    Slip("an exchange of exclusive columns of both signs changes one of them", "blocks_of_sum", constant(2, 1)),
+    Slip("a record keeps all of its exclusive columns", "BlockSums.alone", reference("exclusive", "()")),
     Slip("an exchange of records changes X'X without its root of 2", "moments:moment_changes", called("sqrt", "1.0")),
     Slip(
         "the loss of one record has half of its range under add_remove",
