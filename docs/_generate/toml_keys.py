@@ -120,12 +120,10 @@ def _keys_of_class(name: str) -> str:
 
 
 def _keys_of_intervals() -> list[list[str]]:
-    rows = [["`covariance`", f"one of {', '.join(COVARIANCES)}", "that of the least previewed width"]]
+    rows = [["`covariance`", f"one of {', '.join(COVARIANCES)}", "`sandwich`"]]
     rows.append(["`level`", "a number between 0 and 1", "`0.95`"])
     for written, public in COVARIANCES.items():
         for key, kind, default in keys_of_class(public):
-            kind = "a file of public records beside the configuration" if key == "`rows`" else kind
-            default = _REQUIRED if key == "`rows`" else default
             rows.append([f"{key} of `{written}`", kind, default])
     return rows
 

@@ -109,12 +109,9 @@ def load(file: JobFile, data: str | pathlib.Path | None = None) -> Any:
     path in [data] is relative to the folder of the job's file, or else to the working directory.
 
     **Raises:** as `kngjax.data.files` and `kngjax.data.queries`: `FileNotFoundError`, `ImportError` where no package is
-    there that could read it, `ValueError` for other suffixes, for what cannot be read, and for a file that `rows` of
-    the job names as public.
+    there that could read it, and `ValueError` for other suffixes and for what cannot be read.
     """
     if data is not None:
-        if pathlib.Path(data).resolve() in [one.resolve() for one in file.public_files]:
-            raise ValueError(f"{file.path}: rows: {data} is the file of data, and its records are private")
         return _table(file, pathlib.Path(data))
     source = file.data
     if source is None:
@@ -168,7 +165,7 @@ def refuse_to_lose(
     **Arguments:** `paying`: the ledger, if there is one. `directory`: of the outputs. `data`: as of `load`.
     """
     private = _path_of_data(file, data)
-    read_of = [(file.path, "the file of the job"), *((one, "a file of public records") for one in file.public_files)]
+    read_of = [(file.path, "the file of the job")]
     read_of += [] if private is None else [(private, "the file of data")]
     read_of += [] if paying is None else [(paying.path, "the ledger")]
     for output in (directory / name for name in (RELEASES, FIGURE, *file.drawn_files)):

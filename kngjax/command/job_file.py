@@ -168,12 +168,6 @@ class JobFile:
         return tuple(name for name, one in lists.items() if any(isinstance(level, str) for level in one))
 
     @property
-    def public_files(self) -> tuple[pathlib.Path, ...]:
-        """Lists the files of public records, none of which may be the file of private data."""
-        every = [self.intervals, *(one.intervals for one in self.analyses)]
-        return tuple(one.file for one in every if one is not None and one.file is not None)
-
-    @property
     def drawn_files(self) -> tuple[str, ...]:
         """Names the files of tables that are drawn of syntheses."""
         return tuple(name for one in self.analyses if one.draws is not None for name in one.draws.files)
@@ -200,11 +194,10 @@ def read(path: str | pathlib.Path) -> JobFile:
         raise ValueError(f"{path}: the table [{absent[0]}] is missing")
     data = read_table(Source, tables["data"], f"{path}: [data]") if "data" in tables else None
     study = _study(tables["study"], f"{path}: [study]")
-    private = None if data is None else data.path
-    asked = tuple(_every_asked(tables["analyses"], study, path, private))
+    asked = tuple(_every_asked(tables["analyses"], study, path))
     intervals = None
     if "intervals" in tables:
-        intervals = read_intervals(tables["intervals"], f"{path}: [intervals]", path, private)
+        intervals = read_intervals(tables["intervals"], f"{path}: [intervals]")
         if not any("intervals" in parameters(one.method) for one in asked):
             raise ValueError(f"{path}: [intervals] are of regressions, and none is asked for: leave that table out")
     figure = read_table(Figure, tables["figure"], f"{path}: [figure]") if "figure" in tables else None
@@ -253,7 +246,7 @@ def _study(study: Any, where: str) -> dict[str, Any]:
     return dict(study)
 
 
-def _every_asked(tables: Any, study: dict[str, Any], path: pathlib.Path, private: str | None) -> Iterator[Asked]:
+def _every_asked(tables: Any, study: dict[str, Any], path: pathlib.Path) -> Iterator[Asked]:
     if not isinstance(tables, list) or not all(isinstance(one, dict) for one in tables):
         raise ValueError(f"{path}: write each analysis as a table [[analyses]] of its own")
     for number, table in enumerate(tables, start=1):
@@ -264,7 +257,7 @@ def _every_asked(tables: Any, study: dict[str, Any], path: pathlib.Path, private
             raise ValueError(f"{where} needs the key 'method', one of {', '.join(known)}{given}")
         asked = _synthesis if method == SYNTHESIS else _asked
         given = {name: value for name, value in table.items() if name != "method"}
-        yield asked(method, given, f"{where}, {method}", study, path, private)
+        yield asked(method, given, f"{where}, {method}", study)
 
 
 def _check(method: str, arguments: dict[str, Any], others: tuple[str, ...], where: str) -> None:
@@ -276,7 +269,7 @@ def _check(method: str, arguments: dict[str, Any], others: tuple[str, ...], wher
             raise ValueError(f"{where}, needs the key {name!r}")
 
 
-def _synthesis(method: str, table: dict[str, Any], where: str, study: dict[str, Any], *_: Any) -> Asked:
+def _synthesis(method: str, table: dict[str, Any], where: str, study: dict[str, Any]) -> Asked:
     given = {name: value for name, value in table.items() if name != "draws"}
     _check(method, given, ("draws",), where)
     draws = read_table(DrawSettings, table["draws"], f"{where}, [analyses.draws]") if "draws" in table else None
@@ -284,9 +277,7 @@ def _synthesis(method: str, table: dict[str, Any], where: str, study: dict[str, 
     return Asked(method, arguments, draws=draws)
 
 
-def _asked(
-    method: str, table: dict[str, Any], where: str, study: dict[str, Any], path: pathlib.Path, private: str | None
-) -> Asked:
+def _asked(method: str, table: dict[str, Any], where: str, study: dict[str, Any]) -> Asked:
     by, sizes, sampler = table.get("by", []), table.get("num_records"), table.get("sampler")
     if not isinstance(by, list) or not all(isinstance(one, str) for one in by):
         raise ValueError(f"{where}: 'by' must name one or several columns, like by = ['region']")
@@ -303,7 +294,7 @@ def _asked(
         value = arguments.get(name)
         if takes_several(one) and not (isinstance(value, list) and all(isinstance(part, str) for part in value)):
             raise ValueError(f"{where}: {name!r} must name several columns, like {name} = ['age', 'region']")
-    own = _own_intervals(arguments, f"{where}: intervals:", path, private)
+    own = _own_intervals(arguments, f"{where}: intervals:")
     return Asked(method, arguments, tuple(by), own, sizes, sampler)
 
 
@@ -312,11 +303,11 @@ def _are_counts(sizes: Any) -> bool:
     return all(isinstance(one, int) and not isinstance(one, bool) and one > 0 for one in every)
 
 
-def _own_intervals(arguments: dict[str, Any], where: str, path: pathlib.Path, private: str | None) -> Intervals | None:
+def _own_intervals(arguments: dict[str, Any], where: str) -> Intervals | None:
     asked = arguments.get("intervals", False)
     if isinstance(asked, dict) and "level" in asked:
         raise ValueError(f"{where} the level is said once for all analyses, in the table [intervals]")
-    return None if asked is False else read_intervals(asked, where, path, private)
+    return None if asked is False else read_intervals(asked, where)
 
 
 def _as_json(value: Any) -> Any:

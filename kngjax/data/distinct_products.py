@@ -20,8 +20,8 @@ class DistinctProducts:
     x_l² = x_l, so that such products need no number of their own. The products of one column with the levels of a
     category, or of the levels of two categories, are *exclusive*: at most one of them is not 0.
 
-    **Arguments:** `lower`, `upper`: of the features, shape (d,). `indicators`: for each category its columns, of zeros and
-    ones, of which a record has at most one that is 1. `slopes`: of a number times the levels of a category alike.
+    **Arguments:** `lower`, `upper`: of the features, shape (d,). `indicators`: for each category its columns, of zeros
+    and ones, of which a record has at most one that is 1. `slopes`: of a number times the levels of a category alike.
     `adjacency`. `has_curvature`: whether w is any number in [0, 1]; else it is 1.
     """
 
@@ -35,7 +35,9 @@ class DistinctProducts:
     def __post_init__(self):
         columns = [column for group in self._groups for column in group]
         if len(set(columns)) < len(columns) or not all(0 <= column < len(self.lower) for column in columns):
-            raise ValueError(f"indicators and slopes must be columns from 0 to {len(self.lower) - 1}, each at most once")
+            raise ValueError(
+                f"indicators and slopes must be columns from 0 to {len(self.lower) - 1}, each at most once"
+            )
 
     @property
     def _groups(self) -> tuple[tuple[int, ...], ...]:

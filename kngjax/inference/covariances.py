@@ -13,7 +13,7 @@ from kngjax.core.arrays import float64
 from kngjax.data.bounds import Bounds
 from kngjax.data.distinct_products import DistinctProducts
 from kngjax.inference.noise_of_sums import block_noise, block_noise_of
-from kngjax.inference.positive_definite import BlockNoise, matrices_given, start_between
+from kngjax.inference.positive_definite import BlockNoise, MatrixFamily, matrices_given, start_between
 from kngjax.inference.published import mechanism_of
 from kngjax.inference.score_moments import Floats, RecordCurvature
 from kngjax.losses.base import AbstractResidualLoss
@@ -73,7 +73,9 @@ class AbstractCovariance(abc.ABC):
         """Computes each record's part of these sums, by itself. Private. **Arguments:** as of `RecordCurvature.of`."""
 
     @abc.abstractmethod
-    def hessians(self, sums: Floats, summing: Any, first: Release, mechanism: Any, curvature: RecordCurvature) -> Matrices:
+    def hessians(
+        self, sums: Floats, summing: Any, first: Release, mechanism: Any, curvature: RecordCurvature
+    ) -> Matrices:
         """Draws H as it may be, always positive definite, given what was released. **Arguments:** `first`: of θ̃."""
 
 
@@ -130,7 +132,9 @@ class Sandwich(AbstractCovariance):
     def columns(self, x: Floats, curvature: Floats, mechanism: Any) -> Floats:
         return self.products(mechanism).of(x, curvature)
 
-    def hessians(self, sums: Floats, summing: Any, first: Release, mechanism: Any, curvature: RecordCurvature) -> Matrices:
+    def hessians(
+        self, sums: Floats, summing: Any, first: Release, mechanism: Any, curvature: RecordCurvature
+    ) -> Matrices:
         products, (unit, _) = self.products(mechanism), curvature.units(first.value)
         count = None if products.has_curvature else first.certificate.num_records
         return _matrices_of(sums, products, block_noise_of(summing), count) * max(unit, _TINY)
@@ -143,13 +147,18 @@ class Sandwich(AbstractCovariance):
         return _matrices_of(products.numbers_of(hessian) + noise, products, block_noise_of(summing), count)
 
 
+def family_of(products: DistinctProducts, count: float | None) -> MatrixFamily:
+    """Returns the family of matrices that numbers make. **Arguments:** `count`: Σw, where it is known."""
+    return MatrixFamily(*products.basis, products.base(count))
+
+
 def _matrices_of(numbers: Floats, products: DistinctProducts, noise: BlockNoise, count: float | None) -> Matrices:
     """Draws Σ w xx' given its released numbers. **Arguments:** `count`: Σw, where it is known; else it is guessed."""
     usual, weights = products.numbers_of(products.guess), 1.0 / noise.width**2
     # Least squares of the released numbers on those of made-up records, and no less than noise makes of it.
     square = float(np.sum(weights * usual**2))
     size = max(float(np.sum(weights * usual * numbers)) / square, 1.0 / (noise.epsilon * np.sqrt(square)))
-    family = products.family(count)
+    family = family_of(products, count)
     start = start_between(numbers, usual * (size if count is None else count), family)
     return matrices_given(numbers, family, noise, start, _SEED)
 
@@ -224,7 +233,9 @@ class ReleasedDesign(AbstractCovariance):
     def columns(self, x: Floats, curvature: Floats, mechanism: Any) -> Floats:
         return curvature[:, None]
 
-    def hessians(self, sums: Floats, summing: Any, first: Release, mechanism: Any, curvature: RecordCurvature) -> Matrices:
+    def hessians(
+        self, sums: Floats, summing: Any, first: Release, mechanism: Any, curvature: RecordCurvature
+    ) -> Matrices:
         made, (unit, _) = self._mechanism, curvature.units(first.value)
         with float64():
             lower, upper = (np.asarray(side, np.float64) for side in made.bounds.features(made.size))
@@ -276,7 +287,9 @@ class PublishedMoments(AbstractCovariance):
     def columns(self, x: Floats, curvature: Floats, mechanism: Any) -> Floats:
         raise NotImplementedError("nothing is summed for H")
 
-    def hessians(self, sums: Floats, summing: Any, first: Release, mechanism: Any, curvature: RecordCurvature) -> Matrices:
+    def hessians(
+        self, sums: Floats, summing: Any, first: Release, mechanism: Any, curvature: RecordCurvature
+    ) -> Matrices:
         moments = mechanism.released_moments(first.published)
         values, vectors = np.linalg.eigh(moments.grams(np.random.default_rng(_SEED), _GRAMS))
         values = np.maximum(values, 0.01 * moments.on_matrix * np.min(moments.units.to_own.diagonal() ** 2))

@@ -70,8 +70,16 @@ class AbstractIntervalPlan(abc.ABC):
         if kind is None or "epsilons" not in written:
             return None
         usual = UsualScores(written["usual"], written["num_records"])
-        given = mechanism_of(certificate.mechanism), kind(**covariance), tuple(written["epsilons"])
-        return RegressionPlan(*given, written["bandwidth"], usual, _matrix(written["combinations"]), written.get("cuts"))
+        combinations = written["combinations"]
+        return RegressionPlan(
+            mechanism_of(certificate.mechanism),
+            kind(**covariance),
+            tuple(written["epsilons"]),
+            written["bandwidth"],
+            usual,
+            None if combinations is None else np.array(combinations, np.float64),
+            written["cuts"],
+        )
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -218,10 +226,6 @@ def _hessians(given: _Given) -> Matrices:
     plan, parts = given.plan, given.parts
     sums = np.empty(0) if plan.summing is None else np.asarray(parts[1].value, np.float64)
     return plan.covariance.hessians(sums, plan.summing, parts[0], plan.mechanism, plan.curvature)
-
-
-def _matrix(written: Any) -> Combinations:
-    return None if written is None else np.array(written, np.float64)
 
 
 def require_passes(X: Any, y: Any) -> None:

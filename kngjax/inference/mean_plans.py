@@ -12,7 +12,7 @@ from kngjax.data.bounds import Bounds
 from kngjax.data.passes import Passes
 from kngjax.data.records import Records
 from kngjax.data.schema import Schema
-from kngjax.inference.covariances import NOTHING_ASSUMED, Sandwich
+from kngjax.inference.covariances import NOTHING_ASSUMED
 from kngjax.inference.interval_plans import AbstractIntervalPlan, require_passes
 from kngjax.inference.intervals_from_sums import DRAWS, ErrorDraws
 from kngjax.inference.noise_of_sums import box_noise

@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from kngjax.geometry.blocks import uniform_points
+from kngjax.geometry.blocks import Block, ScaledBlocks, uniform_points
 from kngjax.geometry.scaled_norms import AbstractScaledNoise
+from kngjax.inference.positive_definite import BlockNoise
 from kngjax.mechanisms.block_sums import BlockSums
-from kngjax.mechanisms.gaussian_moments import GaussianMoments
 from kngjax.mechanisms.k_norm import KNormMechanism
 
 
@@ -29,10 +29,17 @@ def block_noise(summing: BlockSums, random: Any, number: int) -> Float[np.ndarra
     return random.gamma(summing.dimension + 1.0, size=(number, 1)) * points * _scales(noise)
 
 
-def gaussian_noise(summing: GaussianMoments, random: Any, number: int) -> Float[np.ndarray, "draws columns"]:
-    """Independent normal numbers of their deviations."""
-    deviations = summing.noise.deviations(summing.dimension, None)
-    return random.standard_normal((number, len(deviations))) * deviations
+def block_noise_of(summing: BlockSums | KNormMechanism) -> BlockNoise:
+    """Reads the law of the noise off a mechanism of sums: of a box each column is a block of its own."""
+    noise = summing.noise_in_fractions(summing.dimension or 1, 1)
+    assert noise is not None
+    blocks = (
+        noise.blocks if isinstance(noise, ScaledBlocks) else [Block("sum", (j,)) for j in range(len(noise.weights))]
+    )
+    block, exchanges = np.empty((2, len(noise.weights)), np.int64)
+    for place, one in enumerate(blocks):
+        block[list(one.columns)], exchanges[list(one.columns)] = place, one.kind == "exchange"
+    return BlockNoise(block, exchanges.astype(bool), _scales(noise), 1.0)
 
 
 def _scales(noise: AbstractScaledNoise | None) -> Float[np.ndarray, " columns"]:

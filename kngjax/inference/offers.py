@@ -2,7 +2,8 @@
 
 H is released with noise N. Intervals are about as narrow as if H were known while κ, the median of the largest
 eigenvalue of G^{-½}NG^{-½}, is below a third, and get very wide as it nears 1, G being what H is expected to be. So
-the share of ε for H is .35 where κ is at most .6 of it, else .45 where κ is at most 1 of that, and else none is offered.
+the share of ε for H is .35 where κ is at most .6 of it, else .45 where κ is at most 1 of that, and else they are
+refused.
 """
 
 import functools
@@ -12,9 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kngjax.core.arrays import float64
-from kngjax.inference.covariances import Sandwich
+from kngjax.inference.covariances import Sandwich, family_of
 from kngjax.inference.noise_of_sums import block_noise
-from kngjax.inference.previews import rounded_up
 from kngjax.inference.score_laws import scatter_is_known
 from kngjax.inference.settings import Scenario
 
@@ -40,8 +40,8 @@ class Offer(NamedTuple):
         need = self.noise / _MOST
         return (
             f"no intervals are offered of {what}: of {num_records:,} records at epsilon = {epsilon:g} the noise of H, "
-            f"which they need, would be {self.noise:.2g} of H where H is least, and more than all of it makes intervals "
-            f"very wide ({words}). About {rounded_up(math.ceil(need * num_records))} records, or epsilon = "
+            f"which they need, would be {self.noise:.2g} of H where H is least, and with more than 1 they are very wide "
+            f"({words}). About {rounded_up(math.ceil(need * num_records))} records, or epsilon = "
             f"{rounded_up(need * epsilon)}, would do, as would fewer terms"
         )
 
@@ -87,6 +87,12 @@ def noise_over(hessian: np.ndarray, mechanism: Any, covariance: Sandwich, epsilo
     """Computes κ. **Arguments:** `hessian`: G over the largest w. `epsilon`: of the release of H."""
     summing, products = covariance.summing(mechanism, epsilon), covariance.products(mechanism)
     numbers = block_noise(summing, np.random.default_rng(_SEED), _NOISES)
-    noise = products.family(None).matrices(numbers)
+    noise = family_of(products, None).matrices(numbers)
     root = np.linalg.inv(np.linalg.cholesky(hessian))
     return float(np.median(np.abs(np.linalg.eigvalsh(root @ noise @ root.T)).max(axis=1)))
+
+
+def rounded_up(number: float) -> str:
+    """Rounds a number up to two digits, as text."""
+    step = 10.0 ** (math.floor(math.log10(number)) - 1)
+    return f"{math.ceil(number / step) * step:,.6g}"

@@ -10,6 +10,7 @@ import numpy as np
 from kngjax.core.arrays import float64
 from kngjax.inference.far_draws import LITTLE
 from kngjax.inference.interval_previews import IntervalPreview
+from kngjax.inference.offers import rounded_up
 from kngjax.inference.settings import Expected, Scenario
 
 if TYPE_CHECKING:
@@ -355,9 +356,3 @@ def _why_hopeless(setting: Scenario, expected: Expected, own_units: np.ndarray |
                 f"the public bounds alone{of_intercept} far from where the ridge pulls to"
             )
     return None
-
-
-def rounded_up(number: float) -> str:
-    """Rounds a number up to two digits, as text."""
-    step = 10.0 ** (math.floor(math.log10(number)) - 1)
-    return f"{math.ceil(number / step) * step:,.6g}"

@@ -127,7 +127,8 @@ class WithIntervals(AbstractReleasePlan):
 class ReleaseWithIntervals(AbstractKeptAsJson):
     """An estimate, what its intervals are made of, and what is proved of both together. All of it may be published.
 
-    **Arguments:** `parts`: the releases: of the estimate, of H, and of the variances. `making`: how intervals are made of them, JSON-ready. `guarantee`: of all parts together.
+    **Arguments:** `parts`: the releases: of the estimate, of H, and of the variances. `making`: how intervals are made
+    of them, JSON-ready. `guarantee`: of all parts together.
     """
 
     parts: tuple[Release, ...]

@@ -117,7 +117,6 @@ class Analysis(AbstractAnalysis):
     which its settings depend; None where they do not. `codes`: by column what stands for a missing cell. `dates`:
     the columns of dates, which count as days.
     `sizes`: by column how many different cells its bounds or levels let expect, if they are whole numbers or levels.
-    `with_covariance`: makes the same with intervals by another covariance; None without intervals.
     """
 
     title: str
@@ -137,7 +136,6 @@ class Analysis(AbstractAnalysis):
     codes: Codes = field(default_factory=dict)
     dates: tuple[str, ...] = ()
     sizes: Mapping[str, float] = field(default_factory=dict)
-    with_covariance: "Callable[[Any], Analysis] | None" = None
 
     def __repr__(self) -> str:
         kinds = sorted({type(part.mechanism).__name__ for part in self.parts})
@@ -255,7 +253,7 @@ class Analysis(AbstractAnalysis):
     @property
     def reader(self) -> "Analysis":
         """Copies what reading needs, as it is sent to where tables rest."""
-        nothing: Any = {"unweighted": None, "expected": None, "remake": None, "with_covariance": None, "sizes": {}}
+        nothing: Any = {"unweighted": None, "expected": None, "remake": None, "sizes": {}}
         return replace(self, **nothing)
 
     def read(self, table: Any) -> Prepared:

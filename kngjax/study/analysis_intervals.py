@@ -1,4 +1,4 @@
-"""Regressions with intervals: which covariance, and a plan for each of their releases, by public facts alone."""
+"""Regressions with intervals: how H is known, and a plan for each of their releases, by public facts alone."""
 
 import dataclasses
 import functools
@@ -8,77 +8,71 @@ import equinox as eqx
 import numpy as np
 
 import kngjax as kng
-from kngjax.inference.covariances import AbstractSums
-from kngjax.inference.groups_of_records import serves_groups
-from kngjax.inference.interval_plans import GroupsPlan, interval_plan_of, public_bandwidth
-from kngjax.inference.widths import narrowest
+from kngjax.inference.covariances import AbstractCovariance
+from kngjax.inference.interval_choices import public_bandwidth
 from kngjax.study.analyses import Analysis, Part
+from kngjax.study.expectations import setting_of
 from kngjax.study.public_facts import PublicFacts
 
 
 def with_intervals(analysis: Analysis, asked: Any, facts: PublicFacts) -> Analysis:
     """Adds to an analysis the releases that intervals need, for the same ε; returns it as it is without intervals.
 
-    Settings that depend on ε and n, as thresholds and bandwidths, are made for the part of them that an estimate keeps:
-    beside sums of scores it has a part of ε, and in groups a part of the records.
+    Settings that depend on ε, as thresholds, are made for the part of it that the estimate keeps.
 
-    **Arguments:** `asked`: False; True for the covariance whose previewed width is least; or a covariance, as
-    `kngjax.WithIntervals` takes it. Raises TypeError for anything else, and ValueError, of public facts alone, for what
-    is not served.
+    **Arguments:** `asked`: False; True for `kngjax.Sandwich()`; or a covariance, as `kngjax.WithIntervals` takes it.
+    Raises TypeError for anything else, and ValueError, of public facts alone, for what is not served.
     """
     if asked is False:
         return analysis
-    if asked is not True and not isinstance(asked, AbstractSums | kng.Groups):
+    if asked is not True and not isinstance(asked, AbstractCovariance):
         raise TypeError(
-            "intervals must be True, False, or a covariance like kngjax.Sandwich(share=0.3) or kngjax.Groups(5), not "
-            f"{asked!r}"
+            f"intervals must be True, False, or a covariance like kngjax.Sandwich(share=0.45), not {asked!r}"
         )
     if facts.weights is not None:
         raise ValueError("records with weights have no intervals here: make a Study without weights for them")
-    if isinstance(asked, kng.inference.PublicDesign):
-        asked = asked.by_terms(analysis.design)
-    return _with(analysis, None if asked is True else asked, facts.count)
+    covariance = kng.Sandwich() if asked is True else asked
+    if isinstance(covariance, kng.Sandwich) and analysis.design is not None:
+        design = analysis.design
+        covariance = dataclasses.replace(covariance, indicators=design.indicators, slopes=design.slopes)
+    return _with(analysis, covariance, facts.count)
 
 
 def _with(analysis: Analysis, covariance: Any, count: int | None) -> Analysis:
-    """Plans every part of an analysis with intervals.
-
-    **Arguments:** `covariance`: None for the one whose previewed width is least. `count`: n, or a guess of it.
-    """
-    chosen = [
-        _narrowest(analysis, place, count) if covariance is None else covariance for place in range(len(analysis.parts))
-    ]
-    parts = tuple(_planned(analysis, place, one, count) for place, one in enumerate(chosen))
-    remake = None if analysis.remake is None else functools.partial(_remade, analysis, chosen)
-    others = functools.partial(_with, analysis, count=count)
-    return dataclasses.replace(analysis, parts=parts, remake=remake, with_covariance=others)
+    """Plans every part of an analysis with intervals. **Arguments:** `count`: n, or a guess of it."""
+    places = range(len(analysis.parts))
+    parts = tuple(_planned(analysis, place, covariance, count) for place in places)
+    remake = None if analysis.remake is None else functools.partial(_remade, analysis, covariance)
+    return dataclasses.replace(analysis, parts=parts, remake=remake)
 
 
-def _remade(analysis: Analysis, chosen: list[Any], epsilon: float, count: int) -> Analysis:
-    """Remakes an analysis for another ε and n, as `Analysis.remake`, with the same covariances."""
+def _remade(analysis: Analysis, covariance: Any, epsilon: float, count: int) -> Analysis:
+    """Remakes an analysis for another ε and n, as `Analysis.remake`, with the same covariance."""
     assert analysis.remake is not None
-    made = analysis.remake(epsilon=epsilon, count=count)
-    parts = tuple(_planned(made, place, one, count) for place, one in enumerate(chosen))
-    return dataclasses.replace(made, parts=parts)
+    return _with(analysis.remake(epsilon=epsilon, count=count), covariance, count)
 
 
 def _planned(analysis: Analysis, place: int, covariance: Any, count: int | None) -> Part:
-    """Gives a part its plan; raises ValueError where no mechanism serves the part's share of ε or of the records."""
-    part, made = analysis.parts[place], analysis
-    # Whether they will have ends is decided by `kngjax.study.expectations`, which knows terms and scatter.
+    """Gives a part its plan; raises ValueError where no mechanism serves the part's share of ε."""
+    part, design = analysis.parts[place], analysis.design
     chosen = _with_bandwidth(analysis, part, covariance, count)
-    making = interval_plan_of(part.mechanism, chosen, count, None)
-    number = making.number if isinstance(making, GroupsPlan) else 1
-    # Whatever follows from n is settled here.
-    settled = kng.Groups(number) if isinstance(making, GroupsPlan) else chosen
-    if analysis.remake is not None and count is not None:
-        whole = len(analysis.parts) * float(making.mechanism.epsilon)
-        made = analysis.at(whole, max(count // number, 1))
-        if made is None:
-            raise ValueError(f"{analysis.title} has no mechanism at epsilon = {whole:g} of {count // number} records")
+    setting = setting_of(analysis, part, count)
+    own = None if design is None else design.own_units_matrix
+    # Whether they are offered is decided by `kngjax.study.expectations`.
+    asked = functools.partial(kng.WithIntervals, num_records=count, force=True, setting=setting, combinations=own)
+    making = asked(part.mechanism, chosen).making()
+    if analysis.remake is None or count is None:
+        return dataclasses.replace(part, mechanism=making.mechanism, plan=asked(part.mechanism, chosen))
+    kept = len(analysis.parts) * float(making.mechanism.epsilon)
+    made = analysis.at(kept, count)
+    if made is None:
+        raise ValueError(f"{analysis.title} has no mechanism at epsilon = {kept:g} of {count} records")
+    # Whatever follows from the estimate's own ε.
     of_share = made.parts[place].mechanism
     mechanism = eqx.tree_at(lambda one: one.epsilon, of_share, np.asarray(float(part.mechanism.epsilon)))
-    plan = kng.WithIntervals(mechanism, settled, count, force=True)
+    # The share of H is that of the loss as it is at the whole ε.
+    settled = getattr(making, "covariance", chosen)
+    plan = asked(mechanism, settled)
     return dataclasses.replace(part, mechanism=plan.making().mechanism, plan=plan)
 
 
@@ -103,26 +97,3 @@ def _with_bandwidth(analysis: Analysis, part: Part, covariance: Any, count: int 
     if analysis.scale is None or count is None:
         return covariance
     return dataclasses.replace(covariance, bandwidth=public_bandwidth(float(analysis.scale), count))
-
-
-def _narrowest(analysis: Analysis, place: int, count: int | None) -> Any:
-    """Chooses the covariance that assumes nothing of the errors and has the least previewed width, in own units.
-
-    If no covariance has a width, that is `Sandwich`, which `kngjax.study.expectations` refuses with advice.
-    """
-    if count is None:
-        return kng.Sandwich()
-    part, by_sums, design = analysis.parts[place], _planned(analysis, place, kng.Sandwich(), count), analysis.design
-    assert design is not None
-    if not serves_groups(part.mechanism):
-        return kng.Sandwich()
-    plan = by_sums.whole
-    given = plan.mechanism, plan.making(), count
-    own = design.own_units_matrix
-    try:
-        found = narrowest(*given, design, analysis.scale, own)
-        _ = _planned(analysis, place, found, count)
-    except ValueError:
-        # So few records in each group that another mechanism serves them.
-        return kng.Sandwich()
-    return found

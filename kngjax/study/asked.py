@@ -59,8 +59,8 @@ class AbstractAnalyses(AbstractTabulations[Answer]):
         **Arguments:** `formula`: as in `kngjax.data.formulas`. `domain`: Θ of the coefficients of the basis; made of
         the bounds of the response if it is left out. `scale`: for five and more coefficients, how far responses scatter
         about the regression, a public guess; and for the bandwidth of intervals. `intervals`: True, or a covariance
-        like `kngjax.Sandwich(share=0.3)`, for confidence intervals: what they are made of is released for a part of ε,
-        or the estimate from groups of the records (`kngjax.WithIntervals`). `force`: release also what public facts
+        like `kngjax.Sandwich(share=0.45)`, for confidence intervals: what they are made of is released for a part of ε
+        (`kngjax.WithIntervals`). `force`: release also what public facts
         say is little but noise.
         """
         facts = self.facts
@@ -113,7 +113,16 @@ class AbstractAnalyses(AbstractTabulations[Answer]):
         facts = self.facts
         read, response = facts.read(formula)
         made = regressions.linear_regression(
-            read, response, epsilon, facts.adjacency.value, facts.count, method, delta, domain, scale
+            read,
+            response,
+            epsilon,
+            facts.adjacency.value,
+            facts.count,
+            method,
+            delta,
+            domain,
+            scale,
+            intervals is not False,
         )
         return self._carry_out(with_intervals(made, intervals, facts).forced(force), Results.of("regression"))
 
@@ -123,7 +132,7 @@ class AbstractAnalyses(AbstractTabulations[Answer]):
         """The logarithm of the odds of the response's second level. **Arguments:** as `quantile_regression`."""
         facts = self.facts
         given = *facts.read(formula), epsilon, facts.adjacency.value, facts.count
-        made = regressions.logistic_regression(*given, domain)
+        made = regressions.logistic_regression(*given, domain, intervals is not False)
         return self._carry_out(with_intervals(made, intervals, facts).forced(force), Results.of("regression"))
 
     @_not_called(offset=_OFFSET)
@@ -153,7 +162,9 @@ class AbstractAnalyses(AbstractTabulations[Answer]):
         weights = None
         if exposure is not None or most_rate is not None:
             response, weights = facts.exposed(response, exposure, most_rate, intervals)
-        made = regressions.poisson_regression(read, response, epsilon, facts.adjacency.value, domain)
+        made = regressions.poisson_regression(
+            read, response, epsilon, facts.adjacency.value, domain, intervals is not False
+        )
         made = dataclasses.replace(with_intervals(made, intervals, facts), weights=weights)
         return self._carry_out(made.forced(force), Results.of("regression"))
 

@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 
 import kngjax as kng
-from kngjax.inference.foreseen_ends import WithoutEnds, why_without_ends
-from kngjax.inference.interval_previews import IntervalPreview
-from kngjax.inference.previews import LITTLE, MOST_NOISE, rounded_up
+from kngjax.inference.offers import rounded_up
+from kngjax.inference.previews import LITTLE, MOST_NOISE
 from kngjax.inference.score_laws import Responses, scatter_is_known
 from kngjax.inference.settings import EVEN, Scenario
 from kngjax.mechanisms.base import AbstractMechanism
@@ -93,6 +92,13 @@ def preview_of(
     return found.shown_in(names, units)
 
 
+def setting_of(analysis: Analysis, part: Part, count: int | None) -> Scenario | None:
+    """Makes the usual assumptions of records for a regression's release; None where nothing tells enough of them."""
+    if not count or not isinstance(analysis.response, Response) or _has_open_scatter(analysis, part):
+        return None
+    return Scenario.of(part.mechanism, analysis.design, _usual_of(analysis))
+
+
 def _usual_of(analysis: Analysis) -> Any:
     """Guesses how far responses scatter, or None; for rates, the law of the counts at the largest exposure."""
     response = analysis.response
@@ -140,13 +146,13 @@ def expect(analysis: Analysis, count: int | None, size: GroupSize | None = None)
     for part, preview in zip(parts, previews, strict=True):
         if preview is None or warning is not None or not part.has_intervals:
             continue
-        if (lack := _why_without_ends(analysis, part, preview, count)) is None:
+        intervals = preview.intervals
+        if intervals is None or (warning := intervals.why_not(f"{analysis.title}, {part.label}")) is None:
             continue
-        warning = lack.briefly
         if not analysis.force:
             raise ValueError(
-                f"{lack.fully}; intervals=False releases the estimate alone. Nothing was spent; force=True releases "
-                "it all the same, but not KNG whose estimate may come from far off"
+                f"{warning}; intervals=False releases the estimate alone. Nothing was spent; force=True releases them "
+                "all the same, and they may be very wide"
             )
     noise = tuple(_stated(preview, size) for preview in previews)
     return Expectations(noise, _in_words(analysis, previews, None not in noise, size), warning)
@@ -196,19 +202,6 @@ def _assumed(preview: kng.inference.Preview) -> str:
     assert preview.expected is not None
     assert preview.setting is not None
     return "" if preview.expected.noise.is_exact else f", with {'; '.join(preview.setting.words)}"
-
-
-def _why_without_ends(analysis: Analysis, part: Part, preview: kng.inference.Preview, count: int) -> WithoutEnds | None:
-    """Says why a release would have no intervals, after a preview of every other covariance as it would be released."""
-    place = [one.label for one in analysis.parts].index(part.label)
-
-    def previewed(covariance: Any) -> IntervalPreview | None:
-        assert analysis.with_covariance is not None
-        made = analysis.with_covariance(covariance)
-        found = preview_of(made, made.parts[place], count)
-        return None if found is None else found.intervals
-
-    return why_without_ends(preview.intervals, part.label, previewed, "intervals")
 
 
 def _has_open_scatter(analysis: Analysis, part: Part) -> bool:

@@ -115,7 +115,7 @@ class Design:
 
     @property
     def indicators(self) -> tuple[tuple[int, ...], ...]:
-        """Groups of coefficients, by place, of columns of zeros and ones of which a record has at most one that is 1."""
+        """Groups of coefficients, by place, of columns of zeros and ones of which a record has at most one 1."""
         return self._grouped("indicators")
 
     @property
