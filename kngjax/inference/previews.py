@@ -152,7 +152,7 @@ class Preview:
         """Says why a release would be little but noise; None where it would not, and where that is not known."""
         if self.setting is None or self.expected is None:
             return None
-        return _why_hopeless(self.setting, self.expected, self.own_units)
+        return _why_hopeless(self.setting, self.expected, self.own_units, self.intervals is not None)
 
     def enough(self) -> str:
         """Says in words which n, or which ε, would not be hopeless."""
@@ -160,7 +160,9 @@ class Preview:
 
         def serves(number: float | int, epsilon: float | int) -> bool:
             setting, expected = self._at(number, epsilon)
-            return setting is not None and expected is not None and _why_hopeless(setting, expected) is None
+            if setting is None or expected is None:
+                return False
+            return _why_hopeless(setting, expected, is_unpulled=self.intervals is not None) is None
 
         count = self._least(lambda number: serves(number, self.epsilon), self.num_records, 1e12, 1.05)
         epsilon = self._least(lambda one: serves(self.num_records, one), self.epsilon, 100.0, 1.05)
@@ -323,10 +325,12 @@ class Preview:
         return pd.Series(values, pd.Index(self.names, name="coefficient"))
 
 
-def _why_hopeless(setting: Scenario, expected: Expected, own_units: np.ndarray | None = None) -> str | None:
+def _why_hopeless(
+    setting: Scenario, expected: Expected, own_units: np.ndarray | None = None, is_unpulled: bool = False
+) -> str | None:
     """Says why a release would be little but noise, in the mechanism's units or those of a sum; None if it would not.
 
-    **Arguments:** `own_units`: as of `Preview`.
+    **Arguments:** `own_units`: as of `Preview`. `is_unpulled`: whether what a ridge takes is added again.
     """
     noise = np.sqrt(np.diag(expected.noise.covariance))
     if not np.all(noise < MOST_NOISE * setting.room):
@@ -340,6 +344,8 @@ def _why_hopeless(setting: Scenario, expected: Expected, own_units: np.ndarray |
         )
     if expected.far is not None and expected.far > MUCH:
         return f"with probability {expected.far:.0%} or more a draw would come from anywhere in the domain"
+    if is_unpulled:
+        return None
     if (most := float(np.max(np.diag(expected.noise.pull)))) > MOST_PULLED:
         return f"a ridge would take {most:.0%} of a coefficient"
     if (domain := getattr(setting.mechanism, "domain", None)) is not None:
