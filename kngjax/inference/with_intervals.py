@@ -18,6 +18,7 @@ from kngjax.inference.interval_choices import interval_plan_of
 from kngjax.inference.interval_plans import AbstractIntervalPlan
 from kngjax.inference.intervals import Interval, NoInterval
 from kngjax.inference.intervals_from_sums import ErrorDraws, interval_of
+from kngjax.inference.wald_tests import WaldTest
 from kngjax.mechanisms.base import AbstractMechanism
 from kngjax.mechanisms.parameters import check_count
 from kngjax.releases.certificate import Certificate
@@ -159,6 +160,34 @@ class ReleaseWithIntervals(AbstractKeptAsJson):
     def _making(self) -> AbstractIntervalPlan | None:
         return AbstractIntervalPlan.read(self.making, self.parts[0].certificate)
 
+    @property
+    def errors(self) -> Float[np.ndarray, "draws dimension"] | NoInterval:
+        """Draws of θ̃ - θ0, all coefficients together, whose quantiles the intervals are made of; or why there are none.
+
+        They rest on what was released and public facts alone, and are the same whenever they are drawn.
+        """
+        return self._drawn if isinstance(self._drawn, NoInterval) else self._drawn.draws
+
+    @functools.cached_property
+    def middle(self) -> Float[np.ndarray, " dimension"]:
+        """The middle of the 95% interval of each coefficient, from which the pull of a ridge is taken off.
+
+        Where there is no interval it is θ̃.
+        """
+        found = self.intervals()
+        middle = (found.lower + found.upper) / 2.0 if isinstance(found, Interval) else self.value.copy()
+        middle.setflags(write=False)
+        return middle
+
+    def wald_test(self, combinations: Any) -> WaldTest | NoInterval:
+        """Tests that Aθ0 = 0 by the joint law of the errors; or says why that is not known. Free.
+
+        **Arguments:** `combinations`: the public matrix A, as of `intervals`. Raises ValueError for rows that are sums
+        of one another.
+        """
+        matrix = self._checked(combinations)
+        return self.errors if isinstance(self.errors, NoInterval) else WaldTest.of(matrix, self.value, self.errors)
+
     def intervals(self, level: float = 0.95, combinations: Any = None) -> Interval | NoInterval:
         """Confidence intervals of the coefficients, of what was released and public facts alone: they cost nothing.
 
@@ -173,19 +202,23 @@ class ReleaseWithIntervals(AbstractKeptAsJson):
         if combinations is None:
             found = self._interval(float(level), None)
             return dataclasses.replace(found, names=self.names) if isinstance(found, Interval) else found
+        return self._interval(float(level), self._checked(combinations))
+
+    def _checked(self, combinations: Any) -> Float[np.ndarray, "combinations dimension"]:
         matrix, dimension = np.asarray(combinations, np.float64), len(self.value)
         if matrix.ndim != 2 or matrix.shape[1] != dimension or not np.all(np.isfinite(matrix)):
             raise ValueError(f"combinations must be finite rows of {dimension} numbers each, not {matrix.shape}")
-        return self._interval(float(level), matrix)
+        return matrix
 
     def _interval(self, level: float, combinations: Any) -> Interval | NoInterval:
-        if self._making is None:
-            return NoInterval("another version of kngjax released it, which alone knows how its intervals are made")
-        return interval_of(self.value, self._errors, level, combinations)
+        if isinstance(self._drawn, NoInterval):
+            return self._drawn
+        return interval_of(self.value, self._drawn, level, combinations)
 
     @functools.cached_property
-    def _errors(self) -> ErrorDraws:
-        assert self._making is not None
+    def _drawn(self) -> ErrorDraws | NoInterval:
+        if self._making is None:
+            return NoInterval("another version of kngjax released it, which alone knows how its intervals are made")
         return self._making.errors(self.parts)
 
     def explain(self) -> str:

@@ -180,8 +180,11 @@ def test_noise_of_the_sums_widens_intervals():
 
 def test_where_noise_drowns_the_covariance_there_is_no_interval():
     x, y = table(60)
-    found = kng.release(kng.WithIntervals(mechanism(epsilon=0.2), kng.Sandwich(), force=True), x, y).intervals()
+    released = kng.release(kng.WithIntervals(mechanism(epsilon=0.2), kng.Sandwich(), force=True), x, y)
+    found = released.intervals()
     assert isinstance(found, kng.inference.NoInterval)
+    assert found == released.errors == released.wald_test(np.eye(3))
+    np.testing.assert_array_equal(released.middle, released.value)
     assert "noise of the covariance" in found.reason
     # Groups do not serve an estimate with a ridge.
     assert "Groups" not in found.reason
