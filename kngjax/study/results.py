@@ -42,7 +42,8 @@ class Results(AbstractKeptAsJson):
     `params`, `value` of a single number, `noise` and `noise_in_words`, `clipped`, the public bounds, and `expected`,
     what they said beforehand. The rest depends on what was asked for:
 
-    - of regressions `predict`, `predict_interval`, `conf_int`, `plot`, `curves`, `basis_params`, `formula`, `design`,
+    - of regressions `predict`, `predict_interval`, `conf_int`, `contrast`, `wald_test`, `plot`, `curves`,
+      `basis_params`, `formula`, `design`,
     - of quantile processes these but for intervals, `levels`, and `draw` for responses,
     - of counts `counts`, `conf_int`, `to_table`, `plot`, `nonnegative`, `with_total`, `with_margin`,
     - of variances `std` and `sums`, of sums, and of means where n is public, `conf_int`,
@@ -78,7 +79,10 @@ class Results(AbstractKeptAsJson):
 
     @property
     def params(self) -> Any:
-        """The released numbers in own units, by name: a series, or of several releases a frame with a column each."""
+        """The estimates in own units, by name: a series, or of several releases a frame with a column each.
+
+        They are the released numbers, and of regressions with intervals the middles of these.
+        """
         return self.view.params
 
     @property
@@ -107,9 +111,13 @@ class Results(AbstractKeptAsJson):
         return self.view.intervals(level)
 
     def to_frame(self, level: float = 0.95) -> "pd.DataFrame":
-        """Lists every number in a row: the release, the name, the value in own units; with intervals their ends too.
+        """Lists every number in a row, with the same columns for all kinds of results.
 
-        **Arguments:** `level`: of the intervals.
+        They are those of the groups, `release` where there are several, the number's name, `estimate` in own units; and
+        where there are intervals `std. error`, noise for privacy contained, `lower`, `upper` and `level`. A column of
+        the table that has one of these names is called "column NAME".
+
+        **Arguments:** `level`: of the intervals; one that was released for a level of its own has that.
         """
         return self.view.to_frame(level)
 
@@ -196,6 +204,7 @@ class Summary:
                 "" if width is None else f"quantiles are of responses with uniform noise of width {width:g} on each",
             ),
             ("made consistent with", ", ".join(getattr(view, "adjustments", ()))),
+            ("estimate", view.estimate_in_words),
             ("interval", view.interval_in_words(self.level)),
             ("noise", view.noise_in_words),
             ("warning", ("" if view.expected is None else view.expected.warning) or ""),
@@ -213,7 +222,7 @@ class Summary:
     def _numbers(self) -> "pd.DataFrame":
         import pandas as pd
 
-        numbers, ends = pd.DataFrame(self.view.params), self.view.ends(self.level)
+        numbers, known = pd.DataFrame(self.view.params), (self.view.standard_errors, self.view.ends(self.level))
         noise = None if self.view.noise is None else pd.DataFrame(self.view.noise)
         columns = {}
         for place, label in enumerate(numbers):
@@ -221,8 +230,9 @@ class Summary:
             columns[label] = numbers.iloc[:, place]
             if noise is not None:
                 columns[f"noise{of}"] = noise.iloc[:, place]
-            for end, values in ends.get(str(label), {}).items():
-                columns[f"{end}{of}"] = values
+            for found in known:
+                for name, values in found.get(str(label), {}).items():
+                    columns[f"{name}{of}"] = values
         return pd.DataFrame(columns)
 
     def _repr_html_(self) -> str:

@@ -67,8 +67,8 @@ def test_a_release_is_printed_and_written_and_nothing_private_is(tmp_path, capfd
     result = Results.from_json(json.dumps(entry["result"]))
     assert result.params.shape == (size, 2)
     for number in entry["numbers"]:
-        assert f"{number['value']:.5g}" in said.out
-        assert number["value"] == pytest.approx(result.params.loc[number["coefficient"], number["release"]])
+        assert f"{number['estimate']:.5g}" in said.out
+        assert number["estimate"] == pytest.approx(result.params.loc[number["coefficient"], number["release"]])
     everything = said.out + said.err + text
     private = [SECRET_WAGE, *workers()["wage"].to_list()]
     assert not any(f"{wage:.8g}" in everything for wage in private)

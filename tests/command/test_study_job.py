@@ -288,7 +288,7 @@ def test_a_linear_regression_may_be_fitted_by_least_squares_and_numbers_are_in_o
     assert isinstance(fit.loss, kng.SquaredLoss)
     numbers = plan.to_dict(results)["analyses"][1]["numbers"]
     assert [one["coefficient"] for one in numbers] == ["intercept", "education"]
-    assert [one["value"] for one in numbers] == pytest.approx(results[1].params.tolist(), rel=1e-12)
+    assert [one["estimate"] for one in numbers] == pytest.approx(results[1].params.tolist(), rel=1e-12)
 
 
 @pytest.mark.slow

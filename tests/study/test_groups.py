@@ -204,8 +204,8 @@ def test_results_have_the_shapes_of_groupby(lines):
     assert (quartiles.params.loc["south", "no"] == quartiles["south", "no"].params).all()
     assert list(lines.params.index.names) == ["region", "coefficient"]
     pd.testing.assert_frame_equal(lines.params.loc["south"], lines["south"].params)
-    assert list(lines.to_frame().columns) == ["region", "release", "coefficient", "value"]
-    assert list(quartiles.to_frame().columns) == ["region", "parttime", "release", "estimate", "value"]
+    assert list(lines.to_frame().columns) == ["region", "release", "coefficient", "estimate"]
+    assert list(quartiles.to_frame().columns) == ["region", "parttime", "statistic", "estimate"]
     copies = [kng.Results.from_json(lines.to_json()), pickle.loads(pickle.dumps(quartiles)), copy.deepcopy(mean)]
     for again, fit in zip(copies, (lines, quartiles, mean), strict=True):
         assert again.to_json() == fit.to_json()

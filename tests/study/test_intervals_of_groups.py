@@ -15,6 +15,7 @@ from tests.made_once import MadeOnce
 from tests.study.test_regression_intervals import PEOPLE, study
 
 FORMULA = "log(wage) ~ education"
+NUMBERS = ["estimate", "std. error", "lower", "upper", "level"]
 ADJACENCIES = ("replace", "add_remove")
 WAYS = {"sums": kng.Sandwich(share=0.4), "groups": kng.Groups(3), "Gaussian sums": kng.Sandwich(noise="zcdp")}
 
@@ -171,8 +172,15 @@ def test_each_group_has_its_row_and_its_own_interval(lines):
     assert "lower of tau = 0.4" in (text := str(lines.summary(0.9)))
     assert "interval: each 0.9, by H and J" in text
     frame = lines.to_frame(0.9)
-    assert frame.columns.tolist() == ["region", "release", "coefficient", "value", "lower", "upper"]
-    assert (frame["lower"] < frame["value"]).all()
+    assert frame.columns.tolist() == ["region", "release", "coefficient", *NUMBERS]
+    assert (frame["lower"] < frame["estimate"]).all()
+    ten = lines.contrast({"education": 10.0}, 0.9)
+    assert ten.columns.tolist() == ["region", "release", "contrast", *NUMBERS]
+    slopes = frame[frame["coefficient"] == "education"].reset_index(drop=True)
+    np.testing.assert_allclose(ten[NUMBERS[:4]], 10.0 * slopes[NUMBERS[:4]], rtol=1e-9)
+    tests = lines.wald_test("education")
+    assert [[*tests[key]] for key in ("north", "south")] == [[*labels]] * 2
+    assert tests["north"]["tau = 0.4"].pvalue == lines["north"].wald_test("education")["tau = 0.4"].pvalue
     again = pickle.loads(pickle.dumps(lines))
     assert again.to_json() == lines.to_json()
     assert again.guarantee == lines.guarantee

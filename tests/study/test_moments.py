@@ -131,8 +131,8 @@ def test_results_go_through_json_and_pickle():
             assert again.value == found.value
             assert pickle.loads(pickle.dumps(again)).to_json() == found.to_json()
             pd.testing.assert_series_equal(again.params, found.params)
-            ends = ["lower", "upper"] if "sum" in found.labels else []
-            assert found.to_frame().columns.tolist() == ["release", "estimate", "value", *ends]
+            ends = ["std. error", "lower", "upper", "level"] if "sum" in found.labels else []
+            assert found.to_frame().columns.tolist() == ["statistic", "estimate", *ends]
     with pytest.raises(ValueError, match="release a variance"):
         _ = study().sum("wage", epsilon=1).std
 

@@ -96,6 +96,10 @@ def test_intervals_of_groups_are_those_of_their_coefficients_in_own_units(by_gro
         np.testing.assert_allclose(found[label, "lower"], own.mean(axis=1) - half, rtol=1e-9)
         np.testing.assert_allclose(found[label, "upper"], own.mean(axis=1) + half, rtol=1e-9)
         np.testing.assert_allclose(by_groups.params[label], own.mean(axis=1), rtol=1e-9)
+        assert "how all do together" in by_groups.wald_test("education")[label].reason
+    table = by_groups.contrast({"education": 18.0}, 0.9)
+    assert table["release"].tolist() == ["tau = 0.3", "tau = 0.7"]
+    np.testing.assert_allclose(table["lower"], 18.0 * found.loc["education"].xs("lower", level=1), rtol=1e-9)
 
 
 def robust_by_hand(frame, threshold):
@@ -134,10 +138,10 @@ def test_results_show_their_intervals_and_survive_json(by_sums, by_groups):
     text = str(by_sums)
     assert "interval: each 0.95, by H and J at the released value" in text
     assert "those of intercept, experience are of sums of several released coefficients" in text
-    assert text.splitlines()[-5].split() == ["robust", "lower", "upper"]
+    assert text.splitlines()[-5].split() == ["robust", "std.", "error", "lower", "upper"]
     assert "not stated: the intervals hold with it" in text
     assert "each 0.9, by H and J" in str(by_sums.summary(level=0.9))
-    assert by_sums.to_frame().columns.tolist() == ["release", "coefficient", "value", "lower", "upper"]
+    assert by_sums.to_frame().columns.tolist() == ["coefficient", "estimate", "std. error", "lower", "upper", "level"]
     found = by_sums.intervals(0.9)
     assert isinstance(found, kng.inference.Interval)
     assert found.names == ("intercept", "experience", "experience^2")
@@ -166,7 +170,7 @@ def test_curves_have_bands(by_sums, by_groups):
 def test_without_intervals_there_are_none_and_why_is_told():
     fit = study().linear_regression("log(wage) ~ education", epsilon=4)
     assert "interval" not in str(fit)
-    assert fit.to_frame().columns.tolist() == ["release", "coefficient", "value"]
+    assert fit.to_frame().columns.tolist() == ["coefficient", "estimate"]
     for ask in (fit.conf_int, fit.intervals, lambda: fit.predict_interval({"education": 3.0})):
         with pytest.raises(ValueError, match=r"second release without a guarantee: ask for them beforehand"):
             ask()

@@ -275,7 +275,7 @@ def test_predictions_survive_json():
     new = PEOPLE.iloc[:9]
     pd.testing.assert_series_equal(again.predict(new), regression.predict(new))
     assert again.params.equals(regression.params)
-    assert list(regression.to_frame().columns) == ["release", "coefficient", "value"]
+    assert list(regression.to_frame().columns) == ["coefficient", "estimate"]
 
 
 def test_each_analysis_is_debited_and_an_empty_ledger_refuses_before_a_value_is_seen(ledger):

@@ -98,7 +98,8 @@ def test_tables_are_those_of_pandas(adjacency, convert):
     expected = pd.crosstab([frame["region"], frame["wage"]], frame["sex"])
     np.testing.assert_array_equal(three.to_table(), expected)
     assert three.params.loc["south", "[500, 1000]", "m"] == expected.loc[("south", "[500, 1000]"), "m"]
-    assert three.to_frame().columns.tolist() == ["region", "wage", "sex", "count", "lower", "upper"]
+    numbers = ["estimate", "std. error", "lower", "upper", "level"]
+    assert three.to_frame().columns.tolist() == ["region", "wage", "sex", *numbers]
 
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
@@ -112,7 +113,9 @@ def test_counts_have_intervals_of_the_table_and_of_the_population(adjacency):
     assert (own["upper"] < population["upper"]).all()
     pd.testing.assert_frame_equal(found.to_frame().set_index(["region", "sex"])[["lower", "upper"]], own)
     assert "each holds the table's own count with probability 0.95" in str(found)
-    assert [*found.nonnegative().to_frame().columns] == ["region", "sex", "count"]
+    # The noise's own deviation, and not a part of the ends, which are cut at 0.
+    assert found.to_frame()["std. error"].tolist() == pytest.approx([math.sqrt(0.5) / math.sinh(rate / 2.0)] * 6)
+    assert [*found.nonnegative().to_frame().columns] == ["region", "sex", "estimate"]
     wide = found.conf_int(0.999)
     assert (wide["upper"] > own["upper"]).all()
     for unfit in ({"level": 1.0}, {"of": "people"}):

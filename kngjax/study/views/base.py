@@ -13,6 +13,7 @@ from kngjax.releases import totals
 from kngjax.releases.debits import owed
 from kngjax.study.expectations import Expectations
 from kngjax.study.views import public_json
+from kngjax.study.views.interval_frames import rows_of, stacked, standard_errors_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -117,6 +118,19 @@ class AbstractView(abc.ABC):
         """Intervals of `params` by label, with columns lower and upper; empty where none were asked for."""
         return {}
 
+    @property
+    def standard_errors(self) -> "dict[str, pd.DataFrame]":
+        """Standard errors of `params` by label, noise contained, in a column "std. error"; where intervals are known.
+
+        They are (upper - lower)/3.92 of 95% intervals.
+        """
+        return {label: standard_errors_of(ends) for label, ends in self.ends(0.95).items()}
+
+    @property
+    def estimate_in_words(self) -> str:
+        """Says how `params` come of what was released, where they are not that itself; empty elsewhere."""
+        return ""
+
     def interval_in_words(self, level: float) -> str:
         """Says how intervals were made and what they assume; empty where none were asked for."""
         return ""
@@ -132,19 +146,21 @@ class AbstractView(abc.ABC):
         return totals.total(map(cost_of, self.releases))
 
     def to_frame(self, level: float = 0.95) -> "pd.DataFrame":
-        """Lists every number in a row: the release, the name, the value in own units; with intervals their ends too.
+        """Lists every number in a row: its release if there are several, name, `estimate` in own units, and interval.
+
+        Where there are intervals the columns are `std. error`, `lower`, `upper` and `level` besides.
 
         **Arguments:** `level`: of the intervals.
         """
         import pandas as pd
 
-        table = pd.DataFrame(self.params)
-        named = str(table.index.name)
-        melted = table.reset_index().melt(named, var_name="release")
-        made = pd.DataFrame(melted, columns=["release", named, "value"])
-        if ends := self.ends(level):
-            made = pd.concat([made, pd.concat([ends[label] for label in self.labels], ignore_index=True)], axis=1)
-        return made
+        ends, errors = self.ends(level), self.standard_errors
+        return stacked(
+            {
+                label: rows_of(pd.Series(column, self.index), errors.get(label), ends.get(label), level)
+                for label, column in self.columns.items()
+            }
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """All that is public, JSON-ready."""

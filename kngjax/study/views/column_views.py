@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from kngjax.inference import known_noise
-from kngjax.inference.intervals import NoInterval
+from kngjax.inference.intervals import Interval, NoInterval
 from kngjax.study.responses import Response
 from kngjax.study.sums_and_variances import CentredSquares, noise_of_variance, variance_of
 from kngjax.study.views.base import AbstractView
+from kngjax.study.views.interval_frames import rows_of, standard_errors_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,7 +33,7 @@ class AbstractColumnView(AbstractView):
     def index(self) -> "pd.Index":
         import pandas as pd
 
-        return pd.Index(self.names, name="estimate")
+        return pd.Index(self.names, name="statistic")
 
     @property
     @abc.abstractmethod
@@ -83,6 +84,16 @@ class AbstractColumnView(AbstractView):
     def ends(self, level: float) -> "dict[str, pd.DataFrame]":
         return {} if self._deviation is None else {self.labels[0]: self.conf_int(level)}
 
+    @property
+    def standard_errors(self) -> "dict[str, pd.DataFrame]":
+        """The standard deviation of the noise, all that stands between the number and the table's own: exact.
+
+        Ends are cut at public bounds, so that it does not follow from them.
+        """
+        if self._deviation is None:
+            return {}
+        return {self.labels[0]: self._named({self.labels[0]: [self._deviation]}).to_frame("std. error")}
+
     def interval_in_words(self, level: float) -> str:
         if self._deviation is None:
             return ""
@@ -107,6 +118,22 @@ class EstimateView(AbstractColumnView):
         # Levels increase, as those of every mechanism of several.
         return {"quantile": np.sort(np.concatenate([one.value for one in self.releases]))}
 
+    def to_frame(self, level: float = 0.95) -> "pd.DataFrame":
+        """Lists every number in a row, as of all results; an interval in one, with its middle and its own level."""
+        found = self.intervals() if self._is_interval else None
+        if not isinstance(found, Interval):
+            return super().to_frame(level)
+        import pandas as pd
+
+        ends = pd.DataFrame(
+            {"lower": found.lower, "upper": found.upper}, self.index[:1].str.removesuffix(", lower end")
+        )
+        return rows_of(ends.mean(axis=1), standard_errors_of(ends, found.level), ends, found.level)
+
+    @property
+    def _is_interval(self) -> bool:
+        return self.releases[0].certificate.mechanism["type"] == "QuantileInterval"
+
     @property
     def budget_in_words(self) -> str:
         if (number := len(self.releases)) == 1:
@@ -121,7 +148,7 @@ class EstimateView(AbstractColumnView):
 
     def interval_in_words(self, level: float) -> str:
         """Describes the interval for the summary; empty where there is none."""
-        if self.releases[0].certificate.mechanism["type"] != "QuantileInterval":
+        if not self._is_interval:
             return super().interval_in_words(level)
         found = self.intervals()
         if isinstance(found, NoInterval):
@@ -187,7 +214,7 @@ class MomentView(AbstractColumnView):
     def index(self) -> "pd.Index":
         import pandas as pd
 
-        return pd.Index([self.title], name="estimate")
+        return pd.Index([self.title], name="statistic")
 
     @property
     def sums(self) -> "pd.Series":

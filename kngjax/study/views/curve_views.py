@@ -10,12 +10,23 @@ from jaxtyping import Float, PRNGKeyArray
 
 from kngjax.data.terms import Design
 from kngjax.inference.intervals import Interval, NoInterval
+from kngjax.inference.wald_tests import WaldTest
 from kngjax.inference.with_intervals import ReleaseWithIntervals
 from kngjax.releases.curves.quantile_curves import QuantileCurves
 from kngjax.study.quantile_processes import labels_of
 from kngjax.study.responses import Response
 from kngjax.study.views.base import AbstractView
-from kngjax.study.views.interval_frames import frames_of, in_words, intervals_of, side_by_side
+from kngjax.study.views.contrasts import sums_of
+from kngjax.study.views.interval_frames import (
+    frames_of,
+    in_words,
+    intervals_of,
+    require_intervals,
+    rows_of,
+    side_by_side,
+    stacked,
+    standard_errors_of,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -44,7 +55,7 @@ class AbstractCurveView(AbstractView):
     @property
     @abc.abstractmethod
     def curves(self) -> dict[str, np.ndarray]:
-        """The released coefficients of each curve by its label, in order."""
+        """The coefficients of the basis of each curve by its label, in order."""
 
     @property
     def columns(self) -> dict[str, Any]:
@@ -58,7 +69,11 @@ class AbstractCurveView(AbstractView):
 
     @property
     def basis_params(self) -> "pd.DataFrame":
-        """The released numbers themselves: coefficients of the basis, a column for each curve."""
+        """Coefficients of the basis, a column for each curve: `params` are sums of these.
+
+        They are the released numbers themselves, but for regressions with intervals: there they are the middles of
+        these, and what was released is `results.releases[k].value`.
+        """
         import pandas as pd
 
         return pd.DataFrame(self.curves, index=pd.Index(self.design.basis_names, name="coefficient"))
@@ -164,13 +179,22 @@ class AbstractCurveView(AbstractView):
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
 class RegressionView(AbstractCurveView):
-    """Names a released regression, of one or several levels, each by its own release, with intervals or without."""
+    """Names a released regression, of one or several levels, each by its own release, with intervals or without.
+
+    With intervals the estimate of a released coefficient is the middle of its 95% interval, and `params`, predictions
+    and contrasts are sums of these: so they agree with one another. The middle of the interval of a sum is not the sum
+    of middles; these differ by up to a tenth of half its width. Middles of intervals in own units would not do: where
+    columns lie far from 0, as years do, these coefficients cancel in predictions, and their middles do not.
+    """
 
     kind: ClassVar[str] = "regression"
 
     @property
     def curves(self) -> dict[str, np.ndarray]:
-        return {label: one.value for label, one in self._pairs()}
+        """The coefficients of the basis by label: the released ones, or the middles of their 95% intervals."""
+        return {
+            label: one.middle if isinstance(one, ReleaseWithIntervals) else one.value for label, one in self._pairs()
+        }
 
     @property
     def has_intervals(self) -> bool:
@@ -206,14 +230,61 @@ class RegressionView(AbstractCurveView):
         """
         return side_by_side(self._bands_of(new, level, original))
 
+    def contrast(self, weights: Any, level: float = 0.95) -> "pd.DataFrame":
+        """Estimates sums of coefficients, as differences: a row each, with columns as of `to_frame`. Free.
+
+        The errors of coefficients depend on one another, so that these intervals do not follow from those of `params`.
+
+        **Arguments:** `weights`: of coefficients by name, `{"region[south]": 1, "region[west]": -1}`; a frame with a
+        column for each of some coefficients and a row a sum; or a matrix with a column for each of `params`. `level`:
+        of each interval by itself. Raises ValueError for unknown names, and where no intervals were asked for.
+        """
+        sums = sums_of(weights, self.design.names)
+        combinations = sums.to_numpy() @ self.design.own_units_matrix
+        ends = frames_of(intervals_of(dict(self._pairs()), level, combinations), sums.index)
+        wide = frames_of(intervals_of(dict(self._pairs()), 0.95, combinations), sums.index)
+        return stacked(
+            {
+                label: rows_of(sums @ self.columns[label], standard_errors_of(wide[label]), ends[label], level)
+                for label in self.labels
+            }
+        )
+
+    def wald_test(self, of: Any) -> "WaldTest | NoInterval | dict[str, WaldTest | NoInterval]":
+        """Tests that coefficients, or sums of them, are all 0, by draws of the joint law of their errors. Free.
+
+        Of several releases there is a test each, by label. It says why there is none where the joint law is not known.
+
+        **Arguments:** `of`: the name of a coefficient, or a list of names; or weights as of `contrast`. Raises
+        ValueError for unknown names, for sums that follow from others, and where no intervals were asked for.
+        """
+        sums = sums_of(of, self.design.names)
+        require_intervals(self.releases)
+        combinations, found = sums.to_numpy() @ self.design.own_units_matrix, {}
+        for label, one in self._pairs():
+            test = one.wald_test(combinations)
+            found[label] = dataclasses.replace(test, names=tuple(sums.index)) if isinstance(test, WaldTest) else test
+        return found[self.labels[0]] if len(self.labels) == 1 else found
+
     def ends(self, level: float) -> "dict[str, pd.DataFrame]":
         return frames_of(self._intervals(level), self.index) if self.has_intervals else {}
+
+    @property
+    def estimate_in_words(self) -> str:
+        if not (self.has_intervals and any(isinstance(one, Interval) for one in self._intervals(0.95).values())):
+            return ""
+        sums = "; others are sums of these" * any(self._mixed)
+        return f"the middle of the interval of each released coefficient, with the pull of a ridge taken off{sums}"
 
     def interval_in_words(self, level: float) -> str:
         if not self.has_intervals:
             return ""
-        mixed = np.count_nonzero(self.design.own_units_matrix, axis=1) > 1
-        return in_words(self._intervals(level), self.design.names, mixed.tolist())
+        return in_words(self._intervals(level), self.design.names, self._mixed)
+
+    @property
+    def _mixed(self) -> list[bool]:
+        """Which coefficients in own units are sums of several released ones."""
+        return (np.count_nonzero(self.design.own_units_matrix, axis=1) > 1).tolist()
 
     def _predicted(self, x: np.ndarray, tau: Any) -> "pd.DataFrame":
         import pandas as pd

@@ -14,7 +14,7 @@ from kngjax.study.analyses import table_of
 from kngjax.study.grouping import GroupedAnalysis, Grouping
 from kngjax.study.responses import Response
 from kngjax.study.views.base import AbstractView, owed_of
-from kngjax.study.views.interval_frames import said_once, side_by_side
+from kngjax.study.views.interval_frames import said_once, side_by_side, with_columns
 from kngjax.study.views.public_json import from_json, in_json
 
 if TYPE_CHECKING:
@@ -163,9 +163,16 @@ class GroupsView(AbstractView):
         return side_by_side(found) if found else self.each[0].conf_int(level)
 
     def ends(self, level: float) -> "dict[str, pd.DataFrame]":
+        return self._by_label([one.ends(level) for one in self.each])
+
+    @property
+    def standard_errors(self) -> "dict[str, pd.DataFrame]":
+        return self._by_label([one.standard_errors for one in self.each])
+
+    def _by_label(self, each: "list[dict[str, pd.DataFrame]]") -> "dict[str, pd.DataFrame]":
+        """Puts tables of each group into one for each label or number, as `params` has its columns."""
         import pandas as pd
 
-        each = [one.ends(level) for one in self.each]
         if not all(each):
             return {}
         index, labels = self.index, self.each[0].labels
@@ -181,19 +188,42 @@ class GroupsView(AbstractView):
     def interval_in_words(self, level: float) -> str:
         return "; ".join(said_once({name: one.interval_in_words(level) for name, one in self._by_name()}))
 
+    @property
+    def estimate_in_words(self) -> str:
+        return "; ".join(said_once({name: one.estimate_in_words for name, one in self._by_name()}))
+
     def to_frame(self, level: float = 0.95) -> "pd.DataFrame":
-        """Lists every number in a row: the level of the group, the release, the name, the value in own units; and ends.
+        """Lists every number in a row: the level of the group, and then as the results of one group do.
 
         **Arguments:** as of the results of one group.
         """
+        return self._stacked([one.to_frame(level) for one in self.each])
+
+    def contrast(self, weights: Any, level: float = 0.95) -> "pd.DataFrame":
+        """Estimates combinations of the coefficients of each group. **Arguments:** as of the regression of one group.
+
+        Raises AttributeError where the results are no regressions.
+        """
+        return self._stacked([one.contrast(weights, level) for one in self.each])
+
+    def wald_test(self, of: Any) -> dict[Any, Any]:
+        """Tests coefficients of each group, by its level. **Arguments:** as of the regression of one group.
+
+        Raises AttributeError where the results are no regressions.
+        """
+        return {key: one.wald_test(of) for key, one in self.items()}
+
+    def _stacked(self, tables: "list[pd.DataFrame]") -> "pd.DataFrame":
+        """Puts tables of each group below one another, behind the level of the group."""
         import pandas as pd
 
-        frames = []
-        for group, one in zip(self.grouping.division.groups(), self.each, strict=True):
-            levels = dict(zip(self.grouping.division.by, group, strict=True))
-            table = one.to_frame(level)
-            frames.append(pd.concat([pd.DataFrame(levels, table.index), table], axis=1))
-        return pd.concat(frames, ignore_index=True)
+        by, groups = self.grouping.division.by, self.grouping.division.groups()
+        levels = [
+            pd.DataFrame(dict(zip(by, group, strict=True)), one.index)
+            for group, one in zip(groups, tables, strict=True)
+        ]
+        named = [with_columns(before, one) for before, one in zip(levels, tables, strict=True)]
+        return pd.concat(named, ignore_index=True)
 
     def predict(self, new: Any, **settings: Any) -> "pd.Series | pd.DataFrame":
         """Predicts each row by the regression of its own group, NaN for rows that belong to no group.

@@ -1,6 +1,7 @@
 """Intervals of released regressions, with names: of coefficients in own units, and of predictions."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,16 +23,18 @@ def intervals_of(
 
     **Arguments:** `releases`: by label. `level`: of each interval by itself. `combinations`: A.
     """
-    found = {}
-    for label, one in releases.items():
-        if not isinstance(one, ReleaseWithIntervals):
-            raise ValueError(
-                "this regression was released without intervals, and standard errors of its records would be a second "
-                "release without a guarantee: ask for them beforehand, intervals=True, which costs a part of the "
-                "same epsilon"
-            )
-        found[label] = one.intervals(level, combinations)
-    return found
+    require_intervals(releases.values())
+    return {label: one.intervals(level, combinations) for label, one in releases.items()}
+
+
+def require_intervals(releases: Iterable[Any]) -> None:
+    """Raises ValueError unless all releases were made with intervals."""
+    if not all(isinstance(one, ReleaseWithIntervals) for one in releases):
+        raise ValueError(
+            "this regression was released without intervals, and standard errors of its records would be a second "
+            "release without a guarantee: ask for them beforehand, intervals=True, which costs a part of the same "
+            "epsilon"
+        )
 
 
 def frames_of(found: Found, index: Any) -> "dict[str, pd.DataFrame]":
@@ -44,6 +47,45 @@ def frames_of(found: Found, index: Any) -> "dict[str, pd.DataFrame]":
         lower, upper = (one.lower, one.upper) if isinstance(one, Interval) else (-whole, whole)
         frames[label] = pd.DataFrame({"lower": lower, "upper": upper}, index=index)
     return frames
+
+
+def standard_errors_of(ends: "pd.DataFrame", level: float = 0.95) -> "pd.DataFrame":
+    """Computes those with which normal errors had these intervals: (upper - lower)/3.92 of 95% intervals."""
+    width = 2.0 * NormalDist().inv_cdf(0.5 + 0.5 * level)
+    return ((ends["upper"] - ends["lower"]) / width).to_frame("std. error")
+
+
+def rows_of(
+    estimate: "pd.Series", errors: "pd.DataFrame | None", ends: "pd.DataFrame | None", level: float
+) -> "pd.DataFrame":
+    """A row a number: its name, its estimate, and where there is an interval its standard error, ends and level.
+
+    **Arguments:** `estimate`: by name. `errors`, `ends`: with the same index, or None. `level`: of the interval.
+    """
+    import pandas as pd
+
+    made = estimate.to_frame("estimate")
+    if errors is not None and ends is not None:
+        made = pd.concat([made, errors, ends], axis=1).assign(level=level)
+    return with_columns(estimate.index.to_frame(index=False), made.reset_index(drop=True))
+
+
+def stacked(frames: "Mapping[str, pd.DataFrame]") -> "pd.DataFrame":
+    """Puts the rows of several releases below one another, behind a column with their labels."""
+    import pandas as pd
+
+    if len(frames) == 1:
+        return next(iter(frames.values()))
+    named = [with_columns(pd.DataFrame({"release": label}, one.index), one) for label, one in frames.items()]
+    return pd.concat(named, ignore_index=True)
+
+
+def with_columns(before: "pd.DataFrame", table: "pd.DataFrame") -> "pd.DataFrame":
+    """Puts columns before those of a table; one that has the name of one of these is called "column NAME"."""
+    import pandas as pd
+
+    named = [f"column {name}" if name in table else name for name in before]
+    return pd.concat([before.set_axis(named, axis=1), table], axis=1)
 
 
 def side_by_side(frames: "dict[str, pd.DataFrame]") -> "pd.DataFrame":

@@ -124,6 +124,14 @@ class TableView(AbstractView):
     def ends(self, level: float) -> "dict[str, pd.DataFrame]":
         return {} if self.adjustments else {self.labels[0]: self.conf_int(level)}
 
+    @property
+    def standard_errors(self) -> "dict[str, pd.DataFrame]":
+        """The standard deviation of the noise, all that stands between a count and the table's own: exact.
+
+        Ends are cut at 0 and at n, so that it does not follow from them.
+        """
+        return {} if self.noise is None else {self.labels[0]: self.noise.to_frame("std. error")}
+
     def interval_in_words(self, level: float) -> str:
         if self.adjustments:
             return ""
@@ -197,13 +205,6 @@ class TableView(AbstractView):
             return pd.DataFrame(self.params)
         *rows, across = self.axes
         return pd.DataFrame(self.counts.reshape(-1, len(across.labels)), _index(rows), _index([across]))
-
-    def to_frame(self, level: float = 0.95) -> "pd.DataFrame":
-        """Lists every count in a row, with its levels, and as it was released with the ends of its interval.
-
-        **Arguments:** as of `conf_int`.
-        """
-        return self.params.to_frame().join([*self.ends(level).values()]).reset_index()
 
     def plot(self, ax: Any = None) -> Any:
         """Bars, of two columns side by side; returns the axes of Matplotlib. **Arguments:** `ax`: axes to draw on.
