@@ -71,7 +71,7 @@ def t5(d: int) -> Population:
         yes = random.uniform(size=count) < 1.0 / (1.0 + np.exp(-predictor))
         return frame.assign(answer=yes.astype(int), number=np.minimum(random.poisson(np.exp(predictor)), 20))
 
-    bounds: dict[str, Any] = {name: (-1.0, 1.0) for name in names} | {"y": (-8.0, 8.0), "number": (0, 20)}
+    bounds: dict[str, Any] = dict.fromkeys(names, (-1.0, 1.0)) | {"y": (-8.0, 8.0), "number": (0, 20)}
     facts = {"bounds": bounds, "levels": {"answer": (0, 1)}}
     responses = {"linear": "y", "logistic": "answer", "poisson": "number", "median": "y"}
     return Population(draw, draw(np.random.default_rng(10**6), 400_000), " + ".join(names), responses, facts, 1.0)
