@@ -9,6 +9,9 @@ from jaxtyping import Float, Int
 from kngjax.accounting.adjacency import Adjacency
 from kngjax.data.products import changed_columns, product_ranges
 
+# Exact sums cut numbers into parts of 22 binary digits: these have one.
+_DIGITS = 21
+
 Floats = Float[np.ndarray, "..."]
 
 
@@ -96,9 +99,24 @@ class DistinctProducts:
         return tuple(tuple(places) for places in found.values() if len(places) > 1)
 
     def of(self, x: Float[np.ndarray, "records d"], curvature: Float[np.ndarray, " records"]) -> Floats:
-        """w·x_j x_k of each record by itself, shape (records, numbers). Private."""
-        first, second = self.pairs.T
-        return curvature[:, None] * (x[:, first] * x[:, second])
+        """w·x_j x_k of each record by itself, rounded to few digits, shape (records, numbers). Private."""
+        # The order of rows in memory is that of columns, one of which is made at a time.
+        made = np.empty((len(self.pairs), len(x)))
+        for column, (first, second), unit in zip(made, self.pairs.tolist(), self._units.tolist(), strict=True):
+            np.multiply(x[:, first], x[:, second], out=column)
+            column *= curvature
+            np.rint(np.multiply(column, 1.0 / unit, out=column), out=column)
+            column *= unit
+        return made.T
+
+    @functools.cached_property
+    def _units(self) -> Floats:
+        """Multiples of which products are: with so few digits sums of them are exact without much ado.
+
+        A unit is 2^-21 of a power of two that no product exceeds; n of them are off by 2^-22·√n of it, and noise of
+        their sum is as large as what one record adds, and more.
+        """
+        return np.exp2(np.ceil(np.log2(np.max(np.abs(self.ends), axis=0))) - _DIGITS)
 
     @property
     def basis(self) -> tuple[Float[np.ndarray, "numbers d"], Float[np.ndarray, "numbers d"]]:

@@ -8,7 +8,7 @@ Each release is private given those before, whose values may be looked at: the b
 import abc
 import dataclasses
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from kngjax.core.randomness import secure_key
 from kngjax.data.passes import Passes
 from kngjax.data.records import Records
 from kngjax.data.schema import Schema
+from kngjax.data.streams import BATCH, stream
 from kngjax.inference import score_variances
 from kngjax.inference.covariances import AbstractCovariance, Matrices, PublishedMoments, ReleasedDesign, Sandwich
 from kngjax.inference.intervals_from_sums import ErrorDraws
@@ -141,11 +142,8 @@ class RegressionPlan(AbstractIntervalPlan):
     def _draw(self, plans: Sequence[Plan], records: tuple[Any, Any], progress: bool | None) -> list[Release]:
         parts = plans[0].draw(records, progress)
         for plan in plans[1:]:
-            columns, X = self._columns(parts, plan is plans[-1]), records[0]
-            if isinstance(X, Passes):
-                given: Any = X.mapped(columns, has_noise=self.mechanism.bounds.dither is not None)
-            else:
-                given = columns(records)[0]
+            columns = self._columns(parts, plan is plans[-1])
+            given = mapped(columns, records, has_noise=self.mechanism.bounds.dither is not None)
             parts += plan.draw((given, None), False)
         return parts
 
@@ -226,6 +224,18 @@ def _hessians(given: _Given) -> Matrices:
     plan, parts = given.plan, given.parts
     sums = np.empty(0) if plan.summing is None else np.asarray(parts[1].value, np.float64)
     return plan.covariance.hessians(sums, plan.summing, parts[0], plan.mechanism, plan.curvature)
+
+
+def mapped(columns: Callable[[Any], Any], records: tuple[Any, Any], has_noise: bool = False) -> Any:
+    """Maps records to the columns that are summed; arrays of many batch by batch, which is less memory. Private.
+
+    **Arguments:** `columns`: of a pair (X, y). `has_noise`: whether equal records may have different columns.
+    """
+    X, y = records
+    if isinstance(X, np.ndarray) and isinstance(y, np.ndarray | None) and len(X) > BATCH:
+        starts = range(0, len(X), BATCH)
+        X = stream([(X[one : one + BATCH], None if y is None else y[one : one + BATCH]) for one in starts])
+    return X.mapped(columns, has_noise=has_noise) if isinstance(X, Passes) else columns(records)[0]
 
 
 def require_passes(X: Any, y: Any) -> None:

@@ -9,11 +9,10 @@ import numpy as np
 
 from kngjax.core.arrays import float64
 from kngjax.data.bounds import Bounds
-from kngjax.data.passes import Passes
 from kngjax.data.records import Records
 from kngjax.data.schema import Schema
 from kngjax.inference.covariances import NOTHING_ASSUMED
-from kngjax.inference.interval_plans import AbstractIntervalPlan, require_passes
+from kngjax.inference.interval_plans import AbstractIntervalPlan, mapped, require_passes
 from kngjax.inference.intervals_from_sums import DRAWS, ErrorDraws
 from kngjax.inference.noise_of_sums import box_noise
 from kngjax.inference.score_moments import Floats
@@ -56,10 +55,9 @@ class MeanPlan(AbstractIntervalPlan):
         return Plan(certificates, *self.owed(certificates), functools.partial(self._draw, plans), check=require_passes)
 
     def _draw(self, plans: Sequence[Plan], records: tuple[Any, Any], progress: bool | None) -> list[Release]:
-        [first], X = plans[0].draw(records, progress), records[0]
+        [first] = plans[0].draw(records, progress)
         columns = _Squares(self.mechanism, np.asarray(first.value, np.float64))
-        given: Any = X.mapped(columns) if isinstance(X, Passes) else columns(records)[0]
-        return [first, *plans[1].draw((given, None), False)]
+        return [first, *plans[1].draw((mapped(columns, records), None), False)]
 
     def errors(self, parts: Sequence[Release]) -> ErrorDraws:
         count, theta = parts[0].certificate.num_records, np.asarray(parts[0].value, np.float64)

@@ -2,6 +2,7 @@
 
 import operator
 from collections.abc import Iterable
+from fractions import Fraction
 from typing import Any, ClassVar
 
 import equinox as eqx
@@ -13,8 +14,7 @@ from kngjax.accounting.exact_costs import exactly
 from kngjax.accounting.guarantees import Adjacency
 from kngjax.core.arrays import Scalar, is_traced
 from kngjax.data.bounds import Bounds
-from kngjax.data.exact_sums import ExactSums
-from kngjax.data.records import Records
+from kngjax.data.exact_sums import ExactSums, column_sums
 from kngjax.geometry.blocks import BlockNorm, ScaledBlocks
 from kngjax.mechanisms.k_norm_law import AbstractKNormLaw
 from kngjax.mechanisms.parameters import check_epsilon, require_part
@@ -125,7 +125,9 @@ class BlockSums(AbstractKNormLaw):
     def sums_of(self, records: Any) -> ExactSums:
         """The sums, exactly, as a moment. Private."""
         x = self.alone(np.asarray(records.rows.x, np.float64))
-        return self.loss.sums(Records(x, np.zeros(len(x))))
+        # Of a location nothing else is needed: no squares.
+        count = len(x)
+        return ExactSums(count, count * np.eye(self.dimension, dtype=int).astype(object), column_sums(x), Fraction(0))
 
 
 class BlockSumsIntake(AbstractSumsIntake):
