@@ -114,10 +114,11 @@ class Sandwich(AbstractCovariance):
     def products(self, mechanism: Any) -> DistinctProducts:
         """Returns the numbers that are released of H."""
         dimension, bounds = mechanism.dimension, mechanism.bounds
+        has_curvature = bounds.weight is not None or not mechanism.loss.is_quadratic
         with float64():
             lower, upper = (np.asarray(side, np.float64) for side in bounds.features(dimension))
         return DistinctProducts(
-            lower, upper, self.indicators, self.slopes, mechanism.adjacency, not mechanism.loss.is_quadratic
+            lower, upper, self.indicators, self.slopes, mechanism.adjacency, has_curvature
         )
 
     def check(self, mechanism: Any) -> None:

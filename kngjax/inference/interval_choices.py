@@ -19,6 +19,7 @@ from kngjax.inference.score_moments import can_serve
 from kngjax.inference.score_variances import SHARE, UsualScores
 from kngjax.inference.settings import Scenario
 from kngjax.inference.without_intervals import OF_MATRICES, reason
+from kngjax.sensitivity import weighted
 
 # The bandwidth over n^{-1/5} and the scale of responses (Koenker 2005, section 3.4, of normal ones at the median).
 _BANDWIDTH = 2.1
@@ -69,10 +70,12 @@ def interval_plan_of(
     of_hessian = Fraction(0)
     if not covariance.is_public:
         covariance, of_hessian = dataclasses.replace(covariance, share=offer.share), exactly(offer.share)
-    point, later = _divided(mechanism, of_hessian, exactly(SHARE))
+    point, (first, second) = _divided(mechanism, of_hessian, exactly(SHARE))
     law = None if setting is None else setting.law
     ratio = None if law is None or law.curvature <= 0.0 else law.score_square / law.curvature
-    return RegressionPlan(point, covariance, later, bandwidth, UsualScores(ratio, count), combinations)
+    if ratio is not None:
+        ratio *= weighted.largest(mechanism.bounds)
+    return RegressionPlan(point, covariance, (first, second), bandwidth, UsualScores(ratio, count), combinations)
 
 
 def offer_for(plan: RegressionPlan, setting: Scenario | None, epsilon: float) -> Offer:
@@ -124,8 +127,11 @@ def _require_served(mechanism: Any) -> None:
         raise ValueError("the bounds leave the number of columns open: give Bounds(..., columns=5)")
     if is_mean and mechanism.adjacency is Adjacency.ADD_REMOVE:
         raise ValueError("under add_remove n is private, and intervals of a mean need it: adjacency='replace'")
-    if mechanism.bounds.weight is not None:
-        raise ValueError("records with weights have no intervals here: leave Bounds(..., weight=...) out")
+    if mechanism.bounds.weight is not None and (loss.is_homogeneous or is_mean or mechanism.noise.publishes_moments):
+        raise ValueError(
+            f"{name} with {type(loss).__name__} has no intervals here where records have weights: leave "
+            "Bounds(..., weight=...) out"
+        )
     if getattr(mechanism, "pointwise_sensitivity", False):
         raise ValueError("with pointwise_sensitivity the law of the gradient is not known: leave it out")
     if mechanism.noise.publishes:

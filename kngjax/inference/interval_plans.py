@@ -18,7 +18,6 @@ from kngjax.accounting.guarantees import Guarantee
 from kngjax.core.errors import UnfitType
 from kngjax.core.randomness import secure_key
 from kngjax.data.passes import Passes
-from kngjax.data.records import Records
 from kngjax.data.schema import Schema
 from kngjax.data.streams import BATCH, stream
 from kngjax.inference import score_variances
@@ -197,8 +196,7 @@ class RecordColumns:
 
     def __call__(self, records: tuple[Any, Any]) -> tuple[np.ndarray, None]:
         rows = self.mechanism.intake.rows(*records, dither_key=secure_key(), may_be_empty=True)
-        assert isinstance(rows, Records)
-        return self.of(np.asarray(rows.x, np.float64), *self.curvature.of(rows, self.theta)), None
+        return self.of(np.asarray(rows.rows.x, np.float64), *self.curvature.of(rows, self.theta)), None
 
 
 def _of_hessian(covariance: AbstractCovariance, mechanism: Any, x: Any, curvature: Any, square: Any) -> np.ndarray:

@@ -64,7 +64,9 @@ def offer_of(
     if not isinstance(covariance, Sandwich) or setting is None or num_records is None or setting.law is None:
         return Offer(_LARGEST_SHARE if asked is None else asked, None)
     unit, epsilon = _largest_curvature(setting, bandwidth), float(epsilon)
-    of = functools.partial(noise_over, num_records * setting.hessian / unit, setting.mechanism, covariance)
+    # Of records with weights these are taken to be half of the largest.
+    mean = 1.0 if setting.mechanism.bounds.weight is None else 0.5
+    of = functools.partial(noise_over, mean * num_records * setting.hessian / unit, setting.mechanism, covariance)
     if asked is not None:
         return Offer(asked, of(asked * epsilon))
     (first, most), (second, _) = SHARES

@@ -14,9 +14,10 @@ from jaxtyping import Float
 
 from kngjax.core.arrays import float64
 from kngjax.data.bounds import Bounds
-from kngjax.data.records import Records
+from kngjax.data.records import Records, WeightedRecords
 from kngjax.geometry.reach import SinglePoint
 from kngjax.losses.base import AbstractPredictorLoss
+from kngjax.sensitivity import weighted
 
 Floats = Float[np.ndarray, "..."]
 _LARGEST = float(np.finfo(np.float64).max)
@@ -26,7 +27,7 @@ _LARGEST = float(np.finfo(np.float64).max)
 class RecordCurvature:
     """w and s² of records at θ, each over a public number that it does not exceed. Public.
 
-    **Arguments:** `loss`: ρ. `bounds`: of records. `bandwidth`: h for a score that jumps, whose w is
+    **Arguments:** `loss`: ρ. `bounds`: of records, with their largest weight. `bandwidth`: h for a score that jumps, whose w is
     1{|y - x'θ| ≤ h}·J/(2h), J the jump; None for others.
     """
 
@@ -49,16 +50,20 @@ class RecordCurvature:
                 curvature = abs(float(np.asarray(loss.score_step()[1]))) / (2.0 * self.bandwidth)
             else:
                 curvature = float(np.asarray(loss.curvature_bound(predictor)))
+        largest = weighted.largest(bounds)
+        curvature, score = largest * curvature, largest * score
         return min(curvature, _LARGEST), min(score * score, _LARGEST)
 
-    def of(self, records: Records, theta: Float[np.ndarray, " dimension"]) -> tuple[Floats, Floats]:
-        """w and s² of each record over `units`, within [0, 1]. Private."""
-        x, y = np.asarray(records.x, np.float64), np.asarray(records.y, np.float64)
+    def of(self, records: Records | WeightedRecords, theta: Float[np.ndarray, " dimension"]) -> tuple[Floats, Floats]:
+        """w and s² of each record over `units`, within [0, 1]; with weights ωw and ω²s². Private."""
+        x, y = np.asarray(records.rows.x, np.float64), np.asarray(records.rows.y, np.float64)
         predictor = np.zeros(len(x))
         # Column by column, so that what is computed of a record does not depend on where it stands.
         for column, coefficient in zip(x.T, theta.tolist(), strict=True):
             predictor = predictor + column * coefficient
+        largest = weighted.largest(self.bounds)
         curvature_unit, square_unit = (max(unit, np.finfo(np.float64).tiny) for unit in self.units(theta))
+        curvature_unit, square_unit = curvature_unit / largest, square_unit / (largest * largest)
         none = np.zeros_like(predictor)
         if self.bandwidth is not None:
             step = [float(np.asarray(number)) for number in self.loss.score_step()]
@@ -70,7 +75,11 @@ class RecordCurvature:
             score, _ = verified.floats(predictor, none, y)
             least, most = verified.slopes(predictor, none, y)
             curvature = least + 0.5 * (most - least)
-        return _share(curvature, curvature_unit), _share(score * score, square_unit)
+        shares = _share(curvature, curvature_unit), _share(score * score, square_unit)
+        if isinstance(records, Records):
+            return shares
+        weights = np.clip(np.asarray(records.weights, np.float64) / largest, 0.0, 1.0)
+        return shares[0] * weights, shares[1] * weights * weights
 
 
 def _share(numbers: Floats, unit: float) -> Floats:

@@ -29,8 +29,6 @@ def with_intervals(analysis: Analysis, asked: Any, facts: PublicFacts) -> Analys
         raise TypeError(
             f"intervals must be True, False, or a covariance like kngjax.Sandwich(share=0.45), not {asked!r}"
         )
-    if facts.weights is not None:
-        raise ValueError("records with weights have no intervals here: make a Study without weights for them")
     covariance = kng.Sandwich() if asked is True else asked
     if isinstance(covariance, kng.Sandwich) and analysis.design is not None:
         design = analysis.design

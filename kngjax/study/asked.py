@@ -161,7 +161,7 @@ class AbstractAnalyses(AbstractTabulations[Answer]):
         read, response = facts.read(formula)
         weights = None
         if exposure is not None or most_rate is not None:
-            response, weights = facts.exposed(response, exposure, most_rate, intervals)
+            response, weights = facts.exposed(response, exposure, most_rate)
         made = regressions.poisson_regression(
             read, response, epsilon, facts.adjacency.value, domain, intervals is not False
         )

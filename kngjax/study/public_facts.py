@@ -123,14 +123,11 @@ class PublicFacts:
             column,
         )
 
-    def exposed(
-        self, counts: Response, exposure: Any, most_rate: Any, intervals: Any
-    ) -> tuple[Response, SurveyWeights]:
+    def exposed(self, counts: Response, exposure: Any, most_rate: Any) -> tuple[Response, SurveyWeights]:
         """Counts as rates, and their exposures as weights: e·exp(η) - cη of a count c is e times the loss of c/e at η.
 
-        **Arguments:** `exposure`: the name of a column with bounds above 0. `most_rate`, `intervals`: as of
-        `poisson_regression`. Raises TypeError for what is no name, ValueError for bounds that do not serve, for a study
-        with weights, and where intervals are asked for.
+        **Arguments:** `exposure`: the name of a column with bounds above 0. `most_rate`: as of `poisson_regression`.
+        Raises TypeError for what is no name, ValueError for bounds that do not serve, and for a study with weights.
         """
         weights = SurveyWeights.of(exposure, self.bounds, self.missing, "exposure")
         if weights is None:
@@ -143,8 +140,6 @@ class PublicFacts:
                 f"records have one weight each, and exposure={exposure!r} is one: ask a Study without "
                 f"weights={self.weights.column!r}"
             )
-        if intervals is not False:
-            raise ValueError("rates with an exposure have no intervals here: leave intervals out, or the exposure")
         made = Exposure(weights.column, weights.bounds, most_rate, weights.missing)
         return dataclasses.replace(counts, exposure=made), weights
 

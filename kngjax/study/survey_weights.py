@@ -77,16 +77,20 @@ class SurveyWeights:
                 "records with weights have no quantile process: make a Study without weights for it, or ask for "
                 "quantile_regression, which takes them"
             )
-        if any(part.has_intervals for part in analysis.parts):
-            raise ValueError("records with weights have no intervals here: make a Study without weights for them")
         if isinstance(columns := analysis.response, CentredSquares):
             # The sum of the weights is private, whatever n is.
             columns = CentredSquares(columns.response, has_ones=True)
             made = dataclasses.replace(made, response=columns, names_of_values=names_of_sums(columns, "weights"))
         single = tuple(one for part in analysis.parts for one in _one_by_one(part))
-        parts = tuple(Part(part.label, self._weighted(made, part.mechanism)) for part in single)
+        parts = tuple(self._part(made, part) for part in single)
         unweighted = dataclasses.replace(analysis, parts=single, weights=None)
         return dataclasses.replace(made, parts=parts, weights=self, unweighted=unweighted)
+
+    def _part(self, analysis: Analysis, part: Part) -> Part:
+        if not isinstance(part.plan, kng.WithIntervals):
+            return Part(part.label, self._weighted(analysis, part.mechanism))
+        plan = dataclasses.replace(part.plan, mechanism=self._weighted(analysis, part.plan.mechanism))
+        return Part(part.label, plan.making().mechanism, plan)
 
     def _weighted(self, analysis: Analysis, mechanism: Any) -> Any:
         make = _WITH_WEIGHTS.get(type(mechanism))
