@@ -39,8 +39,8 @@ class Offer(NamedTuple):
         assert self.noise is not None
         need = self.noise / _MOST
         return (
-            f"no intervals are offered of {what}: of {num_records:,} records at epsilon = {epsilon:g} noise of H, which "
-            f"they need, would be {self.noise:.2g} of H where H is least, and with more than 1 they are very wide "
+            f"no intervals are offered of {what}: of {num_records:,} records at epsilon = {epsilon:g} noise of H, "
+            f"which they need, would be {self.noise:.2g} of H where H is least, and with more than 1 they are wide "
             f"({words}). About {rounded_up(math.ceil(need * num_records))} records, or epsilon = "
             f"{rounded_up(need * epsilon)}, would do, as would fewer terms"
         )

@@ -11,10 +11,12 @@ import numpy as np
 from jaxtyping import Bool, Float, Integer
 
 from kngjax.core.arrays import float64
-from kngjax.inference.positive_definite_chains import Randoms, Target, draw_numbers
+from kngjax.inference.positive_definite_chains import MatrixTarget, Randoms, draw_numbers
 
 # Of a start's eigenvalues in units of the guess.
 _LEAST_SHARE = 0.02
+# Of a start with unit diagonal.
+_LEAST_EIGENVALUE = 1e-13
 # Products, beyond which a program that is compiled quickly costs more than it saves.
 _MUCH = 10**8
 
@@ -104,7 +106,7 @@ def matrices_given(
     exchanges = np.zeros(noise.block.max() + 1, bool)
     exchanges[noise.block] = noise.is_exchange
     base = family.base * np.outer(scale, scale)
-    target = Target(p, q, base, _directions(p, q), noise.block, exchanges, rates * released)
+    target = MatrixTarget(p, q, base, _directions(p, q), noise.block, exchanges, rates * released)
 
     periods, generator = lengths.first + lengths.kept, np.random.default_rng(seed)
     sweeps = periods * lengths.thinning
@@ -123,12 +125,9 @@ def _directions(p: np.ndarray, q: np.ndarray) -> np.ndarray:
 
 
 def _is_positive_definite(matrix: np.ndarray) -> bool:
-    """Whether Cholesky's factor exists, of the matrix with unit diagonal, and is finite."""
+    """Whether it is, by more than rounding, with unit diagonal."""
     diagonal = np.diagonal(matrix)
     if not (np.all(np.isfinite(matrix)) and np.all(diagonal > 0.0)):
         return False
     scale = 1.0 / np.sqrt(diagonal)
-    try:
-        return bool(np.all(np.isfinite(np.linalg.cholesky(matrix * np.outer(scale, scale)))))
-    except np.linalg.LinAlgError:
-        return False
+    return bool(np.linalg.eigvalsh(matrix * np.outer(scale, scale))[0] > _LEAST_EIGENVALUE)

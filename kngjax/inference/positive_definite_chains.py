@@ -19,13 +19,13 @@ from jaxtyping import Array
 
 from kngjax.core.compiling import Compiled
 
-# The root of the least pivot of a matrix with unit diagonal; a flat prior gives about its square to what is below.
-LEAST_ROOT = 1e-6
+# Of H_ii·W_ii, which bounds the least eigenvalue of H with unit diagonal; a flat prior has about 1e-11 beyond.
+_MOST_INFLATION = 1e11
 # Moves end so far from the roots, in shares.
 _MARGIN = 1e-9
 
 
-class Target(NamedTuple):
+class MatrixTarget(NamedTuple):
     """Holds the target, with noise of width and ε of 1.
 
     **Arguments:** `p`, `q`: shape (D, d). `base`: H(0). `directions`: (pq' + qp')/2. `block`: of each number.
@@ -53,7 +53,7 @@ class Randoms(NamedTuple):
 
 
 class _State(NamedTuple):
-    """Holds h, N = r - h, H⁻¹ and the root of its least pivot.
+    """Holds h, N = r - h, W = H⁻¹ and the largest H_ii·W_ii.
 
     N is kept beside h: one of the two may dwarf the other, and keep no digit of it.
     """
@@ -61,11 +61,11 @@ class _State(NamedTuple):
     numbers: Array
     noise: Array
     inverse: Array
-    least_root: Array
+    inflation: Array
 
 
 @functools.partial(Compiled, static_argnames=("periods",))
-def draw_numbers(target: Target, start: Array, randoms: Randoms, periods: int) -> Array:
+def draw_numbers(target: MatrixTarget, start: Array, randoms: Randoms, periods: int) -> Array:
     """Runs chains from one start, and returns h after each of so many periods of equally many sweeps."""
     numbers = jnp.repeat(jnp.asarray(start)[:, None], randoms.normal.shape[-1], axis=1)
     state = _State(numbers, jnp.asarray(target.released)[:, None] - numbers, *_inverse(target, numbers))
@@ -81,17 +81,19 @@ def draw_numbers(target: Target, start: Array, randoms: Randoms, periods: int) -
     return jax.lax.scan(period, state, by_period)[1]
 
 
-def _inverse(target: Target, numbers: Array) -> tuple[Array, Array]:
-    """H⁻¹, and the root of the least pivot of H with unit diagonal; NaN where H is not positive definite."""
+def _inverse(target: MatrixTarget, numbers: Array) -> tuple[Array, Array]:
+    """W = H⁻¹ and the largest H_ii·W_ii; NaN where H is not positive definite."""
     made = jnp.moveaxis(target.base[:, :, None] + jnp.tensordot(target.directions, numbers, ((0,), (0,))), -1, 0)
     scale = jax.lax.rsqrt(jnp.diagonal(made, axis1=1, axis2=2))
     factor = jnp.linalg.cholesky(made * scale[:, :, None] * scale[:, None, :], symmetrize_input=False)
     identity = jnp.broadcast_to(jnp.eye(factor.shape[-1]), factor.shape)
-    root = jax.lax.linalg.triangular_solve(factor, identity, left_side=True, lower=True) * scale[:, None, :]
-    return jnp.einsum("bki,bkj->ijb", root, root), jnp.min(jnp.diagonal(factor, axis1=1, axis2=2), axis=1)
+    root = jax.lax.linalg.triangular_solve(factor, identity, left_side=True, lower=True)
+    inflation = jnp.max(jnp.sum(root**2, axis=1), axis=1)
+    root = root * scale[:, None, :]
+    return jnp.einsum("bki,bkj->ijb", root, root), inflation
 
 
-def _sweep(target: Target, before: _State, randoms: Randoms) -> _State:
+def _sweep(target: MatrixTarget, before: _State, randoms: Randoms) -> _State:
     """Moves every number, and then the length of the noise; what is not positive definite in float64 is not taken."""
     plus, minus = (_by_block(target, jnp.maximum(sign * before.noise, 0.0)) for sign in (1.0, -1.0))
     moving, uniform = _Moving(before.numbers, before.noise, before.inverse, plus, minus), randoms.uniform
@@ -104,25 +106,24 @@ def _sweep(target: Target, before: _State, randoms: Randoms) -> _State:
     gain = count * log_growth - growth * jnp.max(_sizes(target, moved.plus, moved.minus), axis=0)
     more = growth[None] * moved.noise
 
-    inverse, root = _inverse(target, jnp.concatenate([moved.numbers, moved.numbers - more], axis=1))
-    once = _State(moved.numbers, moved.noise, inverse[..., :chains], root[:chains])
-    twice = _State(moved.numbers - more, moved.noise + more, inverse[..., chains:], root[chains:])
-    enough = jnp.minimum(LEAST_ROOT, before.least_root)
-    once_is_fine, twice_is_fine = once.least_root >= enough, twice.least_root >= enough
-    taken = twice_is_fine & (jnp.log(randoms.acceptance) < gain)
+    inverse, inflation = _inverse(target, jnp.concatenate([moved.numbers, moved.numbers - more], axis=1))
+    once = _State(moved.numbers, moved.noise, inverse[..., :chains], inflation[:chains])
+    twice = _State(moved.numbers - more, moved.noise + more, inverse[..., chains:], inflation[chains:])
+    most = jnp.maximum(_MOST_INFLATION, before.inflation)
+    is_fine, is_taken = once.inflation <= most, (twice.inflation <= most) & (jnp.log(randoms.acceptance) < gain)
 
     def chosen(old: Array, one: Array, two: Array) -> Array:
-        first, second = (jnp.broadcast_to(part, old.shape) for part in (once_is_fine, taken))
+        first, second = (jnp.broadcast_to(part, old.shape) for part in (is_fine, is_taken))
         return jnp.where(second, two, jnp.where(first, one, old))
 
     return jax.tree.map(chosen, before, once, twice)
 
 
-def _by_block(target: Target, values: Array) -> Array:
+def _by_block(target: MatrixTarget, values: Array) -> Array:
     return jax.ops.segment_sum(values, target.block, len(target.is_exchange))
 
 
-def _sizes(target: Target, plus: Array, minus: Array) -> Array:
+def _sizes(target: MatrixTarget, plus: Array, minus: Array) -> Array:
     """The norm of each block, of the sums of its positive and of its negative parts."""
     return jnp.where(target.is_exchange[:, None], jnp.maximum(plus, minus), plus + minus)
 
@@ -137,7 +138,7 @@ class _Moving(NamedTuple):
     minus: Array
 
 
-def _move(target: Target, moving: _Moving, c: Array, uniform: Array) -> _Moving:
+def _move(target: MatrixTarget, moving: _Moving, c: Array, uniform: Array) -> _Moving:
     numbers, noise, inverse, plus, minus = moving
     dimension, _, chains = inverse.shape
     pair = jnp.stack([target.p[c], target.q[c]])
@@ -166,7 +167,9 @@ def _move(target: Target, moving: _Moving, c: Array, uniform: Array) -> _Moving:
     )
 
 
-def _level(target: Target, plus: Array, minus: Array, block: Array, old: Array) -> tuple[Array, Array, Array, Array]:
+def _level(
+    target: MatrixTarget, plus: Array, minus: Array, block: Array, old: Array
+) -> tuple[Array, Array, Array, Array]:
     """Between which moves the norm of the noise is level, and the sums of the block's parts without this number."""
     sizes = _sizes(target, plus, minus)
     others = jnp.max(jnp.where(jnp.arange(len(sizes))[:, None] == block, 0.0, sizes), axis=0)

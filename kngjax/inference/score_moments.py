@@ -27,8 +27,8 @@ _LARGEST = float(np.finfo(np.float64).max)
 class RecordCurvature:
     """w and s² of records at θ, each over a public number that it does not exceed. Public.
 
-    **Arguments:** `loss`: ρ. `bounds`: of records, with their largest weight. `bandwidth`: h for a score that jumps, whose w is
-    1{|y - x'θ| ≤ h}·J/(2h), J the jump; None for others.
+    **Arguments:** `loss`: ρ. `bounds`: of records, with their largest weight. `bandwidth`: h for a score that jumps,
+    whose w is 1{|y - x'θ| ≤ h}·J/(2h), J the jump; None for others.
     """
 
     loss: Any

@@ -4,9 +4,6 @@ import dataclasses
 import functools
 from typing import Any
 
-import equinox as eqx
-import numpy as np
-
 import kngjax as kng
 from kngjax.inference.covariances import AbstractCovariance
 from kngjax.inference.interval_choices import public_bandwidth
@@ -17,8 +14,6 @@ from kngjax.study.public_facts import PublicFacts
 
 def with_intervals(analysis: Analysis, asked: Any, facts: PublicFacts) -> Analysis:
     """Adds to an analysis the releases that intervals need, for the same ε; returns it as it is without intervals.
-
-    Settings that depend on ε, as thresholds, are made for the part of it that the estimate keeps.
 
     **Arguments:** `asked`: False; True for `kngjax.Sandwich()`; or a covariance, as `kngjax.WithIntervals` takes it.
     Raises TypeError for anything else, and ValueError, of public facts alone, for what is not served.
@@ -51,26 +46,16 @@ def _remade(analysis: Analysis, covariance: Any, epsilon: float, count: int) -> 
 
 
 def _planned(analysis: Analysis, place: int, covariance: Any, count: int | None) -> Part:
-    """Gives a part its plan; raises ValueError where no mechanism serves the part's share of ε."""
+    """Gives a part its plan, whose estimate has the settings of all of ε, as H is the larger for them.
+
+    Raises ValueError where no mechanism serves the part's share of ε.
+    """
     part, design = analysis.parts[place], analysis.design
     chosen = _with_bandwidth(analysis, part, covariance, count)
     setting = setting_of(analysis, part, count)
     own = None if design is None else design.own_units_matrix
     # Whether they are offered is decided by `kngjax.study.expectations`.
-    asked = functools.partial(kng.WithIntervals, num_records=count, force=True, setting=setting, combinations=own)
-    making = asked(part.mechanism, chosen).making()
-    if analysis.remake is None or count is None:
-        return dataclasses.replace(part, mechanism=making.mechanism, plan=asked(part.mechanism, chosen))
-    kept = len(analysis.parts) * float(making.mechanism.epsilon)
-    made = analysis.at(kept, count)
-    if made is None:
-        raise ValueError(f"{analysis.title} has no mechanism at epsilon = {kept:g} of {count} records")
-    # Whatever follows from the estimate's own ε.
-    of_share = made.parts[place].mechanism
-    mechanism = eqx.tree_at(lambda one: one.epsilon, of_share, np.asarray(float(part.mechanism.epsilon)))
-    # The share of H is that of the loss as it is at the whole ε.
-    settled = getattr(making, "covariance", chosen)
-    plan = asked(mechanism, settled)
+    plan = kng.WithIntervals(part.mechanism, chosen, count, force=True, setting=setting, combinations=own)
     return dataclasses.replace(part, mechanism=plan.making().mechanism, plan=plan)
 
 

@@ -49,6 +49,9 @@ _MOST_ON_RIDGE, _WIDENED = 6.0, 2.0**10
 # What of an estimate's ε is for noise where H is released beside it, with which the ridge is taken off: measured as the
 # best of .5, .62 and .75 on wages with ten coefficients.
 _NOISE_SHARE = 0.75
+# A threshold beside H is made for about what the estimate keeps of ε, and is at least so many guessed deviations: below
+# H is too small next to its noise.
+_KEPT, _LEAST_THRESHOLD = 0.5, 1.2
 # KNG draws least squares up to so many coefficients, beyond which the search depends on how Θ holds the estimate.
 _MOST_SQUARED = 5
 
@@ -133,7 +136,10 @@ def linear_regression(
         loss: Any = kng.SquaredLoss()
     else:
         known = _count(count)
-        threshold = kng.PseudoHuberLoss.public_threshold(known, dimension, _scale(scale, response), float(epsilon))
+        guess, kept = _scale(scale, response), float(epsilon) * (_KEPT if for_intervals else 1.0)
+        threshold = kng.PseudoHuberLoss.public_threshold(known, dimension, guess, kept)
+        if for_intervals:
+            threshold = max(threshold, _LEAST_THRESHOLD * guess)
         # Beyond the width of the bounds of y the loss is least squares, and noise alone grows with it.
         threshold = min(threshold, response.ends[1] - response.ends[0])
         loss = kng.PseudoHuberLoss(threshold)

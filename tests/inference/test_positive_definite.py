@@ -100,8 +100,8 @@ def noise_in_closed_form(noise, count, generator):
 
 def deviations(found, others):
     """Of means, in standard errors of both; of ours by chains."""
-    by_chain = found.reshape(LENGTHS.chains, -1, found.shape[1]).mean(axis=1)
-    variance = by_chain.var(axis=0, ddof=1) / LENGTHS.chains + others.var(axis=0, ddof=1) / len(others)
+    by_chain = found.reshape(-1, LENGTHS.kept, found.shape[1]).mean(axis=1)
+    variance = by_chain.var(axis=0, ddof=1) / len(by_chain) + others.var(axis=0, ddof=1) / len(others)
     return np.abs(by_chain.mean(axis=0) - others.mean(axis=0)) / np.sqrt(variance)
 
 
@@ -143,8 +143,8 @@ def test_half_the_noise_is_another_law():
 def test_the_law_is_that_of_the_noise_where_the_matrix_dwarfs_it():
     family, noise, _, guess = CASES["3x3"]
     released = 1e6 * guess
-    found = released - entries(family, drawn(family, noise, released, guess))
-    others = noise_in_closed_form(noise, 20_000, np.random.default_rng(2))
+    found = np.concatenate([entries(family, drawn(family, noise, released, guess, seed)) for seed in range(12)])
+    found, others = released - found, noise_in_closed_form(noise, 100_000, np.random.default_rng(2))
 
     def lengths(numbers):
         norms = norms_of_blocks(noise, numbers)
@@ -155,22 +155,26 @@ def test_the_law_is_that_of_the_noise_where_the_matrix_dwarfs_it():
 
     assert deviations_of_laws(lengths(found), lengths(others)).max() < MOST
     assert deviations(has_positives(found), has_positives(others)).max() < MOST
-    # The longest block has length Gamma(D); of draws that depend a little on those before.
-    length = norms_of_blocks(noise, found).max(axis=1)[::4]
-    assert scipy.stats.kstest(length, scipy.stats.gamma(6).cdf).pvalue > 1e-4
+    # The longest block has length Gamma(D).
+    length = norms_of_blocks(noise, found).max(axis=1)
+    by_chain = length.reshape(-1, LENGTHS.kept).mean(axis=1)
+    assert abs(by_chain.mean() - 6.0) < 3.5 * by_chain.std() / np.sqrt(len(by_chain))
+    assert scipy.stats.kstest(length[::8], scipy.stats.gamma(6).cdf).pvalue > 1e-4
 
 
-def test_one_number_has_a_truncated_laplace_law():
-    family, noise, released, guess = CASES["1x1"]
-    found = drawn(family, noise, released, guess)[:, 0, 0]
+@pytest.mark.parametrize("released", [-0.5, -1e4])
+def test_one_number_has_an_exponential_law_where_a_negative_one_was_released(released):
+    """However unlikely that was."""
+    family, noise, _, guess = CASES["1x1"]
+    found = drawn(family, noise, np.array([released]), guess)[:, 0, 0]
     assert scipy.stats.kstest(found, scipy.stats.expon(scale=2.0).cdf).pvalue > 1e-4
 
 
-@pytest.mark.parametrize("epsilon", [1e-6, 1.0, 50.0])
+@pytest.mark.parametrize("epsilon", [1e-6, 50.0])
 def test_whatever_is_released_matrices_are_positive_definite(epsilon):
     generator, scales = np.random.default_rng(3), np.array([1e-8, 1.0, 1e8])
     for released in (IDENTITY, -IDENTITY, generator.normal(size=6)):
-        for size in (1e-12, 1.0, 1e12, 1e20):
+        for size in (1e-12, 1e12, 1e20):
             for unit in (np.ones(3), scales):
                 by_number = np.outer(unit, unit)[np.triu_indices(3)]
                 noise = NOISE._replace(epsilon=epsilon, width=WIDTHS * by_number)
@@ -182,13 +186,12 @@ def assert_positive_definite(matrices):
     assert np.all(np.isfinite(matrices))
     np.testing.assert_array_equal(matrices, np.swapaxes(matrices, 1, 2))
     scale = 1.0 / np.sqrt(np.diagonal(matrices, axis1=1, axis2=2))
-    roots = np.diagonal(np.linalg.cholesky(matrices * scale[:, :, None] * scale[:, None]), axis1=1, axis2=2)
-    assert roots.min() > 1e-8
+    assert np.linalg.eigvalsh(matrices * scale[:, :, None] * scale[:, None]).min() > 1e-13
 
 
 @pytest.mark.parametrize("size", [1e-8, 1.0, 1e6])
 def test_chains_leave_a_start_that_is_barely_positive_definite(size):
-    for gap in (1e-8, 1e-12, 1e-15):
+    for gap in (1e-8, 1e-10, 1e-12):
         start = size * np.array([1.0, 1.0 - gap, 0.3, 1.0, 0.3, 1.0])
         found = matrices_given(start, symmetric(3), NOISE, start, 0, LENGTHS)
         assert_positive_definite(found)
@@ -239,7 +242,8 @@ def test_the_start_is_as_near_to_what_was_released_as_is_safe():
 
 def test_what_is_not_positive_definite_is_refused():
     family, noise, released, guess = CASES["3x3"]
-    with pytest.raises(ValueError, match="start must be"):
-        matrices_given(released, family, noise, -guess, 0, LENGTHS)
+    for start in (-guess, np.ones(6), np.full(6, np.nan)):
+        with pytest.raises(ValueError, match="start must be"):
+            matrices_given(released, family, noise, start, 0, LENGTHS)
     with pytest.raises(ValueError, match="guess must be"):
         start_between(released, -guess, family)
