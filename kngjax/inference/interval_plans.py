@@ -23,6 +23,7 @@ from kngjax.data.streams import BATCH, stream
 from kngjax.inference import score_variances
 from kngjax.inference.covariances import AbstractCovariance, Matrices, PublishedMoments, ReleasedDesign, Sandwich
 from kngjax.inference.intervals_from_sums import ErrorDraws
+from kngjax.inference.offers import TELLING
 from kngjax.inference.published import mechanism_of
 from kngjax.inference.score_moments import RecordCurvature
 from kngjax.inference.score_variances import Directions, UsualScores
@@ -58,6 +59,11 @@ class AbstractIntervalPlan(abc.ABC):
     def errors(self, parts: Sequence[Release]) -> ErrorDraws:
         """Draws the error of the estimate, given these releases and public facts alone."""
 
+    @property
+    def has_deviations(self) -> bool:
+        """Whether the width of an interval tells how far its middle is off, within 1.3."""
+        return True
+
     @staticmethod
     def read(written: dict[str, Any], certificate: Certificate) -> "AbstractIntervalPlan | None":
         """The inverse of `settings`; None of what other versions wrote. **Arguments:** `certificate`: of the first."""
@@ -78,6 +84,7 @@ class AbstractIntervalPlan(abc.ABC):
             written["bandwidth"],
             usual,
             None if combinations is None else np.array(combinations, np.float64),
+            written["noise_of_hessian"],
             written["cuts"],
         )
 
@@ -88,7 +95,8 @@ class RegressionPlan(AbstractIntervalPlan):
 
     **Arguments:** `mechanism`: of the estimate, at its own ε. `covariance`: how H is known. `epsilons`: of H, 0 where
     nothing is released for it, and of the variances. `bandwidth`: as of `RecordCurvature`. `usual`: public guesses.
-    `combinations`: A, shape (d, d); None for the coefficients themselves. `cuts`: of `Directions`, once there is H.
+    `combinations`: A, shape (d, d); None for the coefficients themselves. `noise_of_hessian`: κ of
+    `kngjax.inference.offers`, None where nobody knows. `cuts`: of `Directions`, once there is H.
     """
 
     mechanism: Any
@@ -97,12 +105,17 @@ class RegressionPlan(AbstractIntervalPlan):
     bandwidth: float | None
     usual: UsualScores
     combinations: Combinations = None
+    noise_of_hessian: float | None = None
     cuts: Sequence[float] | None = None
 
     @property
     def dimension(self) -> int:
         """d."""
         return self.mechanism.dimension
+
+    @property
+    def has_deviations(self) -> bool:
+        return self.noise_of_hessian is None or self.noise_of_hessian <= TELLING
 
     @property
     def curvature(self) -> RecordCurvature:
@@ -129,6 +142,7 @@ class RegressionPlan(AbstractIntervalPlan):
             "usual": self.usual.ratio,
             "num_records": self.usual.num_records,
             "combinations": None if self.combinations is None else self.combinations.tolist(),
+            "noise_of_hessian": self.noise_of_hessian,
             "cuts": cuts,
         }
 

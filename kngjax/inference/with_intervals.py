@@ -161,6 +161,11 @@ class ReleaseWithIntervals(AbstractKeptAsJson):
         return AbstractIntervalPlan.read(self.making, self.parts[0].certificate)
 
     @property
+    def has_deviations(self) -> bool:
+        """Whether the width of an interval tells how far its middle is off; not where noise of H is nearly too large."""
+        return self._making is not None and self._making.has_deviations
+
+    @property
     def errors(self) -> Float[np.ndarray, "draws dimension"] | NoInterval:
         """Draws of θ̃ - θ0, all coefficients together, whose quantiles the intervals are made of; or why there are none.
 

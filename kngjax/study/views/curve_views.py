@@ -26,6 +26,7 @@ from kngjax.study.views.interval_frames import (
     side_by_side,
     stacked,
     standard_errors_of,
+    tell_errors,
 )
 
 if TYPE_CHECKING:
@@ -243,9 +244,12 @@ class RegressionView(AbstractCurveView):
         combinations = sums.to_numpy() @ self.design.own_units_matrix
         ends = frames_of(intervals_of(dict(self._pairs()), level, combinations), sums.index)
         wide = frames_of(intervals_of(dict(self._pairs()), 0.95, combinations), sums.index)
+        tell = tell_errors(self.releases)
         return stacked(
             {
-                label: rows_of(sums @ self.columns[label], standard_errors_of(wide[label]), ends[label], level)
+                label: rows_of(
+                    sums @ self.columns[label], standard_errors_of(wide[label]) if tell else None, ends[label], level
+                )
                 for label in self.labels
             }
         )
@@ -279,7 +283,12 @@ class RegressionView(AbstractCurveView):
     def interval_in_words(self, level: float) -> str:
         if not self.has_intervals:
             return ""
-        return in_words(self._intervals(level), self.design.names, self._mixed)
+        rough = "" if tell_errors(self.releases) else _ROUGH
+        return in_words(self._intervals(level), self.design.names, self._mixed) + rough
+
+    @property
+    def standard_errors(self) -> "dict[str, pd.DataFrame]":
+        return super().standard_errors if tell_errors(self.releases) else {}
 
     @property
     def _mixed(self) -> list[bool]:

@@ -55,6 +55,11 @@ def standard_errors_of(ends: "pd.DataFrame", level: float = 0.95) -> "pd.DataFra
     return ((ends["upper"] - ends["lower"]) / width).to_frame("std. error")
 
 
+def tell_errors(releases: Iterable[Any]) -> bool:
+    """Whether the widths of intervals tell how far their middles are off, of all of these releases."""
+    return all(one.has_deviations for one in releases if isinstance(one, ReleaseWithIntervals))
+
+
 def rows_of(
     estimate: "pd.Series", errors: "pd.DataFrame | None", ends: "pd.DataFrame | None", level: float
 ) -> "pd.DataFrame":
@@ -65,8 +70,8 @@ def rows_of(
     import pandas as pd
 
     made = estimate.to_frame("estimate")
-    if errors is not None and ends is not None:
-        made = pd.concat([made, errors, ends], axis=1).assign(level=level)
+    if ends is not None:
+        made = pd.concat([one for one in (made, errors, ends) if one is not None], axis=1).assign(level=level)
     return with_columns(estimate.index.to_frame(index=False), made.reset_index(drop=True))
 
 
