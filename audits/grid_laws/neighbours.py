@@ -101,7 +101,7 @@ def _of_blocks(adjacency: str) -> Fraction:
     """Records at corners of the bounds, which mostly have more of exclusive columns than one, and far beyond them."""
     columns = Bounds(x=([0.0, 0.0, -0.3, -0.2, 0.1], [0.7, 2.0, 0.1, 0.9, 0.9]), intercept=False)
     mechanism = BlockSums(columns, 0.3, adjacency, [(0, 1), (3, 2)])
-    rows = np.array([*itertools.product((0.0, 9.0), (0.0, 2.0), (-0.3, 0.0, 0.1), (-9.0, 0.0, 0.9), (0.1, 0.9))])
+    rows = np.array([*itertools.product((0.0, 9.0), (0.0, 2.0), (-0.3, 0.1), (-9.0, 0.0, 0.9), (0.1,))])
     noise, found = mechanism.noise_in_fractions(5, 1), Fraction(0)
     for move in _moves(mechanism, rows, adjacency):
         shares = [step / weight for step, weight in zip(move, noise.weights, strict=True)]

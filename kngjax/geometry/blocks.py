@@ -92,10 +92,10 @@ def uniform_points(blocks: Sequence[Block], xp: Any, sizes: Any, rests: Any, coi
     order = np.argsort(np.concatenate([np.flatnonzero(~is_split), *exchanges]))
     positive = xp.concatenate(signs, axis=-1)[..., order]
     above, below = (xp.where(side, sizes, 0.0) @ members.astype(sizes.dtype) for side in (positive, ~positive))
-    above, below = above + xp.where(splits, 0.0, below) + rests[..., ::2], below + rests[..., 1::2]
-    block_of = np.argmax(members, axis=1)
-    totals = xp.where(positive | ~is_split, above[..., block_of], below[..., block_of])
-    return xp.where(positive, sizes, -sizes) / totals
+    above = above + below * xp.broadcast_to(~splits, below.shape) + rests[..., ::2]
+    below, block_of = below + rests[..., 1::2], np.argmax(members, axis=1)
+    is_above = positive | xp.broadcast_to(~is_split, positive.shape)
+    return xp.where(positive, sizes, -sizes) / xp.where(is_above, above[..., block_of], below[..., block_of])
 
 
 @dataclasses.dataclass(frozen=True)

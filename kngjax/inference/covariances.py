@@ -117,9 +117,7 @@ class Sandwich(AbstractCovariance):
         has_curvature = bounds.weight is not None or not mechanism.loss.is_quadratic
         with float64():
             lower, upper = (np.asarray(side, np.float64) for side in bounds.features(dimension))
-        return DistinctProducts(
-            lower, upper, self.indicators, self.slopes, mechanism.adjacency, has_curvature
-        )
+        return DistinctProducts(lower, upper, self.indicators, self.slopes, mechanism.adjacency, has_curvature)
 
     def check(self, mechanism: Any) -> None:
         super().check(mechanism)

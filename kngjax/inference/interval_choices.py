@@ -75,7 +75,9 @@ def interval_plan_of(
     ratio = None if law is None or law.curvature <= 0.0 else law.score_square / law.curvature
     if ratio is not None:
         ratio *= weighted.largest(mechanism.bounds)
-    return RegressionPlan(point, covariance, (first, second), bandwidth, UsualScores(ratio, count), combinations, offer.noise)
+    return RegressionPlan(
+        point, covariance, (first, second), bandwidth, UsualScores(ratio, count), combinations, offer.noise
+    )
 
 
 def offer_for(plan: RegressionPlan, setting: Scenario | None, epsilon: float) -> Offer:

@@ -10,6 +10,7 @@ w·x_j lies between the ends min(0, W·l_j) and max(0, W·u_j): these stand in t
 """
 
 import functools
+from collections.abc import Sequence
 from fractions import Fraction
 
 import jax
@@ -100,7 +101,26 @@ def blocks_of_sum(
     return (*blocks, *(Block("sum", (j,)) for j in others)), weights
 
 
-def explain_blocks_of_sum(blocks: tuple[Block, ...], weights: list[Fraction], adjacency: Adjacency) -> str:
+def explain_sum_sensitivity(
+    norm: AbstractNorm, changes: np.ndarray, value: float, adjacency: Adjacency, bounds: Bounds
+) -> str:
+    """The derivation of the sensitivity of Σx in words."""
+    widths = ", ".join(f"{change:.6g}" for change in changes)
+    exchange = adjacency is Adjacency.REPLACE
+    event = "exchanging one record moves" if exchange else "one record more or less moves"
+    most = "u_j - l_j, the width of the bounds" if exchange else "max(|l_j|, |u_j|), the largest size within the bounds"
+    what = "the sum of the records"
+    if bounds.weight is not None:
+        what = f"the sum of the records times their weights, each from 0 to {float(bounds.weight):.6g},"
+        most = "M_j - m_j" if exchange else "max(|m_j|, |M_j|)"
+        most = f"{most}, where a record times its weight lies in [m_j, M_j]"
+    return (
+        f"{event} coordinate j of {what} by at most {most}: w = ({widths}). In the "
+        f"{type(norm).__name__} norm no such change is longer than {value:.6g}."
+    )
+
+
+def explain_blocks_of_sum(blocks: tuple[Block, ...], weights: Sequence[Fraction], adjacency: Adjacency) -> str:
     """The derivation in words of the sensitivity of Σx of records with exclusive columns, which is 1."""
     widths = ", ".join(f"{float(weight):.6g}" for weight in weights)
     event = "exchanging one record" if adjacency is Adjacency.REPLACE else "one record more or less"
