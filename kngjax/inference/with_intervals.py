@@ -162,7 +162,7 @@ class ReleaseWithIntervals(AbstractKeptAsJson):
 
     @property
     def has_deviations(self) -> bool:
-        """Whether the width of an interval tells how far its middle is off; not where noise of H is nearly too large."""
+        """Whether the width of an interval tells how far its middle is off; not where H has nearly too much noise."""
         return self._making is not None and self._making.has_deviations
 
     @property

@@ -138,25 +138,6 @@ def explain_blocks_of_sum(blocks: tuple[Block, ...], weights: Sequence[Fraction]
     )
 
 
-def explain_sum_sensitivity(
-    norm: AbstractNorm, changes: np.ndarray, value: float, adjacency: Adjacency, bounds: Bounds
-) -> str:
-    """The derivation of the sensitivity of Σx in words."""
-    widths = ", ".join(f"{change:.6g}" for change in changes)
-    exchange = adjacency is Adjacency.REPLACE
-    event = "exchanging one record moves" if exchange else "one record more or less moves"
-    most = "u_j - l_j, the width of the bounds" if exchange else "max(|l_j|, |u_j|), the largest size within the bounds"
-    what = "the sum of the records"
-    if bounds.weight is not None:
-        what = f"the sum of the records times their weights, each from 0 to {float(bounds.weight):.6g},"
-        most = "M_j - m_j" if exchange else "max(|m_j|, |M_j|)"
-        most = f"{most}, where a record times its weight lies in [m_j, M_j]"
-    return (
-        f"{event} coordinate j of {what} by at most {most}: w = ({widths}). In the "
-        f"{type(norm).__name__} norm no such change is longer than {value:.6g}."
-    )
-
-
 def count_sensitivity(counted: int, adjacency: Adjacency, units: int = 1) -> int:
     """Δ_1: the largest sum of the sizes of the changes of all counts, of records that each lie in one cell.
 

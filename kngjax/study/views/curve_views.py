@@ -40,8 +40,8 @@ _MEANS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 # The names of predictions by link, where they are not on the scale of the coefficients.
 _PREDICTED = {"odds": "probability", "rate": "mean"}
 _ROUGH = (
-    "; no standard errors are told, as by public facts the noise of H is so large that they would be wrong by more than "
-    "a factor of 1.3"
+    "; no standard errors are told, as by public facts the noise of H is so large that they would be wrong by more "
+    "than a factor of 1.3"
 )
 
 
