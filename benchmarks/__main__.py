@@ -33,6 +33,7 @@ ROOMS = {
     "hopeless": ("--draws", "2", "--only", "median"),
     "ridge_centre": ("--draws", "2", "--tables", "atlantic", "--epsilon", "3", "--tau", "0.5"),
     "interval_coverage": ("--replicates", "2", "--records", "600", "--columns", "2"),
+    "column_intervals": ("--tables", "2", "--kinds", "shares"),
     "calibration": ("--by", "importance", "--data-sets", "5"),
     "preview_against_measured": ("--draws", "3", "--tables", "salaries", "--records", "4000", "--ways", "AdaSSP"),
     "walk": ("--chains", "4", "--moves", "1200", "--records", "1000"),

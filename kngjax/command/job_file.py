@@ -199,7 +199,9 @@ def read(path: str | pathlib.Path) -> JobFile:
     if "intervals" in tables:
         intervals = read_intervals(tables["intervals"], f"{path}: [intervals]")
         if not any("intervals" in parameters(one.method) for one in asked):
-            raise ValueError(f"{path}: [intervals] are of regressions, and none is asked for: leave that table out")
+            raise ValueError(
+                f"{path}: [intervals] are of regressions and means, and none is asked for: leave that table out"
+            )
     figure = read_table(Figure, tables["figure"], f"{path}: [figure]") if "figure" in tables else None
     if figure is not None and not 1 <= figure.analysis <= len(asked):
         raise ValueError(f"{path}: [figure] analysis: must be the number of one of {len(asked)} analyses")

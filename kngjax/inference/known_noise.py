@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import scipy.special
+from jaxtyping import Integer
 
 # Masses beyond this many standard deviations, or below e^-40, are less than 10^-16.
 _DEVIATIONS, _NEGLIGIBLE = 9.0, 40.0
@@ -18,6 +19,8 @@ _DEVIATIONS, _NEGLIGIBLE = 9.0, 40.0
 _NORMAL = 1e9
 # Halvings of the bracket of an end: it is then known to 10^-12 of its length.
 _HALVINGS = 40
+# Of noise, where a law has no closed form: a tail of .025 is then known to .002. Of so many numbers' sum it is normal.
+_DRAWS, _SEED, _MANY = 5_000, 0, 50
 
 Ends = tuple[float, float]
 # P(noise ≥ j) - 1{j ≤ 0} for numbers j, and the scale of the noise.
@@ -168,3 +171,48 @@ def _beyond(count: float, mean: float, num_records: int | None) -> float:
     if count > num_records:
         return 0.0
     return float(scipy.special.betainc(count, num_records - count + 1.0, mean / num_records))
+
+
+def share_of_row(cell: float, others: float, number: int, rate: float, level: float, of_population: bool) -> Ends:
+    """Returns the shares p of a cell in its row for which both tails of (1 - p)R₁ - pR₂ + N(0, Np(1 - p)) at
+    (1 - p)c - p(N - c) are at least (1 - level)/2.
+
+    At the true share (1 - p)X - p(n - X) has mean 0 and variance np(1 - p), or of the table's own records is 0: so that
+    neither n nor the variance is divided by (Fieller 1954), and the interval holds where N is mostly noise. Tails are
+    averages of normal ones over draws of the noises. Where no p has such tails nothing is known of it: [0, 1].
+
+    **Arguments:** `cell`: c, released. `others`: the sum of the `number` other cells of the row, each released with
+    noise of its own, whose sum is R₂. `rate`, `level`: as of `margin_of_count`. `of_population`: whether the share is
+    that of the population, or of the table's own records.
+    """
+    risk, random = (1.0 - level) / 2.0, np.random.default_rng(_SEED)
+    first, rest = geometric_noise(rate, (_DRAWS,), random), _sum_of_noises(rate, number, random)
+    # Counts below what noise takes away are no counts.
+    cell, others = max(cell, -margin_of_count(rate, level)), max(others, -margin_of_count(rate, level))
+    total = max(cell + others, 1.0)
+
+    def is_plausible(share: float) -> bool:
+        found, noise = (1.0 - share) * cell - share * others, (1.0 - share) * first - share * rest
+        spread = math.sqrt(total * share * (1.0 - share)) if of_population else 0.0
+        # Rounding moves equal numbers apart by much less, and those belong to both tails.
+        distance, both = (noise - found) / max(spread, 1e-9 * (1.0 + abs(found))), 10.0 * (spread == 0.0)
+        return bool(min(scipy.special.ndtr(both + side * distance).mean() for side in (-1.0, 1.0)) >= risk)
+
+    best = min(max(cell / total, 0.0), 1.0)
+    if not is_plausible(best):
+        return 0.0, 1.0
+    lower = 0.0 if is_plausible(0.0) else best - _end(lambda far: is_plausible(best - far), best)[0]
+    upper = 1.0 if is_plausible(1.0) else best + _end(lambda far: is_plausible(best + far), 1.0 - best)[0]
+    return lower, upper
+
+
+def geometric_noise(rate: float, shape: tuple[int, ...], random: Any) -> Integer[np.ndarray, "*shape"]:
+    """Draws two-sided geometric noise, as the difference of two geometric numbers. **Arguments:** `random`: NumPy's."""
+    chance = -math.expm1(-rate)
+    return random.geometric(chance, shape) - random.geometric(chance, shape)
+
+
+def _sum_of_noises(rate: float, number: int, random: Any) -> np.ndarray:
+    if number <= _MANY:
+        return geometric_noise(rate, (_DRAWS, number), random).sum(axis=1)
+    return random.standard_normal(_DRAWS) * math.sqrt(0.5 * number) / math.sinh(0.5 * rate)

@@ -16,8 +16,7 @@ def box_noise(summing: KNormMechanism, random: Any, number: int) -> Float[np.nda
     """A Gamma(D + 1) radius times a point of the box, of D columns."""
     columns = summing.dimension
     assert columns is not None
-    radius = random.gamma(columns + 1.0, size=(number, 1))
-    return radius * random.uniform(-1.0, 1.0, (number, columns)) * _scales(summing.noise_in_fractions(columns, 1))
+    return in_box(_scales(summing.noise_in_fractions(columns, 1)), random, number)
 
 
 def block_noise(summing: BlockSums, random: Any, number: int) -> Float[np.ndarray, "draws columns"]:
@@ -40,6 +39,20 @@ def block_noise_of(summing: BlockSums | KNormMechanism) -> BlockNoise:
     for place, one in enumerate(blocks):
         block[list(one.columns)], exchanges[list(one.columns)] = place, one.kind == "exchange"
     return BlockNoise(block, exchanges.astype(bool), _scales(noise), 1.0)
+
+
+def noise_of_deviations(
+    deviations: Float[np.ndarray, " columns"], random: Any, number: int
+) -> Float[np.ndarray, "draws columns"]:
+    """Draws noise of a box with these standard deviations: √((D + 1)(D + 2)/3) times its half widths."""
+    columns = len(deviations)
+    return in_box(deviations * (3.0 / ((columns + 1.0) * (columns + 2.0))) ** 0.5, random, number)
+
+
+def in_box(widths: Float[np.ndarray, " columns"], random: Any, number: int) -> Float[np.ndarray, "draws columns"]:
+    """A Gamma(D + 1) radius times a point of the box with these half widths."""
+    columns = len(widths)
+    return random.gamma(columns + 1.0, size=(number, 1)) * random.uniform(-1.0, 1.0, (number, columns)) * widths
 
 
 def _scales(noise: AbstractScaledNoise | None) -> Float[np.ndarray, " columns"]:

@@ -10,6 +10,10 @@ from kngjax.inference.interval_choices import public_bandwidth
 from kngjax.study.analyses import Analysis, Part
 from kngjax.study.expectations import setting_of
 from kngjax.study.public_facts import PublicFacts
+from kngjax.study.sums_and_variances import WEIGHTED
+
+# Times n·ε²: no variance of so few records is worth a part of ε, as its noise is as large as the most that it can be.
+_FEW = 8.0
 
 
 def with_intervals(analysis: Analysis, asked: Any, facts: PublicFacts) -> Analysis:
@@ -20,15 +24,33 @@ def with_intervals(analysis: Analysis, asked: Any, facts: PublicFacts) -> Analys
     """
     if asked is False:
         return analysis
-    if asked is not True and not isinstance(asked, AbstractCovariance):
-        raise TypeError(
-            f"intervals must be True, False, or a covariance like kngjax.Sandwich(share=0.45), not {asked!r}"
-        )
+    require_way(asked)
+    if analysis.design is None and facts.weights is not None:
+        raise ValueError(WEIGHTED)
+    if analysis.design is None and asked is True and _is_bounded_best(analysis, facts.count):
+        return analysis
     covariance = kng.Sandwich() if asked is True else asked
     if isinstance(covariance, kng.Sandwich) and analysis.design is not None:
         design = analysis.design
         covariance = dataclasses.replace(covariance, indicators=design.indicators, slopes=design.slopes)
     return _with(analysis, covariance, facts.count)
+
+
+def require_way(asked: Any) -> None:
+    """Raises TypeError for what says nothing of intervals: neither True nor False, nor a covariance."""
+    if not isinstance(asked, bool | AbstractCovariance):
+        raise TypeError(
+            f"intervals must be True, False, or a covariance like kngjax.Sandwich(share=0.45), not {asked!r}"
+        )
+
+
+def _is_bounded_best(analysis: Analysis, count: int | None) -> bool:
+    """Whether the bound of the variance of a mean, which is free, serves as well as a noisy variance.
+
+    So it does where nε² ≤ 8, and always of a category, whose two levels are at the bounds.
+    """
+    is_few = count is not None and count * float(analysis.parts[0].mechanism.epsilon) ** 2 <= _FEW
+    return is_few or getattr(analysis.response, "levels", None) is not None
 
 
 def _with(analysis: Analysis, covariance: Any, count: int | None) -> Analysis:

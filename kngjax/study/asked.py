@@ -5,8 +5,9 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any, ParamSpec, TypeVar
 
-from kngjax.study import column_estimates, quantile_processes, regressions
-from kngjax.study.analysis_intervals import with_intervals
+import kngjax as kng
+from kngjax.study import column_estimates, quantile_processes, regressions, sums_and_variances
+from kngjax.study.analysis_intervals import require_way, with_intervals
 from kngjax.study.public_facts import PublicFacts
 from kngjax.study.results import Results
 from kngjax.study.tabulations import AbstractTabulations, Answer, checking_epsilon
@@ -168,10 +169,24 @@ class AbstractAnalyses(AbstractTabulations[Answer]):
         made = dataclasses.replace(with_intervals(made, intervals, facts), weights=weights)
         return self._carry_out(made.forced(force), Results.of("regression"))
 
-    def mean(self, column: str, *, epsilon: Any, force: bool = False) -> Answer:
-        """The mean of a column of numbers, or the share of the second of its two levels."""
-        made = column_estimates.mean(self.facts.declared(column), epsilon, self.facts.adjacency.value)
-        return self._carry_out(made.forced(force), Results.of("estimate"))
+    def mean(self, column: str, *, epsilon: Any, intervals: Any = False, force: bool = False) -> Answer:
+        """The mean of a column of numbers, or the share of the second of its two levels.
+
+        **Arguments:** `intervals`: True for one that holds the mean of the population, with what it takes to know how
+        values vary released for a part of ε: their variance, or under add_remove and of groups their number and the sum
+        of their squares. Without it `conf_int()` is of the table's own mean alone, or wider. A `kngjax.Sandwich` says
+        which part, where n is public; any other covariance, as of the regressions of a job, counts as True.
+        """
+        facts = self.facts
+        response = facts.declared(column)
+        require_way(intervals)
+        if intervals is not False and facts.adjacency is kng.Adjacency.ADD_REMOVE:
+            made = sums_and_variances.mean(response, epsilon, facts.weights is not None)
+            return self._carry_out(made.forced(force), Results.of("moment", is_mean=True))
+        made = column_estimates.mean(response, epsilon, facts.adjacency.value)
+        asked = intervals if isinstance(intervals, bool | kng.Sandwich) else True
+        made = with_intervals(made, asked, facts)
+        return self._carry_out(made.forced(force), Results.of("estimate", is_of_population=asked is not False))
 
     def quantile(
         self,

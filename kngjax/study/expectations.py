@@ -15,7 +15,7 @@ from kngjax.mechanisms.base import AbstractMechanism
 from kngjax.study.analyses import Analysis, Part
 from kngjax.study.group_sizes import GroupSize
 from kngjax.study.responses import Response
-from kngjax.study.sums_and_variances import CentredSquares, least_noise_of_variance
+from kngjax.study.sums_and_variances import CentredSquares, least_noise
 
 _UNKNOWN_COUNT = (
     "not checked: under add_remove the number of records is private, and without a public guess beside adjacency, "
@@ -116,7 +116,7 @@ def expect(analysis: Analysis, count: int | None, size: GroupSize | None = None)
     """
     parts = analysis.previewed
     if isinstance(analysis.response, CentredSquares):
-        return Expectations((None,) * len(parts), warning=_of_variance(analysis, count))
+        return Expectations((None,) * len(parts), warning=_of_sums(analysis, count))
     if not isinstance(analysis.response, Response):
         # The noise of counts and sums is known exactly, and stands beside each number.
         return Expectations((None,) * len(parts))
@@ -169,22 +169,24 @@ def _unclear(analysis: Analysis, count: int) -> str | None:
     return None
 
 
-def _of_variance(analysis: Analysis, count: int | None) -> str | None:
-    """Says why a variance is little but noise at best; raises ValueError unless it is forced.
+def _of_sums(analysis: Analysis, count: int | None) -> str | None:
+    """Says why a variance, or a mean of a private number, is little but noise at best; raises ValueError unless forced.
 
-    Its noise is least where the mean lies in the middle of the bounds, and a variance is known to lie within [0, h²].
+    Its noise is least where the mean lies in the middle of the bounds. A variance is known to lie within [0, h²], and a
+    mean within [-h, h] about it.
     """
     columns, (part,) = analysis.response, analysis.parts
     assert isinstance(columns, CentredSquares)
     if not count:
         return None
-    noise, room = least_noise_of_variance(part.mechanism, columns, count), EVEN * columns.half_width**2
+    half, of = columns.half_width, part.label
+    noise, room = least_noise(part, count), EVEN * (2.0 * half if of == "mean" else half**2)
     epsilon, times = float(part.mechanism.epsilon), noise / (MOST_NOISE * room)
     if times < 1.0:
         return None
     warning = (
         f"{analysis.title} would be little but noise: of {count:,} records at epsilon = {epsilon:g} noise of standard "
-        f"deviation {noise:.2g} or more is expected in a variance that is known to {room:.2g} by the public bounds "
+        f"deviation {noise:.2g} or more is expected in a {of} that is known to {room:.2g} by the public bounds "
         "alone"
     )
     if analysis.force:

@@ -45,8 +45,10 @@ class Results(AbstractKeptAsJson):
     - of regressions `predict`, `predict_interval`, `conf_int`, `contrast`, `wald_test`, `plot`, `curves`,
       `basis_params`, `formula`, `design`,
     - of quantile processes these but for intervals, `levels`, and `draw` for responses,
-    - of counts `counts`, `conf_int`, `to_table`, `plot`, `nonnegative`, `with_total`, `with_margin`,
-    - of variances `std` and `sums`, of sums, and of means where n is public, `conf_int`,
+    - of counts `counts`, `conf_int`, `shares`, `to_table`, `plot`, `nonnegative`, `with_total`, `with_margin`,
+    - of variances `std` and `sums`, of these, sums and means `conf_int`,
+    - of counts, means and variances `draws`, what they may be without their noise, and of groups and of counts
+      `difference("north", "south")`,
     - of groups `results["north"]`, or with several columns `results["north", 1]`, `keys`, `values`, `items`, and what
       the results of each group have, for all of them together.
 

@@ -192,7 +192,7 @@ def test_intervals_of_no_regression_are_refused(tmp_path):
     regressions = STUDY_WITH_INTERVALS[
         STUDY_WITH_INTERVALS.index("[[analyses]]") : STUDY_WITH_INTERVALS.rindex("[[analyses]]")
     ]
-    with pytest.raises(ValueError, match=r"\[intervals\] are of regressions, and none is asked for"):
+    with pytest.raises(ValueError, match=r"\[intervals\] are of regressions and means, and none is asked for"):
         read(tmp_path, (regressions, ""))
 
 

@@ -97,13 +97,11 @@ def test_a_plan_makes_its_result_of_the_parts_that_a_ledger_keeps():
         assert fit.cost == fit.guarantee
 
 
-MEANS = kng.KNormMechanism(kng.Bounds(x=([0.0] * 8, [1.0] * 8), intercept=False), 0.1, "replace")
 # Plans of which public facts foresee that no interval has ends, and how many records they are of.
 WITHOUT_ENDS = {
     "sums": (mechanism(epsilon=0.5), kng.Sandwich(share=0.02), 2000),
     "independent errors": (mechanism(epsilon=0.2), kng.inference.IndependentErrors(), 60),
     "the default": (mechanism(epsilon=0.2), None, 60),
-    "means": (MEANS, kng.Sandwich(), 30),
 }
 
 
@@ -113,7 +111,7 @@ def test_nothing_is_paid_for_intervals_that_public_facts_foresee_to_have_no_ends
     made, covariance, count = WITHOUT_ENDS[name]
     ledger = kng.Ledger.create(tmp_path / "book", kng.Budget.pure(5.0), adjacency="replace", dataset="made up")
     plan = kng.WithIntervals(made, covariance)
-    records = (np.zeros((count, 8)), None) if name == "means" else spread_evenly(count)
+    records = spread_evenly(count)
     with pytest.raises(ValueError, match="no intervals are expected of") as told:
         kng.release(plan, *records, ledger=ledger)
     named = re.findall(r"covariance=(kngjax\.[\w.]+\([^()]*\)) up to ([\d.]+) times as wide", str(told.value))
@@ -124,9 +122,6 @@ def test_nothing_is_paid_for_intervals_that_public_facts_foresee_to_have_no_ends
     assert not ledger.read().what
     forced = kng.WithIntervals(made, covariance, force=True)
     assert len(forced.certify(*records)) == 2
-    if name == "means":
-        kng.release(forced, *records, ledger=ledger)
-        assert len(ledger.read().what) == 1
 
 
 def test_without_a_guess_of_n_nothing_is_foreseen_and_certificates_say_so(tmp_path):

@@ -11,6 +11,7 @@ from tests.study.people import LEVELS, PEOPLE, study
 
 GUESSES = (None, 3_000)
 INTERVALS = {
+    "mean": (True,),
     "robust": (True, kng.Groups(3)),
     "logistic": (True,),
     "quantile regression": (kng.Sandwich(bandwidth=0.3), kng.Groups(3)),

@@ -102,7 +102,7 @@ class AbstractView(abc.ABC):
     def intervals(self, level: float | None = None) -> Any:
         """Computes the intervals of the only release, as `Release.intervals`: `quantile_interval` makes one release.
 
-        Where the law of the noise is known they are those of `conf_int`, of the table's own records.
+        Where the law of the noise is known they are those of `conf_int`.
         """
         only, *others = self.releases
         if others:
@@ -111,8 +111,13 @@ class AbstractView(abc.ABC):
         if known := self.ends(asked):
             [frame] = known.values()
             sides = frame["lower"].to_numpy(), frame["upper"].to_numpy()
-            return Interval(*sides, asked, "the law of the noise", _OF_THE_TABLE, tuple(map(str, frame.index)))
+            return Interval(*sides, asked, *self.ends_rest_on, tuple(map(str, frame.index)))
         return only.intervals(level)
+
+    @property
+    def ends_rest_on(self) -> tuple[str, tuple[str, ...]]:
+        """How `ends` are made and what they assume, in words, where the law of the noise is known."""
+        return "the law of the noise", _OF_THE_TABLE
 
     def ends(self, level: float) -> "dict[str, pd.DataFrame]":
         """Intervals of `params` by label, with columns lower and upper; empty where none were asked for."""

@@ -1,4 +1,4 @@
-"""Views of one column: a released mean, median or other quantiles; a released sum or variance."""
+"""Views of one column: a released mean, median or other quantiles; a released sum or variance, or a mean of sums."""
 
 import abc
 import dataclasses
@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from kngjax.inference import known_noise
+from kngjax.inference.given_sums import DRAWS, ends_of_draws, means_given
 from kngjax.inference.intervals import Interval, NoInterval
+from kngjax.inference.noise_of_sums import noise_of_deviations
+from kngjax.inference.with_intervals import ReleaseWithIntervals
 from kngjax.study.responses import Response
 from kngjax.study.sums_and_variances import CentredSquares, noise_of_variance, variance_of
 from kngjax.study.views.base import AbstractView
@@ -46,43 +49,67 @@ class AbstractColumnView(AbstractView):
         release = self.releases[0].certificate
         return None if release.mechanism["bounds"].get("weight") is not None else release.num_records
 
-    def conf_int(self, level: float = 0.95, of: str = "table") -> "pd.DataFrame":
-        """An interval of a mean or sum: a row, columns lower and upper. Free.
+    @property
+    def _is_of_population(self) -> bool:
+        """Whether intervals were asked for with the release: those of the population."""
+        return False
 
-        That of the table holds the mean or sum of its own values, clipped to their bounds, by the law of the noise
-        alone. That of the population, where n is public, holds the mean of clipped values in the population that the
-        records were drawn from, n times that of a sum: of values with any law within the bounds, so that it is as wide
-        as that of values at the bounds alone, and far wider than need be where few are near them.
+    def conf_int(self, level: float = 0.95, of: str | None = None) -> "pd.DataFrame":
+        """An interval of a mean, sum or variance: a row, columns lower and upper. Free.
 
-        **Arguments:** `level`: between 0 and 1. `of`: "table" or "population". Raises ValueError for others, and where
-        the law of the noise is not known beforehand: of quantiles, of variances, of means of a private number.
+        That of the table holds the figure of its own values, clipped to their bounds, by the law of the noise alone.
+        That of the population holds the mean of clipped values in the population that the records were drawn from, by
+        what `intervals=True` released of how they vary. Without it, where n is public, it is of values with any law
+        within the bounds, n times that of a sum: as wide as that of values at the bounds alone, and far wider than need
+        be where few are near them.
+
+        **Arguments:** `level`: between 0 and 1. `of`: "table" or "population"; left out the latter where it was asked
+        for with the release. Raises ValueError for others, and where the law of the noise is not known: of quantiles,
+        and of means of a private number that were released without.
         """
-        deviation, count = self._deviation, self._public_count
-        if deviation is None:
+        of = ("population" if self._is_of_population else "table") if of is None else of
+        if not self._has_ends:
             raise ValueError(
                 f"the noise of the {self.title} depends on the records, or on their number where that is private: an "
-                "interval is released with an estimate or not at all, by quantile_interval of a column, or of a "
-                "regression by intervals=True"
+                "interval is released with an estimate or not at all, by quantile_interval of a column, or of a mean "
+                "or regression by intervals=True"
             )
         known_noise.require_asked(level, of)
+        import pandas as pd
+
+        (lower, upper), (least, most) = self._ends_of(level, of), self._range
+        return pd.DataFrame([np.clip([lower, upper], least, most)], self.index, ["lower", "upper"])
+
+    @property
+    def _has_ends(self) -> bool:
+        return self._deviation is not None
+
+    @property
+    def _bounds(self) -> tuple[float, float]:
         # The mean of a column of two levels is the part of the second.
         [ends] = [*self.clipped.values()] or [(0.0, 1.0)]
+        return ends
+
+    @property
+    @abc.abstractmethod
+    def _range(self) -> tuple[float, float]:
+        """Between which numbers the figure lies, whatever the records are."""
+
+    def _ends_of(self, level: float, of: str) -> tuple[float, float]:
+        """The interval of a mean or sum by the law of its noise alone."""
+        deviation, count = self._deviation, self._public_count
+        assert deviation is not None
         value, times = float(np.ravel(self.params)[0]), 1 if isinstance(self, EstimateView) else count
         if of == "table":
             margin = known_noise.margin_of_sum(deviation, level)
-            lower, upper = value - margin, value + margin
-        elif times is None or count is None:
+            return value - margin, value + margin
+        if times is None or count is None:
             raise ValueError("a population has an interval where the number of records is public and none has a weight")
-        else:
-            given = value / times, deviation / times, ends, count, level
-            lower, upper = (times * end for end in known_noise.mean_of_population(*given))
-        import pandas as pd
-
-        least, most = (-math.inf, math.inf) if times is None else (times * end for end in ends)
-        return pd.DataFrame([np.clip([lower, upper], least, most)], self.index, ["lower", "upper"])
+        found = known_noise.mean_of_population(value / times, deviation / times, self._bounds, count, level)
+        return times * found[0], times * found[1]
 
     def ends(self, level: float) -> "dict[str, pd.DataFrame]":
-        return {} if self._deviation is None else {self.labels[0]: self.conf_int(level)}
+        return {self.labels[0]: self.conf_int(level)} if self._has_ends else {}
 
     @property
     def standard_errors(self) -> "dict[str, pd.DataFrame]":
@@ -90,13 +117,19 @@ class AbstractColumnView(AbstractView):
 
         Ends are cut at public bounds, so that it does not follow from them.
         """
-        if self._deviation is None:
-            return {}
+        if self._is_of_population or self._deviation is None:
+            return super().standard_errors
         return {self.labels[0]: self._named({self.labels[0]: [self._deviation]}).to_frame("std. error")}
 
     def interval_in_words(self, level: float) -> str:
-        if self._deviation is None:
+        if not self._has_ends:
             return ""
+        if self._is_of_population:
+            method, assumed = self.ends_rest_on
+            return (
+                f"holds the {self.labels[0]} of clipped values in the population with probability {level:g}, by "
+                f"{method}; assumed: {'; '.join(assumed)}"
+            )
         population = "" if self._public_count is None else "; conf_int(of='population') is of its population"
         return f"holds the {self.labels[0]} of the table's own clipped values with probability {level:g}{population}"
 
@@ -107,9 +140,12 @@ class EstimateView(AbstractColumnView):
 
     The numbers come from one release; or each quantile of several levels has a release of its own, as with weights:
     then `params` are put in the order of their levels, which is post-processing.
+
+    **Arguments:** `is_of_population`: whether an interval of the population was asked for with a mean.
     """
 
     kind: ClassVar[str] = "estimate"
+    is_of_population: bool = False
 
     @property
     def columns(self) -> dict[str, Any]:
@@ -146,6 +182,29 @@ class EstimateView(AbstractColumnView):
             return None
         return float(self.noise.iloc[0])
 
+    @property
+    def _is_of_population(self) -> bool:
+        return self.is_of_population
+
+    @property
+    def _range(self) -> tuple[float, float]:
+        return self._bounds
+
+    @property
+    def ends_rest_on(self) -> tuple[str, tuple[str, ...]]:
+        if not self.is_of_population:
+            return super().ends_rest_on
+        if isinstance(self.releases[0], ReleaseWithIntervals):
+            found = self.releases[0].intervals()
+            return found.method, found.assumptions
+        return "the law of values at the bounds alone, which vary most, and of the noise", ("records are independent",)
+
+    def _ends_of(self, level: float, of: str) -> tuple[float, float]:
+        if of == "table" or not isinstance(self.releases[0], ReleaseWithIntervals):
+            return super()._ends_of(level, of)
+        found = self.releases[0].intervals(level)
+        return float(found.lower[0]), float(found.upper[0])
+
     def interval_in_words(self, level: float) -> str:
         """Describes the interval for the summary; empty where there is none."""
         if not self._is_interval:
@@ -158,17 +217,18 @@ class EstimateView(AbstractColumnView):
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
 class MomentView(AbstractColumnView):
-    """Names a released sum or variance of a column.
+    """Names a released sum or variance of a column, or a mean that was released as sums.
 
     **Arguments:** `names`: of the released numbers. `deviations`: the standard deviations of their noise. `ddof`: what
-    is taken off n in the divisor of a variance; None for a sum. `count`: n where it is public and the divisor, else
-    None.
+    is taken off n in the divisor of a variance; None for others. `count`: n where it is public and the divisor, else
+    None. `is_mean`: whether it is a mean.
     """
 
     kind: ClassVar[str] = "moment"
     deviations: tuple[float, ...] | None
     ddof: float | None = None
     count: int | None = None
+    is_mean: bool = False
 
     @classmethod
     def of(
@@ -184,23 +244,97 @@ class MomentView(AbstractColumnView):
 
     @property
     def value(self) -> float:
-        """The sum, or the variance."""
+        """The sum, the variance or the mean."""
         released = self.releases[0].value
+        if self.is_mean:
+            count, first, _ = released
+            return float(self._squares.middle + np.clip(first / max(count, 1.0), *self._moved))
         if self.ddof is None:
             return float(released[0])
         weight = self.releases[0].certificate.mechanism["bounds"].get("weight")
-        return variance_of(released, self._squares.half_width, self.count, self.ddof, 1.0 if weight is None else weight)
+        given = self._squares.half_width, self.count, self.ddof, 1.0 if weight is None else weight
+        return float(variance_of(released, *given))
 
     @property
     def std(self) -> float:
-        """The root of the variance; raises ValueError for a sum."""
+        """The root of the variance; raises ValueError for others."""
         if self.ddof is None:
-            raise ValueError("a sum has no std: release a variance")
+            raise ValueError(f"a {self.labels[0]} has no std: release a variance")
         return math.sqrt(self.value)
 
     @property
     def _deviation(self) -> float | None:
-        return None if self.deviations is None or self.ddof is not None else self.deviations[0]
+        return None if self.deviations is None or len(self.names) > 1 else self.deviations[0]
+
+    @property
+    def _has_ends(self) -> bool:
+        return self.deviations is not None
+
+    @property
+    def _is_of_population(self) -> bool:
+        return self.is_mean
+
+    @property
+    def _moved(self) -> tuple[float, float]:
+        """The bounds about their middle."""
+        return -self._squares.half_width, self._squares.half_width
+
+    @property
+    def _range(self) -> tuple[float, float]:
+        if self.is_mean:
+            return self._bounds
+        if self.ddof is not None:
+            return 0.0, math.inf
+        count = self._public_count
+        return (-math.inf, math.inf) if count is None else (count * self._bounds[0], count * self._bounds[1])
+
+    @property
+    def ends_rest_on(self) -> tuple[str, tuple[str, ...]]:
+        if not self.is_mean:
+            return super().ends_rest_on
+        words = "the law of the noise of the released sums, which is drawn again, and the variance that they make"
+        return words, ("records are independent, and so many that their mean is normal",)
+
+    def draws(self, of: str | None = None, *, seed: int = 0) -> "pd.DataFrame":
+        """Draws what the figure may be without its noise, given what was released: a column of 4,000 numbers. Free.
+
+        Figures of several results that were released one by one are as independent as draws of different seeds: of
+        their difference, or any other function, the quantiles of that of the draws are the ends of an interval.
+
+        **Arguments:** `of`: as of `conf_int`. Raises ValueError for the variance or sum of a population, whose errors
+        depend on what was not released.
+        """
+        import pandas as pd
+
+        of = ("population" if self.is_mean else "table") if of is None else of
+        known_noise.require_asked(0.95, of)
+        if self.deviations is None:
+            raise ValueError(f"the {self.title} has no interval: the norm of its noise has no closed form")
+        if of == "population" and not self.is_mean:
+            powers = "fourth powers" if self.ddof is not None else "squares"
+            raise ValueError(
+                f"how a {self.labels[0]} varies from table to table depends on the sum of {powers} of the values, "
+                "which is not released: its interval is of the table"
+            )
+        random = np.random.default_rng(seed)
+        released = self.releases[0].value
+        sums = released - noise_of_deviations(np.asarray(self.deviations), random, DRAWS)
+        if self.is_mean:
+            found = self._squares.middle + means_given(sums, self._squares.half_width, random, of == "population")
+        elif self.ddof is None:
+            found = sums[:, 0]
+        else:
+            weight = self.releases[0].certificate.mechanism["bounds"].get("weight")
+            given = self._squares.half_width, self.count, self.ddof, 1.0 if weight is None else weight
+            found = variance_of(sums.T, *given)
+        return pd.DataFrame({self.index[0]: np.clip(found, *self._range)})
+
+    def _ends_of(self, level: float, of: str) -> tuple[float, float]:
+        # Of a single sum the law of the noise is in closed form.
+        if self._deviation is not None:
+            return super()._ends_of(level, of)
+        lower, upper = ends_of_draws(self.draws(of).to_numpy()[:, 0], level)
+        return float(lower), float(upper)
 
     @property
     def _squares(self) -> CentredSquares:
@@ -237,6 +371,8 @@ class MomentView(AbstractColumnView):
         found, what = self._noise, "the standard deviation of what is added for privacy"
         if isinstance(found, str):
             is_cut = self.ddof is not None and self.value == 0.0
+            if self.is_mean:
+                return f"not stated: {found}"
             return f"not stated: {'the released sums make less than 0, and it is cut there' if is_cut else found}"
         if self.ddof is None:
             return f"{what}: exact, whatever the records are"
@@ -246,6 +382,8 @@ class MomentView(AbstractColumnView):
     def _noise(self) -> float | str:
         if self.deviations is None:
             return "the norm has no closed form"
+        if self.is_mean:
+            return "the standard error contains it"
         if self.ddof is None:
             return self.deviations[0]
         given = np.asarray(self.deviations), self._squares.half_width, self.count, self.ddof

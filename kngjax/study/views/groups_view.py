@@ -14,7 +14,7 @@ from kngjax.study.analyses import table_of
 from kngjax.study.grouping import GroupedAnalysis, Grouping
 from kngjax.study.responses import Response
 from kngjax.study.views.base import AbstractView, owed_of
-from kngjax.study.views.interval_frames import said_once, side_by_side, with_columns
+from kngjax.study.views.interval_frames import difference_of, said_once, side_by_side, with_columns
 from kngjax.study.views.public_json import from_json, in_json
 
 if TYPE_CHECKING:
@@ -161,6 +161,23 @@ class GroupsView(AbstractView):
             return cast("pd.DataFrame", self._by_group([one.conf_int(level, **asked) for one in self.each]))
         found = self.ends(level)
         return side_by_side(found) if found else self.each[0].conf_int(level)
+
+    def difference(self, first: Any, second: Any, level: float = 0.95, **asked: Any) -> "pd.DataFrame":
+        """The numbers of one group less those of another, with standard errors and intervals. Free.
+
+        Groups are released one by one, so that an interval has the quantiles of the difference of their `draws`.
+
+        **Arguments:** `first`, `second`: keys of two groups. `level`: of each interval by itself. `asked`: as of the
+        `draws` of one group: of="table", of tables shares=True. Raises AttributeError where results have no draws, as
+        means that were released without `intervals=True`.
+        """
+        pair = [kng.Results(self)[key] for key in (first, second)]
+        one, other = (results.draws(seed=seed, **asked) for seed, results in enumerate(pair))
+        if asked.get("shares"):
+            mine, others = (results.shares(level)["share"] for results in pair)
+        else:
+            mine, others = (results.params for results in pair)
+        return difference_of(f"{first} - {second}", mine - others, one - other, level)
 
     def ends(self, level: float) -> "dict[str, pd.DataFrame]":
         return self._by_label([one.ends(level) for one in self.each])

@@ -1,17 +1,21 @@
 """Intervals of released regressions, with names: of coefficients in own units, and of predictions."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Float
 
+from kngjax.inference.given_sums import ends_of_draws
 from kngjax.inference.intervals import Interval, NoInterval
 from kngjax.inference.with_intervals import ReleaseWithIntervals
 
 if TYPE_CHECKING:
     import pandas as pd
+
+# The width of a normal interval at the level .95, in standard errors.
+_USUAL, _NORMAL_WIDTH = 0.95, 3.92
 
 Found = Mapping[str, Interval | NoInterval]
 
@@ -91,6 +95,30 @@ def with_columns(before: "pd.DataFrame", table: "pd.DataFrame") -> "pd.DataFrame
 
     named = [f"column {name}" if name in table else name for name in before]
     return pd.concat([before.set_axis(named, axis=1), table], axis=1)
+
+
+def with_std_errors(estimates: Any, ends_at: "Callable[[float], pd.DataFrame]", level: float) -> "pd.DataFrame":
+    """Puts estimates beside their standard errors and the ends of their intervals.
+
+    **Arguments:** `estimates`: a series with its name. `ends_at`: makes the ends at a level, columns lower and upper.
+    """
+    ends = ends_at(level)
+    errors = standard_errors_of(ends if level == _USUAL else ends_at(_USUAL))
+    return estimates.to_frame().join([errors, ends])
+
+
+def difference_of(name: str, estimates: Any, draws: "pd.DataFrame", level: float) -> "pd.DataFrame":
+    """Puts differences beside their standard errors and intervals, the quantiles of their draws.
+
+    **Arguments:** `name`: of the row of a single one. `estimates`, `draws`: of each difference.
+    """
+    import pandas as pd
+
+    def ends_at(level: float) -> "pd.DataFrame":
+        return pd.DataFrame(np.transpose(ends_of_draws(draws.to_numpy(), level)), made.index, ["lower", "upper"])
+
+    made = pd.Series(np.ravel(estimates), [name] if draws.shape[1] == 1 else estimates.index, name="estimate")
+    return with_std_errors(made, ends_at, level)
 
 
 def side_by_side(frames: "dict[str, pd.DataFrame]") -> "pd.DataFrame":

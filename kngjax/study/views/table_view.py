@@ -1,6 +1,7 @@
 """The view of released counts: of records, of a histogram, of a cross table."""
 
 import dataclasses
+import functools
 import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -11,9 +12,11 @@ import kngjax as kng
 from kngjax.data import cells
 from kngjax.data.weights import unit
 from kngjax.inference import known_noise
+from kngjax.inference.given_sums import DRAWS, counts_given, expected_counts_given, shares_given
 from kngjax.study import consistency
 from kngjax.study.classifications import Axis, Classification
 from kngjax.study.views.base import AbstractView
+from kngjax.study.views.interval_frames import difference_of, with_std_errors
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -120,6 +123,91 @@ class TableView(AbstractView):
         import pandas as pd
 
         return pd.DataFrame(dict(zip(("lower", "upper"), ends, strict=True)), self.index)
+
+    def shares(self, level: float = 0.95, of: str = "population") -> "pd.DataFrame":
+        """The share of each cell in its row, with standard errors and intervals: a row a cell. Free.
+
+        A row is that of `to_table()`: the levels of the last column, where those of all others are the same; of a
+        histogram, all records. Of a histogram with a public number of records the shares are of that number, and
+        otherwise of the counts of the row, which have noise themselves (`kngjax.inference.known_noise.share_of_row`).
+        A standard error is the width of the interval at the level .95 over 3.92. Each has its level by itself.
+
+        **Arguments:** as of `conf_int`. Raises ValueError for a single count, for counts made consistent, and for
+        weights.
+        """
+        if not self.axes:
+            raise ValueError("a single count is no share: take a histogram or a cross table")
+        self._require_own_counts("shares")
+        known_noise.require_asked(level, of)
+        released, count = self.releases[0].value.reshape(-1, self.shape[-1]), self._total
+        totals = released.sum(axis=1, keepdims=True) if count is None else np.array([[float(count)]])
+        import pandas as pd
+
+        found = np.clip(released / np.maximum(totals, 1.0), 0.0, 1.0).ravel()
+        shares = pd.Series(found, self.index, name="share")
+        return with_std_errors(shares, functools.partial(self._ends_of_shares, of), level)
+
+    def _ends_of_shares(self, of: str, level: float) -> "pd.DataFrame":
+        import pandas as pd
+
+        if self._total is not None:
+            return self.conf_int(level, of) / max(self._total, 1)
+        released = self.releases[0].value.reshape(-1, self.shape[-1])
+        given = self.shape[-1] - 1, self._rate, level, of == "population"
+        ends = [known_noise.share_of_row(float(one), float(row.sum() - one), *given) for row in released for one in row]
+        return pd.DataFrame(ends, self.index, ["lower", "upper"])
+
+    def draws(self, of: str = "population", *, shares: bool = False, seed: int = 0) -> "pd.DataFrame":
+        """Draws what the counts may be without their noise, given what was released: 4,000 rows, a column each. Free.
+
+        Counts of several results that were released one by one are as independent as draws of different seeds: of their
+        difference, or any other function, the quantiles of that of the draws are the ends of an interval.
+
+        **Arguments:** `of`: as of `conf_int`. `shares`: whether of the shares of each row, as of `shares`, in the place
+        of counts. Raises ValueError as these.
+        """
+        import pandas as pd
+
+        self._require_own_counts("draws")
+        known_noise.require_asked(0.95, of)
+        random, is_public = np.random.default_rng(seed), self._total is not None
+        made = counts_given(np.ravel(self.releases[0].value), self._rate, random, DRAWS)
+        if shares and not is_public:
+            rows = made.reshape(DRAWS, -1, self.shape[-1] if self.axes else 1)
+            made = shares_given(rows, random, of == "population").reshape(DRAWS, -1)
+        else:
+            has_total = self.releases[0].certificate.num_records is not None and bool(self.axes)
+            made = expected_counts_given(made, random, has_total) if of == "population" else made
+            made = made / max(self._total or 1, 1) if shares else made
+        return pd.DataFrame(made, columns=self.index)
+
+    def difference(
+        self, first: Any, second: Any, level: float = 0.95, of: str = "population", *, shares: bool = False
+    ) -> "pd.DataFrame":
+        """The count of one cell less that of another, or of their shares, with standard error and interval. Free.
+
+        **Arguments:** `first`, `second`: the labels of two cells, of several columns tuples of them. `level`: of the
+        interval, the quantiles of the difference of `draws`. `of`, `shares`: as of `draws`.
+        """
+        draws = self.draws(of, shares=shares)
+        estimates = self.shares(level, of)["share"] if shares else self.params
+        return difference_of(
+            f"{first} - {second}",
+            estimates[[first]] - estimates[second],
+            draws[[first]].sub(draws[second], axis=0),
+            level,
+        )
+
+    @property
+    def _total(self) -> int | None:
+        """The public number of records that all counts are parts of; None where that of each row is private."""
+        return self.releases[0].certificate.num_records if len(self.axes) == 1 and not self.has_weights else None
+
+    def _require_own_counts(self, what: str) -> None:
+        if self.adjustments or self.has_weights:
+            raise ValueError(
+                f"{what} are of counts of records as they were released: not made consistent, nor weighted"
+            )
 
     def ends(self, level: float) -> "dict[str, pd.DataFrame]":
         return {} if self.adjustments else {self.labels[0]: self.conf_int(level)}
