@@ -232,8 +232,10 @@ def run(
     try:
         made = _fitting(file, frame)
         past = earlier_releases(file, ledger, directory, resume=resume, force=force, data=data)
-        kept = {step.label: step.kept for step in made.steps if step.label in past.releases}
-        old = {label: of_step(_releases(past.releases[label])) for label, of_step in kept.items()}
+        old: dict[str, list[Any]] = {}
+        for step in made.steps:
+            if step.label in past.releases:
+                old[step.label] = step.after(old).kept(_releases(past.releases[step.label]))
 
         def keep(releases: Made) -> None:
             if directory is not None:

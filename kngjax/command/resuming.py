@@ -176,6 +176,9 @@ def _releases(fields: dict[str, Any]) -> list[tuple[str, Any]]:
         labels, result = one["labels"], one["result"]
         # Of groups each has its own.
         releases = [release for part in result.get("each", [result]) for release in part["releases"]]
+        if (counted := result.get("counted")) is not None:
+            found += [(labels[0], counted["releases"]), (labels[1], releases)]
+            continue
         # One debit may have made several.
         found += [(labels[0], releases)] if len(labels) == 1 else zip(labels, releases, strict=True)
     return found

@@ -26,6 +26,8 @@ _AT_LEAST = (
     "there are at least num_records records: with half of them a 95% interval holds the quantile 83 times in 100"
 )
 
+_COUNTED = "num_records is less than a released count by what its noise may be; how often that is too little counts in"
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Interval:
@@ -101,7 +103,8 @@ def _intervals_of(
     method = f"two private order statistics, of ranks {lower} and {upper} of {sampler['num_records']}"
     if half:
         method += f", {half:g} wider on each side for the dither" + of_log * " of what the values are logarithms of"
-    known = () if mechanism.get("num_records") is None else (_AT_LEAST,)
+    at_least = _COUNTED if mechanism.get("miss") else _AT_LEAST
+    known = () if mechanism.get("num_records") is None else (at_least,)
     names = (f"{mechanism['tau']!r}-quantile",)
     lowest, highest = (
         _wider_logarithms(value, half, bounds["y_lower"]) if of_log else (value[:1] - half, value[1:] + half)

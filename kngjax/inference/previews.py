@@ -39,6 +39,7 @@ class Preview:
     made-up tables, None where none were made. `again`: what is assumed at another n and ε, None where there is no
     mechanism, where its other settings follow from them; without it they stay as they are. `kept`: of ε, what a plan
     of intervals leaves to the estimate. `intervals`: what is expected of a plan's intervals; None of a mechanism.
+    `withheld`: why figures are not printed: they rest on rows or responses that nobody described; None where they are.
     """
 
     mechanism: str
@@ -51,6 +52,7 @@ class Preview:
     again: Callable[[int, float], Scenario | None] | None = None
     kept: float = 1.0
     intervals: IntervalPreview | None = None
+    withheld: str | None = None
 
     def shown_in(self, names: tuple[str, ...], matrix: np.ndarray) -> "Preview":
         """Returns the preview of the coefficients Mθ. **Arguments:** `matrix`: M."""
@@ -59,7 +61,10 @@ class Preview:
 
     @property
     def noise(self) -> "pd.Series | None":
-        """The standard deviation of the noise for privacy of each coefficient, as expected; None where unknown."""
+        """The standard deviation of the noise for privacy of each coefficient, as expected; None where unknown.
+
+        It follows from what is assumed of the records, `setting.words`, and is a guess where `withheld` says why.
+        """
         if self.expected is None:
             return None
         covariance = self.expected.noise.covariance if self.simulated is None else self.simulated
@@ -193,8 +198,11 @@ class Preview:
         """Says in words what is expected, and under which assumptions."""
         if self.setting is None or self.expected is None or self.ratio is None:
             return f"{self.mechanism}: how large its noise will be is not known beforehand."
-        ratio, far = self.ratio, self.expected.far
+        ratio = self.ratio
         lines = [f"{self.mechanism} of {self.num_records:,} records at epsilon = {self.epsilon:g}, previewed:"]
+        if self.withheld is not None:
+            lines.append(f"Its noise is not stated: {self.withheld}.")
+            return "\n".join([*lines, *self._other_words()])
         lines.append(self.to_frame().to_string(float_format=lambda number: f"{number:.3g}"))
         if len(pull := [one for one in np.diag(self.expected.noise.pull) if one > 0.01]):
             lines.append(f"A ridge takes up to {max(pull):.0%} of a coefficient, by which it is biased.")
@@ -206,25 +214,33 @@ class Preview:
         if self.setting.coefficients is not None and self.expected.noise.at is not None:
             lines.append("That is noise of the coefficients that were guessed, by which it goes.")
         lines += self._bias_in_words()
-        if far is not None and far > LITTLE:
-            lines.append(f"With probability {far:.0%} a draw comes from anywhere in the domain.")
-        if self.intervals is not None:
-            lines.append(self.intervals.explain())
-        else:
+        if self.intervals is None:
             wide = math.hypot(1.0, ratio.max())
             lines.append(f"Intervals would be up to {wide:.3g} times as wide as without privacy.")
-        lines.append("Assumed: " + "; ".join(self.setting.words) + ".")
+        lines += self._other_words()
         if self.expected.noise.is_exact:
             lines.append("The noise is exact, whatever the records are.")
         elif self.simulated is not None:
             lines.append("The noise was simulated by the mechanism itself on made-up tables.")
         elif not self.trusted:
             lines.append("Not to be trusted: so few records are far from the limit law that this rests on.")
-        if self.hopeless is not None:
-            lines.append(f"Little but noise: {self.hopeless}; {self.enough()}.")
-        elif ratio.max() > 1.0:
+        if self.hopeless is None and ratio.max() > 1.0:
             lines.append(f"Noise would be half of a standard error at epsilon = {self.epsilon_for():.3g}.")
         return "\n".join(lines)
+
+    def _other_words(self) -> list[str]:
+        """Says what is expected of far draws and of intervals, what was assumed, and whether it is hopeless."""
+        assert self.setting is not None
+        assert self.expected is not None
+        far, lines = self.expected.far, []
+        if far is not None and far > LITTLE:
+            lines.append(f"With probability {far:.0%} a draw comes from anywhere in the domain.")
+        if self.intervals is not None:
+            lines.append(self.intervals.explain())
+        lines.append("Assumed: " + "; ".join(self.setting.words) + ".")
+        if self.hopeless is not None:
+            lines.append(f"Little but noise: {self.hopeless}; {self.enough()}.")
+        return lines
 
     def to_frame(self) -> "pd.DataFrame":
         """Makes a frame of a row for each coefficient: noise, standard error, their ratio, and the bias if any."""

@@ -49,6 +49,8 @@ class QuantileInterval(AbstractDirectMechanism):
     - `adjacency`: "replace" or "add_remove".
     - `level`: the probability with which the interval holds the quantile, at least.
     - `num_records`: under add_remove, n at least; under replace None.
+    - `miss`: the probability that n is less than `num_records`, of a bound that a released count gave: the level holds
+        all the same, as ranks are chosen for `level` + `miss`; 0 for a number that was said.
     - `spread`: about the width of the interval in which half of the values lie, a public guess; a thousandth of the
         width of the bounds if it is left out. Only the refusal below depends on it, by its logarithm.
     - `force`: release also what that refuses. It has no interval then, `NoInterval`: the two numbers are no more than
@@ -67,6 +69,7 @@ class QuantileInterval(AbstractDirectMechanism):
     num_records: int | None = eqx.field(static=True)
     spread: float | None = eqx.field(static=True)
     force: bool = eqx.field(static=True)
+    miss: float = eqx.field(static=True)
 
     has_regressors: ClassVar[bool] = False
     runs_on_host: ClassVar[bool] = True
@@ -83,6 +86,7 @@ class QuantileInterval(AbstractDirectMechanism):
         num_records: int | None = None,
         spread: float | None = None,
         force: bool = False,
+        miss: float = 0.0,
         allow_large_epsilon: bool = False,
     ):
         self.tau = _level("tau", require_part("tau", tau))
@@ -93,6 +97,7 @@ class QuantileInterval(AbstractDirectMechanism):
         self.num_records = num_records
         self.spread = spread
         self.force = bool(force)
+        self.miss = float(miss)
 
     def __check_init__(self):
         if self.bounds.x_lower is not None or self.bounds.y_lower is None:
@@ -106,6 +111,10 @@ class QuantileInterval(AbstractDirectMechanism):
             raise ValueError(
                 "under add_remove the number of records is private: give one that there are at least, known in public, "
                 f"num_records=10_000, and not {count!r}"
+            )
+        if not 0.0 <= self.miss < 1.0 - self.level or (self.miss and count is None):
+            raise ValueError(
+                f"miss must be from 0 to less than 1 - level = {1.0 - self.level:g}, of a num_records: {self.miss}"
             )
         if self.spread is not None and not 0.0 < self.spread < math.inf:
             raise ValueError(
@@ -164,21 +173,20 @@ class QuantileInterval(AbstractDirectMechanism):
         if (refusal := self.refusal(count)) is not None and (not self.force or count < 3):
             raise ValueError(refusal)
         tau, rate = float(self.tau), self._least_rate
-        found = interval_ranks.ranks_for(count, tau, rate, self.level)
+        found = interval_ranks.ranks_for(count, tau, rate, self._level_of_ranks)
         if found is not None:
             return found
-        tail = 0.5 * (1.0 - self.level)
+        tail = 0.5 * (1.0 - self._level_of_ranks)
         upper = min(count - interval_ranks.lower_rank(count, 1.0 - tau, rate, tail), count - 1)
         return Ranks(min(max(interval_ranks.lower_rank(count, tau, rate, tail), 1), upper - 1), upper)
 
     def refusal(self, num_records: int | None = None) -> str | None:
         """Says why so few records have no interval, and what would do; None where they have one. By public facts."""
         count, tau, epsilon = self.count(num_records), float(self.tau), float(self.epsilon)
-        width = self._width
-        settings = (tau, self._least_rate, self.level, width)
+        settings = self._settings
         if interval_ranks.holds(count, *settings):
             return None
-        ranks = interval_ranks.ranks_for(count, tau, self._least_rate, self.level)
+        ranks = interval_ranks.ranks_for(count, tau, self._least_rate, self._level_of_ranks)
         why = f"no two ranks have that level with noise for privacy at epsilon = {epsilon:g}"
         if ranks is not None:
             nearest = min(ranks.lower, count - ranks.upper)
@@ -186,7 +194,7 @@ class QuantileInterval(AbstractDirectMechanism):
                 f"only {nearest} of them lie beyond one of its ends, and at epsilon = {epsilon:g} that end could come "
                 "from beyond all values, with public bounds so much wider than the values are spread"
             )
-        records = interval_ranks.records_needed(count, *settings)
+        records = self.records_needed(num_records)
         rate = interval_ranks.rate_needed(count, *settings)
         would = [] if records is None else [f"{records:,} records"]
         if rate is not None:
@@ -196,6 +204,19 @@ class QuantileInterval(AbstractDirectMechanism):
             f"{count:,} records are too few for a {self.level:.0%} interval of the {tau:g}-quantile: {why}{enough}; so "
             "may narrower bounds. Nothing was spent; force=True releases the two numbers without a level"
         )
+
+    def records_needed(self, num_records: int | None = None) -> int | None:
+        """The least number of records with an interval, to two digits; None where none is enough. By public facts."""
+        return interval_ranks.records_needed(self.count(num_records), *self._settings)
+
+    @property
+    def _settings(self) -> tuple[float, float, float, float]:
+        return float(self.tau), self._least_rate, self._level_of_ranks, self._width
+
+    @property
+    def _level_of_ranks(self) -> float:
+        """Adds to the level what is missed where there are fewer records than `num_records`."""
+        return self.level + self.miss
 
     @property
     def _width(self) -> float:

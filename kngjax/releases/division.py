@@ -46,7 +46,7 @@ class Division:
             f"{column}, public levels {', '.join(map(str, levels))}"
             for column, levels in zip(self.by, self.levels, strict=True)
         )
-        return f"records are divided by {columns}; each is in one group at most, and every group has a release"
+        return f"records are divided by {columns}; each is in one group at most"
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready."""

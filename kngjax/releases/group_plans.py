@@ -30,9 +30,10 @@ def owed_together(groups: Iterable[Sequence[Owed]], adjacency: Adjacency) -> Owe
     Those of one group add up, and of the groups the worst counts; twice under 'replace' (`Guarantee.parallel`). What
     is stated at (ε, δ) by a guarantee that can be stated anywhere is then stated at (1 + e^ε)δ, where 2ε holds.
 
-    **Arguments:** `groups`: what is owed in each, by mechanisms for 'add_remove'. `adjacency`: of the whole table.
+    **Arguments:** `groups`: what is owed in each, by mechanisms for 'add_remove'; nothing in those without a release.
+    `adjacency`: of the whole table.
     """
-    debits = [list(group) for group in groups]
+    debits = [group for group in map(list, groups) if group]
     proved = all(known for group in debits for _, known in group)
     worst = Guarantee.parallel([composed([cost for cost, _ in group]) for group in debits])
     return (worst if adjacency is Adjacency.ADD_REMOVE else _exchanged(worst)), proved
@@ -53,7 +54,7 @@ def plan_of_groups(plans: Sequence[Sequence[Plan]], division: Division, adjacenc
     """Plans the releases of every group, paid for by one debit of what all of them cost together.
 
     The table is read once, and every record goes to the one group that its own levels say. A group of no record is
-    released like any other, and how many it has is private.
+    released like any other, and how many it has is private. Without a plan a group has no release.
 
     **Arguments:** `plans`: of each group, in the order of `division.groups()`, of mechanisms for 'add_remove'.
     `adjacency`: of the whole table. The records of the plan are `Records`.

@@ -6,7 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import kngjax as kng
 from kngjax.study.analyses import Analysis
+from kngjax.study.counted_groups import FOR_COUNTS
 from kngjax.study.expectations import preview_of
+from kngjax.study.group_sizes import GroupSize
+from kngjax.study.grouping import GroupedAnalysis, Grouping
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -41,7 +44,8 @@ class AnalysisPreview:
     def noise(self) -> "pd.DataFrame":
         """The standard deviation of the noise of each coefficient in own units, a column a release.
 
-        Counts share one row, which holds for each of them.
+        Counts share one row, which holds for each of them. Raises ValueError where it would be a guess, as do figures
+        that follow from it: `withheld` says what of the records would have to be described.
         """
         if self.of_counts is not None:
             return self._of_counts(self.of_counts.noise)
@@ -68,9 +72,25 @@ class AnalysisPreview:
 
         Infinite where none is expected; raises ValueError where no intervals were asked for, or nobody knows.
         """
-        if any(one.width is None for one in self._known()):
+        known = self._known()
+        if any(one.width is None for one in known):
             raise ValueError("no width is known of these intervals: ask with intervals=True, or a covariance")
-        return self._table("width")
+        return self._table("width", known)
+
+    @property
+    def withheld(self) -> str | None:
+        """Why no figures of noise are stated, and what would tell them; None where they are."""
+        return next((one.withheld for one in self.previews if one is not None and one.withheld), None)
+
+    def of_size_unknown(self, size: GroupSize) -> "AnalysisPreview":
+        """Copies the preview without figures that go by the number of records. **Arguments:** `size`: says why."""
+
+        def without(one: kng.inference.Preview | None) -> kng.inference.Preview | None:
+            if one is None or one.expected is None or one.expected.noise.is_exact:
+                return one
+            return dataclasses.replace(one, withheld=size.why_unknown)
+
+        return dataclasses.replace(self, previews=tuple(map(without, self.previews)))
 
     @property
     def trusted(self) -> bool:
@@ -86,13 +106,13 @@ class AnalysisPreview:
         """ε of all releases together, in equal parts, with noise of at most `ratio` standard errors everywhere."""
         if self.of_counts is not None:
             return self.of_counts.epsilon_for(ratio)
-        return self.number * max(one.epsilon_for(ratio) for one in self._known())
+        return self.number * max(one.epsilon_for(ratio) for one in self._stated())
 
     def num_records_for(self, ratio: float = 0.5) -> float | int:
         """The least n with noise of at most `ratio` standard errors in every coefficient."""
         if self.of_counts is not None:
             return self.of_counts.num_records_for(ratio)
-        return max(one.num_records_for(ratio) for one in self._known())
+        return max(one.num_records_for(ratio) for one in self._stated())
 
     def explain(self) -> str:
         """Says in words what is expected of each release."""
@@ -121,10 +141,97 @@ class AnalysisPreview:
             raise ValueError("the noise of this analysis is not known beforehand")
         return known
 
-    def _table(self, name: str) -> "pd.DataFrame":
+    def _stated(self) -> list[kng.inference.Preview]:
+        known, why = self._known(), self.withheld
+        if why is not None:
+            raise ValueError(f"the noise of the {self.title} is not stated: {why}")
+        return known
+
+    def _table(self, name: str, known: Any = None) -> "pd.DataFrame":
         import pandas as pd
 
-        return pd.DataFrame({label: getattr(one, name) for label, one in zip(self.labels, self._known(), strict=True)})
+        each = zip(self.labels, self._stated() if known is None else known, strict=True)
+        return pd.DataFrame({label: getattr(one, name) for label, one in each})
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class GroupsPreview:
+    """Previews the analysis of every group of a table: `preview["north"]` is that of one. Print it for what they say.
+
+    **Arguments:** `grouping`: by which columns. `title`: what it is. `each`: the preview of each group, in order; None
+    where a group would be refused. `sizes`: how many records each is taken to have. `times`: what ε of all groups is
+    over that of one.
+    """
+
+    grouping: Grouping
+    title: str
+    each: tuple[AnalysisPreview | None, ...]
+    sizes: tuple[GroupSize, ...]
+    times: float
+
+    @classmethod
+    def of(cls, analysis: Any, design: Any = None, residual: Any = None) -> "GroupsPreview":
+        """Previews the groups, of the sizes that were said, released or are equal shares. **Arguments:** as above."""
+        made = analysis if isinstance(analysis, GroupedAnalysis) else analysis.foreseen
+        known: dict[Any, AnalysisPreview | None] = {}
+        each = []
+        for one, size in zip(made.analyses, made.sizes, strict=True):
+            key = id(one), size.count
+            if key not in known:
+                found = AnalysisPreview.of(one, size.count, design, residual) if one.parts else None
+                known[key] = found if found is None or size.noise is not None else found.of_size_unknown(size)
+            each.append(known[key])
+        times = 2.0 if made.adjacency is kng.Adjacency.REPLACE else 1.0
+        times /= 1.0 if made is analysis else float(1 - FOR_COUNTS)
+        return cls(made.grouping, made.title, tuple(each), made.sizes, times)
+
+    def __getitem__(self, level: Any) -> AnalysisPreview | None:
+        return dict(zip(self.keys(), self.each, strict=True))[level]
+
+    def keys(self) -> list[Any]:
+        """The level of each group, or of several columns a tuple of levels."""
+        return [group[0] if len(group) == 1 else group for group in self.grouping.division.groups()]
+
+    @property
+    def noise(self) -> "pd.DataFrame":
+        """The noise of each group, as of the preview of one, below its levels."""
+        return self._together("noise")
+
+    @property
+    def standard_error(self) -> "pd.DataFrame":
+        """The standard error of each group without privacy, below its levels."""
+        return self._together("standard_error")
+
+    @property
+    def ratio(self) -> "pd.DataFrame":
+        """Noise over standard error of each group, below its levels."""
+        return self._together("ratio")
+
+    @property
+    def hopeless(self) -> str | None:
+        """Why one of them would be little but noise; None where none would, and where that is not known."""
+        return next((one.hopeless for one in self.each if one is not None and one.hopeless), None)
+
+    def epsilon_for(self, ratio: float = 0.5) -> float:
+        """ε of all groups together with noise of at most `ratio` standard errors in every one of them."""
+        return self.times * max(one.epsilon_for(ratio) for one in self.each if one is not None)
+
+    def explain(self) -> str:
+        """Says in words what is expected of each group; groups of which the same is expected together."""
+        lines: dict[str, list[str]] = {}
+        for group, one, size in zip(self.grouping.division.groups(), self.each, self.sizes, strict=True):
+            few = f"of as few as {size.count} records there would be no interval" if size.count else ""
+            lines.setdefault(few if one is None else one.explain(), []).append(self.grouping.division.name(group))
+        each = [f"{'; '.join(names)}:\n{said}" for said, names in lines.items()]
+        return "\n\n".join([f"Preview of {self.title}", *each])
+
+    __repr__ = explain
+
+    def _together(self, name: str) -> "pd.DataFrame":
+        import pandas as pd
+
+        own = {key: getattr(one, name) for key, one in zip(self.keys(), self.each, strict=True) if one is not None}
+        return pd.concat(own, names=list(self.grouping.division.by))
 
 
 @dataclasses.dataclass(frozen=True)

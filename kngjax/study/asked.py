@@ -17,6 +17,8 @@ _OFFSET = (
     "that column before the call, each record by itself"
 )
 _ORDER = "curves are drawn by halving alone, so leave it out"
+# Of an interval of a quantile, where nobody says another one.
+LEVEL = 0.95
 Given = ParamSpec("Given")
 Made = TypeVar("Made")
 
@@ -202,7 +204,7 @@ class AbstractAnalyses(AbstractTabulations[Answer]):
         return self._carry_out(made.forced(force), Results.of("estimate"))
 
     def quantile_interval(
-        self, column: str, *, tau: float, epsilon: Any, level: float = 0.95, spread: Any = None, force: bool = False
+        self, column: str, *, tau: float, epsilon: Any, level: float = LEVEL, spread: Any = None, force: bool = False
     ) -> Answer:
         """An interval that holds a quantile of a column with probability `level`, sampling and privacy together.
 
@@ -210,9 +212,7 @@ class AbstractAnalyses(AbstractTabulations[Answer]):
         `kngjax.QuantileInterval`.
         """
         facts = self.facts
-        made = column_estimates.quantile_interval(
-            facts.declared(column), tau, epsilon, facts.adjacency.value, facts.count, level, spread, force
-        )
+        made = column_estimates.quantile_interval(facts.declared(column), tau, epsilon, facts, level, spread, force)
         return self._carry_out(made.forced(force), Results.of("estimate"))
 
     def median(self, column: str, *, epsilon: Any, force: bool = False) -> Answer:

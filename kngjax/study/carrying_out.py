@@ -136,6 +136,7 @@ def _release_missing(
     of_a_draw = keeping.progress if is_elsewhere(frame) else of_a_draw
     with tqdm(missing, unit="release", disable=None if over_steps is None else not over_steps) as bar:
         for number, step in enumerate(bar):
+            step = step.after(made)
             bar.set_description(step.label)
             debit = ledger if isinstance(ledger, kng.Ledger | None) else ledger[number]
             words = step.words | {**keeping.about, "label": step.label}

@@ -35,14 +35,13 @@ def quantile(response: Response, tau: Any, epsilon: Any, adjacency: str, budget:
 
 
 def quantile_interval(
-    response: Response, tau: Any, epsilon: Any, adjacency: str, count: int | None, level: Any, spread: Any, force: bool
+    response: Response, tau: Any, epsilon: Any, facts: Any, level: Any, spread: Any, force: bool
 ) -> Analysis:
-    """An interval that holds a quantile. **Arguments:** as of `kngjax.QuantileInterval`. `count`: n, or n at least."""
+    """An interval that holds a quantile. **Arguments:** `facts`: of the table. Others: as of its mechanism."""
     bounds = kng.Bounds(y=_ends(response), missing_y=response.substitute)
-    known = None if adjacency == kng.Adjacency.REPLACE.value else count
-    made = kng.QuantileInterval(
-        tau, bounds, epsilon, adjacency, level, num_records=known, spread=spread, force=bool(force)
-    )
+    known = None if facts.adjacency is kng.Adjacency.REPLACE else facts.count
+    given: dict[str, Any] = {"num_records": known, "spread": spread, "force": bool(force), "miss": facts.miss}
+    made = kng.QuantileInterval(tau, bounds, epsilon, facts.adjacency, level, **given)
     ends = names_of_values(made, response.name)
     title = f"{level:g} interval of the {ends[0].removesuffix(', lower end')}"
     return Analysis(title, response, None, (Part("ends", made),), names_of_values=ends)

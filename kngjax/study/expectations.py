@@ -24,6 +24,8 @@ _UNKNOWN_COUNT = (
 
 _WHAT = "the standard deviation of what is added for privacy"
 
+HOLDS_WITH_IT = "the interval holds with it"
+
 _LEAVE = "Nothing was spent; force=True releases it all the same"
 
 _OPEN_SCATTER = (
@@ -267,7 +269,7 @@ def _why_not(analysis: Analysis, known: list[kng.inference.Preview], size: Group
     instead = "preview(residual=...) says what it is of values that lie as you assume"
     if analysis.design is None:
         if any(isinstance(part.mechanism, kng.QuantileInterval) for part in analysis.parts):
-            return "the interval holds with it"
+            return HOLDS_WITH_IT
         return f"it depends on how near to each other values lie there, and is large beside ties; {instead}"
     if any(part.has_intervals for part in analysis.parts):
         return "the intervals hold with it"

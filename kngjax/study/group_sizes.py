@@ -3,10 +3,12 @@
 import math
 from dataclasses import dataclass, replace
 
+from kngjax.inference.known_noise import margin_of_count
+
 # Times the noise of a released number of records, below which it says little of how many there are.
 _KNOWN_FROM = 10.0
-# Deviations of noise that a released number is rarely too large by.
-_RARELY = 4.0
+# The part of what an interval may miss that is for released counts which are too large.
+_MISSED = 0.1
 
 
 @dataclass(frozen=True)
@@ -14,23 +16,36 @@ class GroupSize:
     """Holds how many records a group has, as far as anybody said.
 
     **Arguments:** `count`: n, or a guess of it, or None. `noise`: the standard deviation of the noise of a number that
-    was released; 0 for one that was said; None for an equal share of all records, which nobody said.
+    was released; 0 for one that was said; None for an equal share of all records, which nobody said. `miss`: the
+    probability that there are fewer records than `count`, of a bound from below that a released number has.
     """
 
     count: int | None
     noise: float | None = 0.0
+    miss: float = 0.0
 
     @property
     def is_known(self) -> bool:
         """Whether somebody said the number, or released it with noise of less than a tenth."""
         return self.count is not None and self.noise is not None and self.count > _KNOWN_FROM * self.noise
 
-    @property
-    def at_least(self) -> "GroupSize":
-        """Bounds the size from below: a released number is reduced by four standard deviations of its noise."""
+    def at_least(self, level: float) -> "GroupSize":
+        """Bounds the size from below for intervals of this level, which count in how often the bound is too large.
+
+        A released ñ is n + R with two-sided geometric R, so that n_L = ñ - k exceeds n with probability
+        P(R > k) = q^(k+1)/(1 + q) at most a = (1 - level)/10, q = e^-c: half of what `margin_of_count` bounds. The rate
+        c is the count's, which its standard deviation 1/(√2·sinh(c/2)) tells.
+        """
         if self.count is None or not self.noise:
             return self
-        return replace(self, count=max(math.floor(self.count - _RARELY * self.noise), 1))
+        return replace(self, count=max(self.count - self.margin(level), 1), miss=_MISSED * (1.0 - level))
+
+    def margin(self, level: float) -> int:
+        """Returns k of `at_least`; 0 of a number that was said."""
+        if not self.noise:
+            return 0
+        rate = 2.0 * math.asinh(math.sqrt(0.5) / self.noise)
+        return margin_of_count(rate, 1.0 - 2.0 * _MISSED * (1.0 - level))
 
     @property
     def in_words(self) -> str:

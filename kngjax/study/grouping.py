@@ -154,7 +154,8 @@ class GroupedAnalysis(AbstractAnalysis):
 
     def words_of(self, part: None) -> dict[str, Any]:
         first = self.analyses[0]
-        parts = [{"label": one.label, "mechanism": one.settings} for one in first.parts]
+        made = next((one for one in self.analyses if one.parts), first)
+        parts = [{"label": one.label, "mechanism": one.settings} for one in made.parts]
         about = {"analysis": self.title, "formula": first.formula, "response": first.response.name}
         told = {"read": list(self.told)} if self.told else {}
         return about | {"groups": self.grouping.division.to_dict(), "parts_of_the_first": parts} | told

@@ -14,7 +14,8 @@ from kngjax.core.errors import holding_no_records
 from kngjax.mechanisms.parameters import check_delta, whole_epsilon
 from kngjax.releases.division import Division
 from kngjax.study.analyses import Analysis
-from kngjax.study.asked import AbstractAnalyses
+from kngjax.study.asked import LEVEL, AbstractAnalyses
+from kngjax.study.counted_groups import FOR_COUNTS, CountedGroups
 from kngjax.study.group_sizes import GroupSize
 from kngjax.study.grouping import GroupedAnalysis, Grouping
 from kngjax.study.public_facts import PublicFacts
@@ -23,6 +24,8 @@ from kngjax.study.results import Results
 Outcome = TypeVar("Outcome")
 # The types that `Study.by` takes for the numbers of records of its groups.
 Sizes = int | Mapping[Any, int] | Results | None
+# A number of records for what does not depend on it.
+MANY = 1_000_000
 
 
 class GroupedAnalyses(Generic[Outcome]):
@@ -42,12 +45,7 @@ class GroupedAnalyses(Generic[Outcome]):
     def __init__(self, owner: Any, grouping: Grouping, num_records: Sizes, asked: Callable[[Any], Any]):
         self._owner, self._grouping = owner, grouping
         self._sizes = _sizes_of(grouping.division, owner.facts.count, num_records)
-        counts = {count for one in self._sizes for count in (one.count, one.at_least.count)}
-        # Sizes of groups are private whatever the adjacency of the table.
-        private = kng.Adjacency.ADD_REMOVE
-        self._asked = {
-            count: asked(dataclasses.replace(owner.facts, adjacency=private, count=count)) for count in counts
-        }
+        self._asked = asked
 
     def __repr__(self) -> str:
         division = self._grouping.division
@@ -70,27 +68,46 @@ class GroupedAnalyses(Generic[Outcome]):
 
     @property
     def _kind(self) -> type:
-        return type(next(iter(self._asked.values())))
+        return type(self._of_size(self._sizes[0]))
+
+    def _of_size(self, size: GroupSize) -> Any:
+        """What can be asked of a group of this size. Sizes are private whatever the adjacency of the table."""
+        known = {"adjacency": kng.Adjacency.ADD_REMOVE, "count": size.count, "miss": size.miss}
+        return self._asked(dataclasses.replace(self._owner.facts, **known))
 
     def _ask(self, method: Callable[..., Any], /, *positional: Any, **named: Any) -> Any:
-        adjacency = self._owner.facts.adjacency
-        named = named | _shares(named, adjacency)
+        adjacency, sizes = self._owner.facts.adjacency, tuple(self._sizes)
         # An interval of a quantile holds where there are at least as many records as it takes for granted.
-        needs_least = method.__name__ == AbstractAnalyses.quantile_interval.__name__
-        sizes = tuple(one.at_least if needs_least else one for one in self._sizes)
+        if method.__name__ == AbstractAnalyses.quantile_interval.__name__:
+            level = named.get("level", LEVEL)
+            if any(one.noise is None for one in sizes) and "epsilon" in named:
+                return self._ask_counted(method, positional, named, level)
+            sizes = tuple(one.at_least(level) for one in sizes)
+        named = named | _shares(named, adjacency)
         # Groups of which the same is known have the same mechanisms.
-        counts = dict.fromkeys(one.count for one in sizes)
-        made = {count: method(self._asked[count], *positional, **named) for count in counts}
-        each = tuple(made[one.count][0] for one in sizes)
-        if needs_least and any(one.noise is None for one in sizes):
-            raise ValueError(
-                "sizes of groups are private, and an interval of a quantile holds as often as it says where there are "
-                "at least as many records as it takes for granted: say how many each group has at least, "
-                "by(..., num_records=...), one number for all or one by level, from what is public, or the counts that "
-                "a histogram of the groups released before, of which four times their noise are taken off"
-            )
-        analysis = GroupedAnalysis(self._grouping, adjacency, each, sizes)
-        return self._owner._carry_out(analysis, Results.of("groups", results=made[sizes[0].count][1]))
+        made = {one: method(self._of_size(one), *positional, **named) for one in dict.fromkeys(sizes)}
+        analysis = GroupedAnalysis(self._grouping, adjacency, tuple(made[one][0] for one in sizes), sizes)
+        return self._owner._carry_out(analysis, Results.of("groups", results=made[sizes[0]][1]))
+
+    def _ask_counted(
+        self, method: Callable[..., Any], positional: tuple[Any, ...], named: Mapping[str, Any], level: Any
+    ) -> Any:
+        """Asks for intervals of quantiles where nobody said how many records a group has at least."""
+        adjacency, whole = self._owner.facts.adjacency, whole_epsilon(named["epsilon"])
+        of_counts = inward(whole * FOR_COUNTS)
+        named = dict(named) | {"epsilon": whole - exactly(of_counts)}
+        named |= _shares(named, adjacency)
+
+        def asked(size: GroupSize, **changed: Any) -> Any:
+            return method(self._of_size(size), *positional, **named | changed)
+
+        # What many records cost is what any number does.
+        many = GroupSize(max(self._owner.facts.count or 0, MANY))
+        usual, results = asked(many, force=True)
+        number = len(self._grouping.division)
+        known = GroupedAnalysis(self._grouping, adjacency, (usual,) * number, (many,) * number)
+        analysis = CountedGroups.of(known, lambda size: asked(size)[0], level, of_counts, self._sizes[0].count)
+        return self._owner._carry_out(analysis, Results.of("groups", results=results))
 
 
 _ask = holding_no_records(GroupedAnalyses._ask)

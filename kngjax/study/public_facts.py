@@ -15,6 +15,7 @@ from kngjax.data.terms.base import is_number
 from kngjax.mechanisms.parameters import check_count
 from kngjax.study.analyses import Analysis
 from kngjax.study.checks import DeclaredColumn
+from kngjax.study.counted_groups import CountedGroups
 from kngjax.study.expectations import expecting
 from kngjax.study.grouping import GroupedAnalysis
 from kngjax.study.responses import Exposure, Response
@@ -26,7 +27,7 @@ class PublicFacts:
     """Holds what is said of a table without looking at it, as `Study` takes it.
 
     **Arguments:** `count`: n where it is public, or a guess. `dates`: the columns whose bounds were dates; all bounds
-    are numbers, in days. Others as of `Study`.
+    are numbers, in days. `miss`: as of `GroupSize`. Others as of `Study`.
     """
 
     bounds: dict[str, tuple[float | int, float | int]]
@@ -38,6 +39,7 @@ class PublicFacts:
     dither: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     codes: Codes = dataclasses.field(default_factory=dict)
     dates: tuple[str, ...] = ()
+    miss: float = 0.0
 
     @classmethod
     def of(
@@ -157,6 +159,10 @@ class PublicFacts:
 
     def expecting(self, analysis: Any) -> Any:
         """Adds to an analysis what public facts say of it, or of each group; raises ValueError for little but noise."""
+        if isinstance(analysis, CountedGroups):
+            if (why := analysis.refusal(self.count)) is not None:
+                raise ValueError(why)
+            return analysis
         if not isinstance(analysis, GroupedAnalysis):
             return expecting(analysis, self.count)
         # Groups of which the same is known share an analysis.

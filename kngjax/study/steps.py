@@ -2,8 +2,8 @@
 
 import abc
 import functools
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from kngjax.accounting.guarantees import Adjacency, Guarantee
@@ -60,6 +60,14 @@ class AbstractAnalysis(abc.ABC):
     def prepare(self, part: Any, records: Any) -> None:
         """Raises what the mechanisms of a part say of these records. Private: for the owner alone."""
 
+    def part_after(self, part: Any, made: Mapping[str, list[Any]]) -> Any:
+        """Returns the part as it is once others are released. **Arguments:** `made`: the releases by label."""
+        return part
+
+    def is_in(self, part: Any, results: Any) -> bool:
+        """Whether the release of a part is among these results of the analysis."""
+        return part is None or part.label in results.labels
+
     def made_by(self, steps: Sequence[Any]) -> Any:
         """Restricts the analysis to the parts that these steps release; one that is released as a whole is kept."""
         return self
@@ -113,7 +121,11 @@ class Step:
 
     def is_in(self, results: Any) -> bool:
         """Whether its release is among these results of its analysis."""
-        return self.part is None or self.part.label in results.labels
+        return self.analysis.is_in(self.part, results)
+
+    def after(self, made: Mapping[str, list[Any]]) -> "Step":
+        """Copies the step with what it takes of earlier releases, public as they are. **Arguments:** by label."""
+        return replace(self, part=self.analysis.part_after(self.part, made))
 
     def owed(self, num_records: int | None) -> tuple[Guarantee, bool]:
         """Computes what a ledger debits for the release, and whether it provably costs no more."""
@@ -126,14 +138,19 @@ class Step:
     def release(
         self, records: SharedRecords, ledger: Ledger | Reservation | None, words: Any, progress: bool | None = None
     ) -> list[Any]:
-        """The releases, after their debit. **Arguments:** `words`: for the ledger. Raises as `kngjax.release`."""
+        """The releases, after their debit; without any, there is none.
+
+        **Arguments:** `words`: for the ledger. Raises as `kngjax.release`.
+        """
         plan = self.plan(records.num_records)
+        if not plan.certificates:
+            return []
         read = functools.partial(records.of, self.analysis)
         return plan.joined(plan.release(read, ledger, words, progress))
 
     def kept(self, releases: Sequence[Released]) -> list[Any]:
         """Puts releases together from what a ledger keeps: an estimate with intervals has several parts there."""
         parts = [one for one in releases if isinstance(one, Release)]
-        if len(parts) < len(releases):
+        if not parts or len(parts) < len(releases):
             return list(releases)
         return self.plan(parts[0].certificate.num_records).joined(parts)

@@ -8,11 +8,12 @@ import kngjax as kng
 from kngjax.core.errors import holders_of_records
 from kngjax.core.html import html_table
 from kngjax.study.analyses import Analysis
-from kngjax.study.analysis_previews import AnalysisPreview
+from kngjax.study.analysis_previews import AnalysisPreview, GroupsPreview
 from kngjax.study.asked import AbstractAnalyses
 from kngjax.study.carrying_out import Made, carry_out, in_words, together
 from kngjax.study.checks import Check
 from kngjax.study.checks import check as look
+from kngjax.study.counted_groups import CountedGroups
 from kngjax.study.grouping import GroupedAnalysis
 from kngjax.study.groups import GroupedAnalyses, Sizes, groups_of
 from kngjax.study.public_facts import PublicFacts
@@ -27,7 +28,13 @@ class Previews(AbstractAnalyses[AnalysisPreview]):
         self.facts = facts
         self._assumed = design, residual
 
-    def _carry_out(self, analysis: Analysis, results: Any) -> AnalysisPreview:
+    def by(self, *columns: Any, num_records: Sizes = None) -> GroupedAnalyses[GroupsPreview]:
+        """Previews analyses of every group. **Arguments:** as of `Study.by`."""
+        return groups_of(self, columns, num_records)
+
+    def _carry_out(self, analysis: Any, results: Any) -> Any:
+        if not isinstance(analysis, Analysis):
+            return GroupsPreview.of(analysis, *self._assumed)
         return AnalysisPreview.of(self.facts.weighted(analysis), self.facts.count, *self._assumed)
 
 
@@ -68,7 +75,7 @@ class StudyPlan(AbstractAnalyses[Analysis]):
         """
         plan = StudyPlan(self._study)
         for analysis, results in self._planned:
-            foreseen = isinstance(analysis, Analysis | GroupedAnalysis)
+            foreseen = isinstance(analysis, Analysis | GroupedAnalysis | CountedGroups)
             plan.add(self.facts.expecting(analysis) if foreseen else analysis, results)
         return plan
 
@@ -103,10 +110,10 @@ class StudyPlan(AbstractAnalyses[Analysis]):
             found.append(results(analysis.made_by(own), releases) if own else None)
         return found
 
-    def preview(self, *, design: Any = None, residual: Any = None) -> list[AnalysisPreview]:
-        """Previews each analysis; of groups, the first one. **Arguments:** as of `Study.preview`."""
-        planned = [one if isinstance(one, Analysis) else one.analyses[0] for one, _ in self._planned]
-        return [AnalysisPreview.of(analysis, self.facts.count, design, residual) for analysis in planned]
+    def preview(self, *, design: Any = None, residual: Any = None) -> list[AnalysisPreview | GroupsPreview]:
+        """Previews each analysis. **Arguments:** as of `Study.preview`."""
+        previews = Previews(self.facts, design, residual)
+        return [previews._carry_out(analysis, None) for analysis, _ in self._planned]
 
     @property
     def cost(self) -> kng.Guarantee | None:

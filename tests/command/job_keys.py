@@ -95,11 +95,6 @@ _INTERVALS = [
 ]
 _MADE_INTERVALS = [
     ("share = 0.4", "share = 0.001", r'There would be intervals = \{ covariance = "'),
-    (
-        'method = "median"',
-        'method = "quantile_interval"\ntau = 0.5\nby = ["region"]',
-        r"number 3, quantile_interval: .*num_records=",
-    ),
     ("number = 3", "number = 300", "300 groups need .*"),
 ]
 _SYNTHESIS = [

@@ -82,25 +82,26 @@ def test_previews_of_counts_say_that_their_noise_is_exact():
 
 @pytest.mark.default_cases("robust_large", "quantiles")
 @pytest.mark.parametrize(
-    ("ask", "epsilon"),
+    ("ask", "epsilon", "is_of_odds"),
     [
-        (lambda one, epsilon: one.linear_regression(FORMULA, epsilon=epsilon), 0.05),
-        (lambda one, epsilon: one.linear_regression(LINE, epsilon=epsilon), 4.0),
-        (lambda one, epsilon: one.quantile_regression(FIVE, tau=[0.25, 0.5], epsilon=epsilon), 1.0),
-        (lambda one, epsilon: one.quantile_regression(LINE, tau=[0.1, 0.5], epsilon=epsilon), 1.0),
-        (lambda one, epsilon: one.logistic_regression("ill ~ education", epsilon=epsilon), 1.0),
+        (lambda one, epsilon: one.linear_regression(FORMULA, epsilon=epsilon), 0.05, False),
+        (lambda one, epsilon: one.linear_regression(LINE, epsilon=epsilon), 4.0, False),
+        (lambda one, epsilon: one.quantile_regression(FIVE, tau=[0.25, 0.5], epsilon=epsilon), 1.0, False),
+        (lambda one, epsilon: one.quantile_regression(LINE, tau=[0.1, 0.5], epsilon=epsilon), 1.0, False),
+        (lambda one, epsilon: one.logistic_regression("ill ~ education", epsilon=epsilon), 1.0, True),
     ],
     ids=["robust_small", "robust_large", "smoothed", "quantiles", "logistic"],
 )
-def test_what_noise_asks_for_is_what_a_preview_there_shows(ask, epsilon):
+def test_what_noise_asks_for_is_what_a_preview_there_shows(ask, epsilon, is_of_odds):
     """Thresholds, bandwidths and the mechanism are those of the ε, or the n, that is asked for."""
-    one = study(20_000)
-    found = ask(one.preview(), epsilon)
+    said = {"design": people(500), "residual": numpyro.distributions.Bernoulli(0.5) if is_of_odds else 0.5}
+    one = study(20_000).preview(**said)
+    found = ask(one, epsilon)
     wanted = found.epsilon_for(2.0)
-    np.testing.assert_allclose(ask(one.preview(), wanted).ratio.max().max(), 2.0, rtol=0.03)
+    np.testing.assert_allclose(ask(one, wanted).ratio.max().max(), 2.0, rtol=0.03)
     count = found.num_records_for(0.5)
     there = kng.Study(pd.DataFrame(index=range(count)), bounds=BOUNDS, levels=LEVELS, adjacency="replace")
-    np.testing.assert_allclose(ask(there.preview(), epsilon).ratio.max().max(), 0.5, rtol=0.03)
+    np.testing.assert_allclose(ask(there.preview(**said), epsilon).ratio.max().max(), 0.5, rtol=0.03)
 
 
 def test_thresholds_stop_where_the_loss_is_least_squares():
@@ -376,12 +377,13 @@ def test_draws_from_anywhere_are_spoken_of_beside_the_noise_that_leaves_them_out
 def test_coefficients_in_own_units_have_noise_in_own_units():
     """Of x on [0, 18] the basis has x/9 - 1: its coefficient is a ninth in own units, and so is its noise."""
     many = study(4000)
-    fit = many.preview().linear_regression("log(wage) ~ education", epsilon=1)
+    even = {"education": np.linspace(0.0, 18.0, 500)}
+    fit = many.preview(design=even).linear_regression("log(wage) ~ education", epsilon=1)
     (preview,) = fit.previews
     basis = np.sqrt(np.diag(preview.expected.noise.covariance))
     np.testing.assert_allclose(fit.noise.loc["education"], basis[1] / 9, rtol=1e-12)
     np.testing.assert_allclose(fit.noise.loc["intercept"], np.hypot(*basis), rtol=1e-2)
-    wide = many.preview(residual=3.0).linear_regression("log(wage) ~ education", epsilon=1)
+    wide = many.preview(design=even, residual=3.0).linear_regression("log(wage) ~ education", epsilon=1)
     assert np.all(wide.standard_error > fit.standard_error)
     narrow = {"education": np.array([9.0, 11.0])}
     for design in (narrow, pd.DataFrame(narrow)):
@@ -410,7 +412,72 @@ def test_previews_need_no_column():
     facts = {"bounds": BOUNDS, "levels": LEVELS, "adjacency": "replace"}
     empty = kng.Study(pd.DataFrame(index=range(4000)), **facts)
     for terms, number in (("poly(education, 2)", 3), ("I(age > 50)", 2), ("bs(age, knots=[40], degree=1)", 3)):
-        shown = empty.preview().linear_regression(f"wage ~ {terms}", epsilon=20)
+        assert "not stated" in repr(empty.preview().linear_regression(f"wage ~ {terms}", epsilon=20))
+        made_up = {"education": np.linspace(0.0, 18.0, 50), "age": np.linspace(0.0, 100.0, 50)}
+        shown = empty.preview(design=made_up).linear_regression(f"wage ~ {terms}", epsilon=20)
         assert terms in repr(shown)
         assert shown.noise.shape == (number, 1)
         assert shown.noise.notna().all(axis=None)
+
+
+WITHHELD = {
+    "robust": (lambda one: one.linear_regression(LINE, epsilon=2), {"design": people(200)}, "design=rows"),
+    "median": (lambda one: one.median("age", epsilon=1), {"residual": 20.0}, "preview.residual=, the law of values"),
+    "quantiles": (
+        lambda one: one.quantile_regression(LINE, tau=0.5, epsilon=2),
+        {"design": people(200), "residual": 0.5},
+        "design=rows.*residual=",
+    ),
+    "logistic": (
+        lambda one: one.logistic_regression("ill ~ education", epsilon=2),
+        {"design": people(200), "residual": numpyro.distributions.Bernoulli(0.3)},
+        "design=rows.*residual=",
+    ),
+    "poisson": (
+        lambda one: one.poisson_regression("age ~ education", epsilon=9),
+        {"design": people(200), "residual": numpyro.distributions.Poisson(40.0)},
+        "design=rows.*residual=",
+    ),
+}
+
+
+@pytest.mark.default_cases("robust", "median", "quantiles")
+@pytest.mark.parametrize("name", WITHHELD)
+def test_figures_that_would_be_a_guess_are_withheld_until_all_that_is_advised_is_given(name):
+    ask, described, why = WITHHELD[name]
+    one = study(20_000)
+    found = ask(one.preview())
+    assert re.search(f"Its noise is not stated: .*{why}", found.explain())
+    assert "standard_error" not in found.explain()
+    for figure in ("noise", "standard_error", "ratio"):
+        with pytest.raises(ValueError, match="not stated"):
+            getattr(found, figure)
+    with pytest.raises(ValueError, match="not stated"):
+        found.epsilon_for(0.5)
+    # Whatever is left out of the description is asked for.
+    for left_out in described:
+        rest = {key: value for key, value in described.items() if key != left_out}
+        assert f"{left_out}=" in ask(one.preview(**rest)).withheld
+    known = ask(one.preview(**described))
+    assert known.withheld is None
+    assert np.all(known.noise > 0.0)
+    assert "standard_error" in known.explain()
+
+
+def test_previews_of_groups_are_of_sizes_that_were_said():
+    one = study(4000)
+    asked = one.preview().by("region")
+    with pytest.raises(ValueError, match="give num_records= to by"):
+        _ = asked.mean("age", epsilon=2).noise
+    said = one.preview().by("region", num_records={"north": 3000, "south": 1000}).mean("age", epsilon=2)
+    made = one.by("region", num_records={"north": 3000, "south": 1000}).mean("age", epsilon=2)
+    np.testing.assert_allclose(said.noise.to_numpy().ravel(), np.ravel(made.noise), rtol=1e-12)
+    assert said["north"].noise.index.tolist() == ["mean of age"]
+    wanted = said.epsilon_for(0.5)
+    sizes = {"north": 3000, "south": 1000}
+    again = one.preview().by("region", num_records=sizes).mean("age", epsilon=wanted)
+    np.testing.assert_allclose(again.ratio.max().max(), 0.5, rtol=0.03)
+    # The noise of counts is exact, of any groups, and is that of ε/2 for one of them.
+    counts = asked.histogram("ill", epsilon=1)
+    np.testing.assert_allclose(counts.noise, 1.0 / (math.sqrt(2.0) * math.sinh(0.25)), rtol=1e-12)
+    assert len(asked.linear_regression(LINE, epsilon=4).explain().splitlines()) > 3

@@ -35,28 +35,28 @@ def test_plans_previews_and_groups_know_it():
     plan = study.plan()
     plan.quantile_interval("wage", tau=0.5, epsilon=1)
     assert "QuantileInterval, proved: pure 1-" in repr(plan)
-    assert study.preview().quantile_interval("wage", tau=0.5, epsilon=1).noise.shape == (2, 1)
+    assert study.preview(residual=300.0).quantile_interval("wage", tau=0.5, epsilon=1).noise.shape == (2, 1)
     grouped = study.by("region", num_records=700).quantile_interval("wage", tau=0.5, epsilon=4)
     assert isinstance(grouped["south"].intervals(), kng.inference.Interval)
     assert "of 700" in grouped["south"].intervals().method
 
 
 @pytest.mark.parametrize("facts", [{"adjacency": "replace"}, {"adjacency": "add_remove", "num_records": 1500}])
-def test_of_groups_it_needs_sizes_that_somebody_said(facts):
+def test_of_groups_it_takes_sizes_that_somebody_said_as_they_are_and_less_of_released_ones(facts):
     study = kng.Study(people(), **facts, **FACTS)
-    for force in (False, True):
-        with pytest.raises(ValueError, match=r"how many each group has at least, by\(\.\.\., num_records=\.\.\.\)"):
-            study.plan().by("region").quantile_interval("wage", tau=0.5, epsilon=4, force=force)
     for said in (600, {"north": 600, "south": 650}):
         [part] = (
             study.plan().by("region", num_records=said).quantile_interval("wage", tau=0.5, epsilon=4).analyses[0].parts
         )
         assert part.mechanism.num_records == 600
-    # Of released counts four times their noise are taken off.
     counts = study.histogram("region", epsilon=1.0)
     made = study.plan().by("region", num_records=counts).quantile_interval("wage", tau=0.5, epsilon=4)
-    least = [analysis.parts[0].mechanism.num_records for analysis in made.analyses]
-    np.testing.assert_array_equal(least, np.floor(counts.params - 4.0 * counts.noise))
+    mechanisms = [analysis.parts[0].mechanism for analysis in made.analyses]
+    # ln(1/(a(1 + q)))/c - 1, rounded up, of a = .005: q^(k + 1)/(1 + q) ≤ a.
+    rate = 0.5 if facts["adjacency"] == "replace" else 1.0
+    margin = np.ceil(np.log(1.0 / (0.005 * (1.0 + np.exp(-rate)))) / rate) - 1.0
+    np.testing.assert_array_equal([one.num_records for one in mechanisms], counts.params - margin)
+    assert {(one.level, round(one.miss, 12)) for one in mechanisms} == {(0.95, 0.005)}
     assert study.by("region", num_records=counts.nonnegative())._sizes == study.by("region", num_records=counts)._sizes
 
 

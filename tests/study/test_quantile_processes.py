@@ -137,7 +137,7 @@ def test_plans_and_previews_say_what_it_would_be_worth(fit):
     plan.quantile_process(FORMULA, levels=TAU, epsilon=1)
     assert "tau = 0.25, 0.5, 0.75: QuantileProcess, proved: pure 1-" in repr(plan)
     assert plan.cost.epsilon == pytest.approx(1.0)
-    preview = study().preview().quantile_process(FORMULA, levels=TAU, epsilon=4)
+    preview = study().preview(design=PEOPLE[:300], residual=0.5).quantile_process(FORMULA, levels=TAU, epsilon=4)
     assert list(preview.noise.columns) == LABELS
     assert fit.noise is None
     assert np.all(preview.noise["tau = 0.25"] > preview.noise["tau = 0.5"])

@@ -208,7 +208,8 @@ def test_previews_and_plans_tell_widths_and_other_ways():
 @pytest.mark.parametrize(("covariance", "factor"), [(kng.Sandwich(share=0.4), 1.0 / 0.6), (kng.Groups(4), 2.0)])
 def test_noise_is_previewed_of_what_the_estimate_has(covariance, factor):
     """At 0.6 of epsilon it is 1/0.6 times as large; as the mean of 4 of a quarter of the records each, 4/2 times."""
-    asked = functools.partial(study().preview().quantile_regression, "log(wage) ~ education", tau=0.5, scale=0.4)
+    preview = study().preview(design=people(300, 2))
+    asked = functools.partial(preview.quantile_regression, "log(wage) ~ education", tau=0.5, scale=0.4)
     without, found = asked(epsilon=3), asked(epsilon=3, intervals=covariance)
     np.testing.assert_allclose(found.noise / without.noise, factor, rtol=0.05)
     np.testing.assert_allclose(found.standard_error / without.standard_error, 1.0, rtol=0.05)

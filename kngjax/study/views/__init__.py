@@ -2,9 +2,10 @@
 
 from kngjax.study.views.column_views import EstimateView as EstimateView
 from kngjax.study.views.column_views import MomentView as MomentView
+from kngjax.study.views.column_views import RefusedView as RefusedView
 from kngjax.study.views.curve_views import ProcessView as ProcessView
 from kngjax.study.views.curve_views import RegressionView as RegressionView
 from kngjax.study.views.groups_view import GroupsView as GroupsView
 from kngjax.study.views.table_view import TableView as TableView
 
-__all__ = ["EstimateView", "GroupsView", "MomentView", "ProcessView", "RegressionView", "TableView"]
+__all__ = ["EstimateView", "GroupsView", "MomentView", "ProcessView", "RefusedView", "RegressionView", "TableView"]

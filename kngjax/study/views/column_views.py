@@ -216,6 +216,33 @@ class EstimateView(AbstractColumnView):
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
+class RefusedView(AbstractColumnView):
+    """Names what was not released of a group whose released count is too small. **Arguments:** `reason`: says so."""
+
+    kind: ClassVar[str] = "refused"
+    reason: str
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        return {"nothing": np.full(len(self.names), np.nan)}
+
+    @property
+    def noise(self) -> None:
+        return None
+
+    @property
+    def _deviation(self) -> None:
+        return None
+
+    def intervals(self, level: float | None = None) -> NoInterval:
+        """Says why there is no interval."""
+        return NoInterval(self.reason)
+
+    def interval_in_words(self, level: float) -> str:
+        return f"none: {self.reason}"
+
+
+@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
 class MomentView(AbstractColumnView):
     """Names a released sum or variance of a column, or a mean that was released as sums.
 

@@ -8,14 +8,17 @@ import narwhals as nw
 import numpy as np
 
 import kngjax as kng
+from kngjax.releases import totals
 from kngjax.releases.division import how_priced
 from kngjax.releases.group_plans import owed_together
-from kngjax.study.analyses import table_of
+from kngjax.study.analyses import Analysis, table_of
 from kngjax.study.grouping import GroupedAnalysis, Grouping
 from kngjax.study.responses import Response
 from kngjax.study.views.base import AbstractView, owed_of
+from kngjax.study.views.column_views import RefusedView
 from kngjax.study.views.interval_frames import difference_of, said_once, side_by_side, with_columns
 from kngjax.study.views.public_json import from_json, in_json
+from kngjax.study.views.table_view import TableView
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,33 +29,49 @@ class GroupsView(AbstractView):
     """Names what was released of each group: `results["north"]`, or with several columns `results["north", 1]`.
 
     **Arguments:** `grouping`: the columns and their public levels. `adjacency`: of the whole table. `each`: the results
-    of each group, in order.
+    of each group, in order. `counted`: the table of counts that decided which groups have an interval; else None.
     """
 
     kind: ClassVar[str] = "groups"
     grouping: Grouping
     adjacency: kng.Adjacency
     each: tuple[Any, ...]
+    counted: Any = None
 
     @classmethod
-    def of(cls, analysis: GroupedAnalysis, releases: list[Any], *, results: Any, **facts: Any) -> Any:
+    def of(cls, analysis: Any, releases: list[Any], *, results: Any, **facts: Any) -> Any:
         """Views the releases of all groups. **Arguments:** `results`: makes the results of one group."""
+        counted = None
+        if not isinstance(analysis, GroupedAnalysis):
+            first, *releases = releases
+            of_counts = analysis if isinstance(analysis, Analysis) else analysis.counts
+            counted = kng.Results(TableView.of(of_counts, [first]))
+            if isinstance(analysis, Analysis):
+                # Nothing else was released yet.
+                return counted.view
+            analysis = analysis.informed(first)
         waiting = iter(releases)
-        each = [results(one, [next(waiting) for _ in one.parts]) for one in analysis.analyses]
-        return cls._of(analysis.grouping, analysis.adjacency, tuple(each))
+        each = []
+        for one in analysis.analyses:
+            refused = not one.parts
+            made = RefusedView.of(one, [], reason=one.expected.warning, expected=None) if refused else None
+            each.append(results(one, [next(waiting) for _ in one.parts]) if made is None else kng.Results(made))
+        return cls._of(analysis.grouping, analysis.adjacency, tuple(each), counted)
 
     @classmethod
-    def _of(cls, grouping: Grouping, adjacency: kng.Adjacency, each: tuple[Any, ...]) -> Any:
+    def _of(cls, grouping: Grouping, adjacency: kng.Adjacency, each: tuple[Any, ...], counted: Any = None) -> Any:
         division = grouping.division
         if len(each) != len(division):
             raise ValueError(f"there are {len(division)} groups, and results of {len(each)}")
         # What is expected of the first group with a warning, or of the first one where there is none.
         warned = [one.expected for one in each if one.expected is not None and one.expected.warning]
         named = zip(map(division.name, division.groups()), each, strict=True)
+        labels, releases = ((), ()) if counted is None else (counted.labels, counted.releases)
         return cls(
             title=f"{each[0].title} by {' and '.join(division.by)}",
-            labels=tuple(", ".join((name, label)) for name, one in named for label in one.labels),
-            releases=tuple(release for one in each for release in one.releases),
+            labels=(*labels, *(", ".join((name, label)) for name, one in named for label in one.labels)),
+            releases=(*releases, *(release for one in each for release in one.releases)),
+            counted=counted,
             expected=(warned or [each[0].expected])[0],
             grouping=grouping,
             adjacency=adjacency,
@@ -72,13 +91,18 @@ class GroupsView(AbstractView):
     @property
     def guarantee(self) -> kng.Guarantee | None:
         """Composes what is proved of the releases of all groups together, for the adjacency of the whole table."""
-        costs = [[owed_of(release) for release in one.releases] for one in self.each]
-        together, proved = owed_together(costs, self.adjacency)
-        return together if proved else None
+        own = [] if self.counted is None else [self.counted.guarantee]
+        if any(one.releases for one in self.each):
+            costs = [[owed_of(release) for release in one.releases] for one in self.each]
+            together, proved = owed_together(costs, self.adjacency)
+            own.append(together if proved else None)
+        return totals.total(own)
 
     @property
     def groups_in_words(self) -> str:
-        return f"{self.grouping.division.explain()}; {how_priced(self.adjacency)}"
+        number, every = sum(bool(one.releases) for one in self.each), len(self.each)
+        has = "every group has a release" if number == every else f"{number} of {every} groups have a release"
+        return f"{self.grouping.division.explain()}, and {has}; {how_priced(self.adjacency)}"
 
     @property
     def clipped(self) -> dict[str, tuple[float, float]]:
@@ -98,7 +122,13 @@ class GroupsView(AbstractView):
 
     @property
     def budget_in_words(self) -> str:
-        return self.each[0].budget_in_words
+        if self.counted is None:
+            return self.each[0].budget_in_words
+        spent = "the rest for the intervals, which together cost what one does, however many groups have one"
+        if not any(one.releases for one in self.each):
+            spent = "the rest was not spent, as no group has enough records"
+        epsilon = self.counted.guarantee.epsilon
+        return f"epsilon = {epsilon:g} for counts of the groups, counted.params, which say who has an interval; {spent}"
 
     @property
     def columns(self) -> dict[str, Any]:
@@ -306,14 +336,16 @@ class GroupsView(AbstractView):
             "in_words": self.groups_in_words,
             "together": None if (guarantee := self.guarantee) is None else guarantee.to_dict(),
             "each": [one.to_dict() for one in self.each],
-        }
+        } | ({} if self.counted is None else {"counted": self.counted.to_dict()})
 
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> Any:
         """The inverse of `to_dict`. Raises ValueError for results of another number of groups."""
         grouping = Grouping(from_json("groups", fields["groups"]))
         each = tuple(map(kng.Results.from_dict, fields["each"]))
-        return cls._of(grouping, kng.Adjacency.parse(fields["adjacency"]), each)
+        counted = fields.get("counted")
+        counted = None if counted is None else kng.Results.from_dict(counted)
+        return cls._of(grouping, kng.Adjacency.parse(fields["adjacency"]), each, counted)
 
     def _by_name(self) -> list[tuple[str, Any]]:
         return list(zip(map(self.grouping.division.name, self.grouping.division.groups()), self.each, strict=True))

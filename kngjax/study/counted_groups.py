@@ -1,0 +1,227 @@
+"""Intervals of a quantile for every group: groups are counted first, and only those with enough records have one."""
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+import kngjax as kng
+from kngjax.data.missing import DROP
+from kngjax.data.passes import Passes
+from kngjax.releases.plan import Plan
+from kngjax.releases.told import telling
+from kngjax.study.analyses import Analysis, Part, Prepared
+from kngjax.study.carrying_out import in_short
+from kngjax.study.classifications import Axis, Classification
+from kngjax.study.expectations import HOLDS_WITH_IT, Expectations
+from kngjax.study.group_sizes import GroupSize
+from kngjax.study.grouping import GroupedAnalysis, Grouping
+from kngjax.study.steps import AbstractAnalysis, Step
+
+COUNT = "count"
+# The part of ε for counts: of groups that have an interval at all, widths are about the same between .1 and .3.
+FOR_COUNTS = Fraction(1, 5)
+
+
+@dataclasses.dataclass(frozen=True)
+class Stage:
+    """Names one of the two releases. Public.
+
+    **Arguments:** `label`: what it releases. `after`: the label of the step that counts. `counted`: what that released.
+    """
+
+    label: str
+    after: str | None = None
+    counted: Any = None
+
+
+@dataclasses.dataclass(frozen=True)
+class CountedGroups(AbstractAnalysis):
+    """Counts the records of all groups, then releases an interval of each whose count allows one. Public.
+
+    Both are private, the second for all that the first may have released: what they cost adds up. The ranks of a group
+    are those of a number of records that it has with a probability that its level counts in (`GroupSize.at_least`). A
+    group whose number is too small is refused before the second debit, by released counts alone.
+
+    **Arguments:** `counts`: the table of the groups. `usual`: the intervals as of groups of many records, for what
+    does not depend on their counts. `of_size`: makes the interval of a group of some size. `level`: of the intervals.
+    `share`: an equal share of the records, for previews; None where nobody guessed their number.
+    """
+
+    counts: Analysis
+    usual: GroupedAnalysis
+    of_size: Callable[[GroupSize], Analysis]
+    level: float
+    share: int | None = None
+
+    @classmethod
+    def of(
+        cls,
+        usual: GroupedAnalysis,
+        of_size: Callable[[GroupSize], Analysis],
+        level: float,
+        epsilon: float,
+        share: int | None,
+    ) -> "CountedGroups":
+        """Counts the records that the intervals are of: not those whose value a policy drops. **Arguments:** as above.
+
+        `epsilon`: of the counts.
+        """
+        terms, response = usual.grouping.terms, usual.analyses[0].response
+        table = Classification(tuple(Axis(one.column, one.levels, missing=one.missing) for one in terms))
+        substitute = DROP if DROP in (table.substitute, getattr(response, "substitute", None)) else None
+        bounds = kng.Bounds(y=(0.0, len(usual.grouping.division) - 1.0), missing_y=substitute)
+        made = kng.GeometricMechanism(bounds, epsilon, usual.adjacency)
+        title = f"number of records by {' and '.join(table.columns)}"
+        return cls(Analysis(title, table, None, (Part(COUNT, made),), names_of_values=()), usual, of_size, level, share)
+
+    @property
+    def title(self) -> str:
+        """Names the analysis and the columns of its groups."""
+        return self.usual.title
+
+    @property
+    def adjacency(self) -> kng.Adjacency:
+        """Returns the adjacency of the whole table."""
+        return self.usual.adjacency
+
+    @property
+    def grouping(self) -> Grouping:
+        """Returns by which columns the groups are."""
+        return self.usual.grouping
+
+    @property
+    def sampler(self) -> None:
+        """Releases of groups take the best sampler."""
+        return None
+
+    @property
+    def what(self) -> str:
+        return self.usual.what
+
+    def check(self, frame: Any) -> Any:
+        return self.usual.check(frame)
+
+    def records(self, frame: Any) -> Any:
+        return self.usual.records(frame)
+
+    def steps(self, number: int | None = None) -> list[Step]:
+        start = "" if number is None else f"{number}. "
+        counting = Step(f"{start}{self.what}, {COUNT}", self, Stage(COUNT))
+        return [counting, Step(f"{start}{self.what}", self, Stage("intervals", counting.label))]
+
+    def part_after(self, part: Stage, made: Mapping[str, list[Any]]) -> Stage:
+        """Tells the second stage what the first one released."""
+        if part.after is None or part.after not in made:
+            return part
+        return dataclasses.replace(part, counted=made[part.after][0])
+
+    def informed(self, counted: Any) -> GroupedAnalysis:
+        """The intervals as the counts allow them; a group that is refused has no part, and a warning that says why.
+
+        **Arguments:** `counted`: the release of the counts.
+        """
+        return self._with([round(float(count)) for count in counted.value])
+
+    @property
+    def foreseen(self) -> GroupedAnalysis:
+        """The intervals as they would be if the counts were the sizes that are taken for granted beforehand."""
+        share = self.share
+        if share is None:
+            return self.usual
+        return self._with([share] * len(self.grouping.division))
+
+    def _with(self, counts: list[int]) -> GroupedAnalysis:
+        mechanism = self.counts.parts[0].mechanism
+        noise = float(mechanism.noise.deviations(mechanism.dimension, None)[0])
+        sizes = [GroupSize(count, noise) for count in counts]
+        # Groups of which the same is known share an analysis.
+        made = {one: self._allowed(one) for one in dict.fromkeys(sizes)}
+        each = tuple(made[one] for one in sizes)
+        return dataclasses.replace(self.usual, analyses=each, sizes=tuple(one.at_least(self.level) for one in sizes))
+
+    def _allowed(self, counted: GroupSize) -> Analysis:
+        size = counted.at_least(self.level)
+        made = self.of_size(size)
+        mechanism = made.parts[0].mechanism
+        why = mechanism.refusal()
+        if why is None or (made.force and (size.count or 0) >= 3):
+            return dataclasses.replace(made, expected=Expectations((None,), f"not stated: {HOLDS_WITH_IT}"))
+        enough = mechanism.records_needed()
+        need = "no number of records" if enough is None else f"about {enough + counted.margin(self.level):,}"
+        warning = (
+            f"nothing was released of this group: {counted.count:,} records were counted, with noise of standard "
+            f"deviation {counted.noise:.3g}, and an interval at this epsilon needs a count of {need} or more; narrower "
+            "bounds or a guess, spread=, may need fewer"
+        )
+        return dataclasses.replace(made, parts=(), expected=Expectations((), None, warning))
+
+    def refusal(self, count: int | None) -> str | None:
+        """Says why no group could have an interval, even one that all records are in; None if one could, or forced.
+
+        **Arguments:** `count`: n, or a guess of it, or None.
+        """
+        if count is None or (made := self.of_size(GroupSize(count))).force:
+            return None
+        why = made.parts[0].mechanism.refusal()
+        return None if why is None else f"even a group of all records has no interval: {why}"
+
+    def words_of(self, part: Stage) -> dict[str, Any]:
+        if part.after is None:
+            return self.counts.words_of(self.counts.parts[0])
+        if part.counted is None:
+            return self.usual.words_of(None)
+        made = self.informed(part.counted)
+        sizes = [one.count if analysis.parts else None for one, analysis in zip(made.sizes, made.analyses, strict=True)]
+        return made.words_of(None) | {"num_records": sizes}
+
+    def plan_of(self, part: Stage, num_records: int | None) -> Plan:
+        if part.after is None:
+            with telling(*self.usual.told):
+                only = self.counts.parts[0]
+                return only.plan_for(num_records).of(_cells_of_records)
+        if part.counted is None:
+            return self.usual.plan_of(None, num_records)
+        made = self.informed(part.counted)
+        if any(one.parts for one in made.analyses):
+            return made.plan_of(None, num_records)
+        return dataclasses.replace(self.usual.plan_of(None, num_records), certificates=())
+
+    def certificates_of(self, part: Stage, num_records: int | None) -> list[kng.releases.Certificate]:
+        if part.after is None:
+            return list(self.plan_of(part, num_records).certificates)
+        return self.usual.certificates_of(None, num_records)
+
+    def row_of(self, part: Stage, num_records: int | None) -> tuple[str, str]:
+        if part.after is None:
+            plan = self.plan_of(part, num_records)
+            return f"{self.what}, {COUNT}", in_short(plan.certificates, *plan.owed)
+        what, how = self.usual.row_of(None, num_records)
+        return what, f"{how}, less groups whose counts are too small; nothing where all are"
+
+    def is_in(self, part: Stage, results: Any) -> bool:
+        return part.after is None or results.view.kind == "groups"
+
+    def prepare(self, part: Stage, records: Any) -> None:
+        if part.after is None:
+            self.counts.prepare(self.counts.parts[0], _cells_of_records(records))
+        else:
+            self.usual.prepare(None, records)
+
+    def made_by(self, steps: Sequence[Any]) -> Any:
+        """Restricts it to the counts, where nothing else was released yet."""
+        return self if len(steps) > 1 else self.counts
+
+
+def _cells_of_records(records: tuple[Prepared, np.ndarray] | Passes) -> Any:
+    """Returns the number of each record's group as a table's cell, NaN of records that are dropped. Private."""
+    if isinstance(records, Passes):
+        return records.mapped(_cells)
+    return _cells(records)
+
+
+def _cells(records: tuple[Prepared, np.ndarray]) -> Prepared:
+    (_, y, _), places = records
+    return None, np.where((places < 0) | np.isnan(y), np.nan, places.astype(np.float64)), None

@@ -1,0 +1,159 @@
+"""Intervals of quantiles of groups whose sizes nobody said: groups are counted first, and small ones are refused."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import kngjax as kng
+from kngjax.study.group_sizes import GroupSize
+from tests.study.test_quantile_intervals import coverage
+
+BOUNDS = {"v": (0.0, 1000.0)}
+ADJACENCIES = ("replace", "add_remove")
+
+
+def table(sizes, median=100.0):
+    values = median * np.random.default_rng(0).lognormal(0.0, 0.5, sum(sizes.values()))
+    return pd.DataFrame({"v": values, "g": np.repeat(list(sizes), list(sizes.values()))})
+
+
+def study(sizes, adjacency="replace", levels=None, **facts):
+    return kng.Study(table(sizes), bounds=BOUNDS, levels={"g": levels or tuple(sizes)}, adjacency=adjacency, **facts)
+
+
+def deviation(rate):
+    return 1.0 / (np.sqrt(2.0) * np.sinh(0.5 * rate))
+
+
+@pytest.mark.parametrize("rate", [0.05, 0.3, 2.0])
+@pytest.mark.parametrize("level", [0.9, 0.95])
+def test_a_bound_from_below_is_too_large_as_rarely_as_it_says_and_no_nearer_one_is(rate, level):
+    size = GroupSize(10_000, deviation(rate))
+    bound = size.at_least(level)
+    noise, q = np.arange(-2000, 2001), np.exp(-rate)
+    chances = (1.0 - q) / (1.0 + q) * q ** np.abs(noise)
+    margin = 10_000 - bound.count
+    assert bound.miss == pytest.approx(0.1 * (1.0 - level))
+    assert chances[noise > margin].sum() <= bound.miss < chances[noise > margin - 1].sum()
+    assert GroupSize(10_000).at_least(level) == GroupSize(10_000)
+
+
+def held(count, epsilon):
+    """The probability that an interval holds, over the noise of its group's count and everything that follows."""
+    rate = 0.5 * 0.2 * epsilon
+    q, total = np.exp(-rate), 0.0
+    for noise in range(-60, 61, 3):
+        size = GroupSize(count + noise, deviation(rate)).at_least(0.95)
+        given = {"num_records": size.count, "miss": size.miss, "spread": 500.0, "force": True}
+        made = kng.QuantileInterval(0.5, kng.Bounds(y=(20.0, 2e4)), 0.4 * epsilon, "add_remove", **given)
+        # Three neighbouring values of the noise together.
+        near = (1.0 - q) / (1.0 + q) * sum(q ** abs(noise + step) for step in (-1, 0, 1))
+        total += near * coverage(made, count)
+    return total / (1.0 - 2.0 * q**62 / (1.0 + q))
+
+
+@pytest.mark.parametrize("count", [300, 3000])
+def test_an_interval_of_counted_groups_holds_as_often_as_it_says(count):
+    assert 0.95 <= held(count, 1.0) <= 0.99
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+def test_all_costs_what_was_asked_and_a_small_group_has_words_in_the_place_of_an_interval(adjacency, tmp_path):
+    ledger = kng.Ledger.create(tmp_path / "book", kng.Budget.pure(5.0), adjacency=adjacency, dataset="people")
+    one = study({"big": 3000, "tiny": 4}, adjacency, ("big", "tiny", "empty"), ledger=ledger)
+    plan = one.plan()
+    plan.by("g").quantile_interval("v", tau=0.5, epsilon=1.5)
+    assert plan.cost.epsilon == pytest.approx(1.5, abs=1e-12)
+    assert plan.cost.epsilon <= 1.5
+    [found] = plan.run()
+    assert found.guarantee.epsilon == plan.cost.epsilon
+    assert ledger.read().spent.epsilon == plan.cost.epsilon
+    assert len(ledger.releases()) == 2
+    interval = found["big"].intervals()
+    assert interval.level == 0.95
+    assert 90.0 < interval.lower[0] < interval.upper[0] < 110.0
+    assert any("less than a released count" in words for words in interval.assumptions)
+    for level in ("tiny", "empty"):
+        none = found[level].intervals()
+        assert isinstance(none, kng.inference.NoInterval)
+        assert "nothing was released of this group" in none.reason
+        assert found.params.loc[level].isna().all()
+        assert found[level].releases == ()
+    assert "1 of 3 groups have a release" in str(found)
+    assert found.counted.params["big"] == pytest.approx(3000, abs=200)
+    assert [one.certificate.mechanism["type"] for one in found.releases] == ["GeometricMechanism", "QuantileInterval"]
+    again = kng.Results.from_json(found.to_json())
+    assert str(again) == str(found)
+    assert again.guarantee == found.guarantee
+
+
+def test_an_interval_is_for_the_count_that_was_released_and_what_it_leaves_of_epsilon():
+    found = study({"a": 2000, "b": 1000}).by("g").quantile_interval("v", tau=0.5, epsilon=1)
+    counts = found.releases[0].certificate.mechanism
+    assert (counts["epsilon"], counts["adjacency"]) == (0.2, "replace")
+    for level in ("a", "b"):
+        [only] = found[level].releases
+        mechanism = only.certificate.mechanism
+        noise = float(found.counted.noise[level])
+        assert mechanism["epsilon"] == 0.4
+        assert mechanism["num_records"] == GroupSize(int(found.counted.params[level]), noise).at_least(0.95).count
+        assert (mechanism["level"], mechanism["miss"]) == (0.95, pytest.approx(0.005))
+
+
+def test_without_a_group_that_is_large_enough_the_rest_is_not_spent(tmp_path):
+    ledger = kng.Ledger.create(tmp_path / "book", kng.Budget.pure(5.0), adjacency="replace", dataset="people")
+    one = study(dict.fromkeys("abcdefgh", 30), ledger=ledger)
+    found = one.by("g").quantile_interval("v", tau=0.5, epsilon=1)
+    assert found.guarantee.epsilon == ledger.read().spent.epsilon == 0.2
+    assert "the rest was not spent" in str(found)
+    assert str(kng.Results.from_json(found.to_json())) == str(found)
+    rows = ledger.read().num_rows
+    with pytest.raises(ValueError, match=r"even a group of all records has no interval: 20 records are too few"):
+        study({"a": 10, "b": 10}, ledger=ledger).by("g").quantile_interval("v", tau=0.5, epsilon=1)
+    assert ledger.read().num_rows == rows
+    with pytest.raises(ValueError, match="epsilon"):
+        one.by("g").quantile_interval("v", tau=0.5, epsilon=-1)
+
+
+def test_records_that_a_policy_drops_are_not_counted():
+    """An interval is of the others alone, and would hold too rarely if these were counted."""
+    frame = table({"a": 2000, "b": 2000})
+    frame.loc[frame.index % 4 > 0, "v"] = np.nan
+    facts = {"bounds": BOUNDS, "levels": {"g": ("a", "b")}, "adjacency": "add_remove", "missing": {"v": "drop"}}
+    found = kng.Study(frame, **facts).by("g").quantile_interval("v", tau=0.5, epsilon=4)
+    np.testing.assert_allclose(found.counted.params, 500, atol=30)
+
+
+def test_what_is_forced_is_released_of_groups_of_three_and_more():
+    found = study({"a": 500, "b": 60}).by("g").quantile_interval("v", tau=0.5, epsilon=1, force=True)
+    assert "it was released by force=True" in found["b"].intervals().reason
+    assert np.isfinite(found.params.loc["b"]).all()
+
+
+@pytest.mark.takes(3, "three releases of forty groups")
+def test_intervals_of_many_groups_hold_about_as_often_as_they_say():
+    levels, hits = tuple(f"g{number}" for number in range(40)), []
+    for seed in range(3):
+        values = np.random.default_rng(seed).lognormal(4.0, 0.5, 16_000)
+        frame = pd.DataFrame({"v": values, "g": np.repeat(levels, 400)})
+        one = kng.Study(frame, bounds=BOUNDS, levels={"g": levels}, adjacency="replace")
+        made = one.by("g").quantile_interval("v", tau=0.5, epsilon=2)
+        hits += [found.lower[0] <= np.exp(4.0) <= found.upper[0] for found in made.intervals().values()]
+    assert len(hits) == 120
+    assert 0.93 <= np.mean(hits) < 1.0
+
+
+def test_plans_checks_and_previews_know_both_releases():
+    one = study({"a": 1200, "b": 800})
+    plan = one.plan()
+    plan.by("g").quantile_interval("v", tau=0.5, epsilon=1)
+    assert "pure 0.2-" in repr(plan)
+    assert "pure 0.8-" in repr(plan)
+    assert plan.check().fits
+    [preview] = plan.preview(residual=50.0)
+    assert preview.noise.loc["a"].shape == (2, 1)
+    with pytest.raises(ValueError, match="residual="):
+        _ = one.preview().by("g").quantile_interval("v", tau=0.5, epsilon=1).noise
+    wanted = preview.epsilon_for(1.0)
+    again = one.preview(residual=50.0).by("g").quantile_interval("v", tau=0.5, epsilon=wanted)
+    np.testing.assert_allclose(again.ratio.max().max(), 1.0, rtol=0.05)
