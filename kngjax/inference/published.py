@@ -5,6 +5,7 @@ import inspect
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from kngjax.core import registry
@@ -29,6 +30,20 @@ def mechanism_of(described: dict[str, Any]) -> AbstractMechanism:
     if not isinstance(made, AbstractMechanism):
         raise ValueError(f"{described.get('type')!r} is no mechanism: give a release, or its JSON by Release.from_json")
     return made
+
+
+def lies_at_the_edge(described: dict[str, Any], value: np.ndarray) -> bool:
+    """Whether a released value lies on the edge of its Θ, which cut it off. **Arguments:** as of `mechanism_of`."""
+    if described.get("domain") is None or described["domain"]["type"] not in _classes():
+        return False
+    with jax.ensure_compile_time_eval(), float64():
+        return is_at_the_boundary(_made(described["domain"]), value)
+
+
+def is_at_the_boundary(domain: Any, value: np.ndarray) -> bool:
+    """Whether a point a millionth farther from the middle of a domain lies outside."""
+    middle = np.asarray(domain.interior_point(len(value)))
+    return not bool(domain.contains(jnp.asarray(middle + (value - middle) * (1.0 + 1e-6))))
 
 
 def _made(described: Any) -> Any:

@@ -11,7 +11,7 @@ from jaxtyping import Array, Float
 
 from kngjax.core.arrays import float64
 from kngjax.core.modules import FreshArrays
-from kngjax.inference.published import mechanism_of
+from kngjax.inference.published import is_at_the_boundary, mechanism_of
 from kngjax.inference.response_laws import nodes_and_weights
 from kngjax.losses.base import AbstractPredictorLoss, AbstractResidualLoss
 from kngjax.mechanisms.base import AbstractMechanism
@@ -74,7 +74,7 @@ class ReleasedGradient(FreshArrays):
                 "SmoothedQuantileLoss(tau, bandwidth)"
             )
         domain = getattr(mechanism, "domain", None)
-        if domain is not None and _is_at_the_boundary(domain, value):
+        if domain is not None and is_at_the_boundary(domain, value):
             raise ValueError(
                 "the released value lies on the boundary of its domain, where the law of its gradient is not known"
             )
@@ -185,9 +185,3 @@ def _place_and_hessian(
             longest = jnp.mean(jnp.sum(chances * jnp.abs(values - (x @ theta)[:, None]), axis=1))
         theta = theta - step / jnp.sqrt(1.0 + jnp.mean((x @ step) ** 2) / longest**2)
     return theta, hessian(theta)
-
-
-def _is_at_the_boundary(domain: Any, value: np.ndarray) -> bool:
-    """Whether a point a millionth farther from the middle lies outside."""
-    middle = np.asarray(domain.interior_point(len(value)))
-    return not bool(domain.contains(jnp.asarray(middle + (value - middle) * (1.0 + 1e-6))))

@@ -277,3 +277,38 @@ def test_a_file_is_replaced_at_once_or_not_at_all(tmp_path, monkeypatch, broken)
     assert path.read_text() == "old"
     resuming.replace(path, "new")
     assert path.read_text() == "new"
+
+
+def test_intervals_of_counted_groups_are_resumed_for_the_counts_that_were_paid_for(tmp_path, fails_at):
+    """The counts are kept, by the ledger and by the output, and decide the intervals of a later run."""
+    text = (
+        '[data]\npath = "workers.csv"\n[study]\nadjacency = "replace"\n[study.bounds]\nwage = [20, 20000]\n'
+        '[study.levels]\nregion = ["north", "south"]\n[[analyses]]\nmethod = "quantile_interval"\ncolumn = "wage"\n'
+        'tau = 0.5\nby = ["region"]\nepsilon = 10\n'
+    )
+    (tmp_path / "groups.toml").write_text(text, encoding="utf-8")
+    config, output = job_file.read(tmp_path / "groups.toml"), tmp_path / "output"
+    output.mkdir()
+    ledger = kng.Ledger.create(tmp_path / "book", kng.Budget.pure(100), adjacency="replace", dataset="workers")
+    for paying in (ledger, None):
+        fails_at(2)
+        with pytest.raises(kng.ReleaseFailed):
+            job.run(config, workers(600), progress=False, ledger=paying, directory=output, force=paying is None)
+    assert ledger.verify().spent.epsilon == pytest.approx(10.0)
+    label_of_counts, label_of_intervals = [step.label for step in job.planned_for(config, workers(600)).steps]
+    assert written(output)["missing"] == [label_of_intervals]
+    counts = written(output)["analyses"][0]["result"]["releases"]
+    _, [kept] = job.run(config, workers(600), progress=False, directory=output, resume=True)
+    assert [json.loads(kept.counted.releases[0].to_json())] == counts
+    assert [one.intervals().method.split(" of ")[-1] for one in kept.values()] == [
+        str(one.releases[0].certificate.mechanism["num_records"]) for one in kept.values()
+    ]
+    assert written(output)["analyses"][0]["labels"] == [label_of_counts, label_of_intervals]
+    # All is there, and nothing is drawn.
+    _, [again] = job.run(config, workers(600), progress=False, directory=output, resume=True)
+    assert again.to_json() == kept.to_json()
+    spent = ledger.verify()
+    (output / "releases.json").unlink()
+    _, [paid] = job.run(config, workers(600), progress=False, ledger=ledger, directory=output, resume=True)
+    assert ledger.verify().spent.epsilon == pytest.approx(18.0)
+    assert json.loads(spent.releases[min(spent.releases)]) == json.loads(paid.counted.releases[0].to_json())

@@ -257,6 +257,18 @@ def test_noise_that_goes_by_what_nobody_said_is_not_stated(made, why):
     assert why in " ".join(str(found.summary()).split())
 
 
+def test_an_estimate_on_the_edge_of_theta_says_so_in_the_place_of_noise():
+    """The wages' logarithms lie about 5, and Θ ends at 1."""
+    one = study(2000)
+    tight, wide = (one.linear_regression(FIVE, epsilon=8, domain=kng.Box(-end, end)) for end in (1.0, 40.0))
+    assert tight.noise is None
+    assert "lies on the edge of Theta" in tight.noise_in_words
+    assert tight.noise_in_words in str(tight.summary())
+    assert kng.Results.from_json(tight.to_json()).noise_in_words == tight.noise_in_words
+    # As it advises.
+    assert "edge" not in wide.noise_in_words
+
+
 def test_variances_of_groups_have_noise_by_the_sizes_that_were_released():
     found = of_groups("variance")
     assert np.isfinite(found.noise["big"])

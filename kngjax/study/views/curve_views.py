@@ -2,6 +2,7 @@
 
 import abc
 import dataclasses
+import functools
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -10,6 +11,7 @@ from jaxtyping import Float, PRNGKeyArray
 
 from kngjax.data.terms import Design
 from kngjax.inference.intervals import Interval, NoInterval
+from kngjax.inference.published import lies_at_the_edge
 from kngjax.inference.wald_tests import WaldTest
 from kngjax.inference.with_intervals import ReleaseWithIntervals
 from kngjax.releases.curves.quantile_curves import QuantileCurves
@@ -39,6 +41,7 @@ _MEANS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 }
 # The names of predictions by link, where they are not on the scale of the coefficients.
 _PREDICTED = {"odds": "probability", "rate": "mean"}
+_AT_THE_EDGE = "; the estimate lies on the edge of Theta, where they do not hold: take a wider domain="
 _ROUGH = (
     "; no standard errors are told, as by public facts the noise of H is so large that they would be wrong by more "
     "than a factor of 1.3"
@@ -201,6 +204,25 @@ class RegressionView(AbstractCurveView):
             label: one.middle if isinstance(one, ReleaseWithIntervals) else one.value for label, one in self._pairs()
         }
 
+    @functools.cached_property
+    def at_the_edge(self) -> tuple[str, ...]:
+        """The labels of estimates that lie on the edge of Θ, where no figure of noise holds. Public, as both are."""
+        pairs = [(label, one, one.certificate.mechanism) for label, one in self._pairs()]
+        return tuple(label for label, one, made in pairs if lies_at_the_edge(made, one.value))
+
+    @property
+    def noise(self) -> "pd.Series | pd.DataFrame | None":
+        return None if self.at_the_edge else super().noise
+
+    @property
+    def noise_in_words(self) -> str:
+        if not self.at_the_edge:
+            return super().noise_in_words
+        return (
+            f"not stated: the estimate ({', '.join(self.at_the_edge)}) lies on the edge of Theta, which cut it off, so "
+            "that it errs by more than noise. domain= takes a wider one; narrower bounds of columns make it err less"
+        )
+
     @property
     def has_intervals(self) -> bool:
         """Whether intervals were asked for."""
@@ -287,12 +309,12 @@ class RegressionView(AbstractCurveView):
     def interval_in_words(self, level: float) -> str:
         if not self.has_intervals:
             return ""
-        rough = "" if tell_errors(self.releases) else _ROUGH
+        rough = _AT_THE_EDGE if self.at_the_edge else "" if tell_errors(self.releases) else _ROUGH
         return in_words(self._intervals(level), self.design.names, self._mixed) + rough
 
     @property
     def standard_errors(self) -> "dict[str, pd.DataFrame]":
-        return super().standard_errors if tell_errors(self.releases) else {}
+        return super().standard_errors if tell_errors(self.releases) and not self.at_the_edge else {}
 
     @property
     def _mixed(self) -> list[bool]:
