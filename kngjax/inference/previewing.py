@@ -43,8 +43,8 @@ def preview(
         plan, `WithIntervals`: then `width` says how wide its intervals will be, and `explain` how wide others.
     - `num_records`: n, or under add_remove a guess of it.
     - `design`: what the features will be like. None takes them to be spread evenly over their bounds, which is the best
-        case: real ones fill less of their bounds. Else rows, (m, columns), public or made up; or a function of a key
-        and a number of rows to such; or `kngjax.terms.Design`, for an even spread in own units.
+        case: real ones fill less of their bounds, and figures are withheld. Else rows, (m, columns), public or made up;
+        or a function of a key and a number of rows to such; or `kngjax.terms.Design`, for an even spread in own units.
     - `residual`: the law of responses about the regression (of logistic and Poisson regression: of the responses; of
         a quantile of numbers: of the numbers), a NumPyro distribution, or a number for the deviation of a normal one.
         None takes a tenth of the width of the bounds of y; half of the responses 1; a mean count of a tenth of its

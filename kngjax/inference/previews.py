@@ -255,6 +255,8 @@ class Preview:
 
         if self.setting is None or self.standard_error is None:
             raise ValueError(f"the noise of {self.mechanism} is not known beforehand")
+        if self.withheld is not None:
+            raise ValueError(f"the noise of {self.mechanism} is not stated: {self.withheld}")
         axes = plt.subplots()[1] if ax is None else ax
         epsilons = np.geomspace(self.epsilon / 30.0, min(30.0 * self.epsilon, 100.0), 25)
         parts = [self._at(self.num_records, one, and_far=False)[1] for one in epsilons]

@@ -7,9 +7,12 @@ from typing import Any
 
 import numpy as np
 
-import kngjax as kng
+from kngjax.accounting.adjacency import Adjacency
+from kngjax.data.bounds import Bounds
 from kngjax.data.missing import DROP
 from kngjax.data.passes import Passes
+from kngjax.mechanisms.geometric import GeometricMechanism
+from kngjax.releases.certificate import Certificate
 from kngjax.releases.plan import Plan
 from kngjax.releases.told import telling
 from kngjax.study.analyses import Analysis, Part, Prepared
@@ -72,8 +75,8 @@ class CountedGroups(AbstractAnalysis):
         terms, response = usual.grouping.terms, usual.analyses[0].response
         table = Classification(tuple(Axis(one.column, one.levels, missing=one.missing) for one in terms))
         substitute = DROP if DROP in (table.substitute, getattr(response, "substitute", None)) else None
-        bounds = kng.Bounds(y=(0.0, len(usual.grouping.division) - 1.0), missing_y=substitute)
-        made = kng.GeometricMechanism(bounds, epsilon, usual.adjacency)
+        bounds = Bounds(y=(0.0, len(usual.grouping.division) - 1.0), missing_y=substitute)
+        made = GeometricMechanism(bounds, epsilon, usual.adjacency)
         title = f"number of records by {' and '.join(table.columns)}"
         return cls(Analysis(title, table, None, (Part(COUNT, made),), names_of_values=()), usual, of_size, level, share)
 
@@ -83,7 +86,7 @@ class CountedGroups(AbstractAnalysis):
         return self.usual.title
 
     @property
-    def adjacency(self) -> kng.Adjacency:
+    def adjacency(self) -> Adjacency:
         """Returns the adjacency of the whole table."""
         return self.usual.adjacency
 
@@ -189,7 +192,7 @@ class CountedGroups(AbstractAnalysis):
             return made.plan_of(None, num_records)
         return dataclasses.replace(self.usual.plan_of(None, num_records), certificates=())
 
-    def certificates_of(self, part: Stage, num_records: int | None) -> list[kng.releases.Certificate]:
+    def certificates_of(self, part: Stage, num_records: int | None) -> list[Certificate]:
         if part.after is None:
             return list(self.plan_of(part, num_records).certificates)
         return self.usual.certificates_of(None, num_records)

@@ -172,7 +172,9 @@ def test_designs_are_rows_functions_or_even():
 
 def test_curves_are_drawn():
     mpl.use("Agg")
-    axes = median(2000).plot()
+    with pytest.raises(ValueError, match="design=rows"):
+        median(2000).plot()
+    axes = median(2000, design=np.random.default_rng(0).uniform(size=(200, 2))).plot()
     assert len(axes.lines) == 6
     epsilons, noise = axes.lines[0].get_data()
     np.testing.assert_allclose(noise * epsilons, (noise * epsilons)[0])
@@ -229,7 +231,7 @@ def test_few_records_with_the_largest_weights_are_those_without(monkeypatch):
 
 def test_a_guess_of_the_coefficients_tells_what_noise_on_squares_adds():
     bounds = kng.Bounds(x=([0.0], [4.0]), y=(-2.0, 4.0))
-    options = {"num_records": 20_000, "residual": 0.3, "simulate": False}
+    options = {"num_records": 20_000, "design": np.linspace(0.0, 4.0, 200)[:, None], "residual": 0.3, "simulate": False}
     made = kng.AdaSSP(bounds, 1.0, 1e-6, "replace")
     plain, steep = (kng.preview(made, coefficients=one, **options) for one in (None, [-2.0, 1.5]))
     assert "noise of small coefficients" in plain.explain()
