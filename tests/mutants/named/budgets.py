@@ -28,6 +28,11 @@ SLIPS = (
     Slip(
         "an estimate with intervals has all of epsilon", "interval_plans:_with_sums", assigned("first", "inward(whole)")
     ),
+    Slip(
+        "intervals of counted groups have all of epsilon beside their counts",
+        "GroupedAnalyses._ask_counted",
+        assigned("named", "dict(named)", nth=0),
+    ),
     Slip("a debit counts beside no other", "Ledger._debits", reference("parts", "()")),
     Slip("an analysis is not debited", "_release_missing", assigned("debit", "None", nth=0)),
     Slip(
