@@ -112,7 +112,7 @@ class QuantileInterval(AbstractDirectMechanism):
                 "under add_remove the number of records is private: give one that there are at least, known in public, "
                 f"num_records=10_000, and not {count!r}"
             )
-        if not 0.0 <= self.miss < 1.0 - self.level or (self.miss and count is None):
+        if not (self.miss >= 0.0 and self.level + self.miss < 1.0) or (self.miss and count is None):
             raise ValueError(
                 f"miss must be from 0 to less than 1 - level = {1.0 - self.level:g}, of a num_records: {self.miss}"
             )

@@ -71,9 +71,8 @@ class GroupedAnalyses(Generic[Outcome]):
         return type(self._of_size(self._sizes[0]))
 
     def _of_size(self, size: GroupSize) -> Any:
-        """What can be asked of a group of this size. Sizes are private whatever the adjacency of the table."""
-        known = {"adjacency": kng.Adjacency.ADD_REMOVE, "count": size.count, "miss": size.miss}
-        return self._asked(dataclasses.replace(self._owner.facts, **known))
+        """Returns what can be asked of a group of this size."""
+        return self._asked(_facts_of(self._owner.facts, size))
 
     def _ask(self, method: Callable[..., Any], /, *positional: Any, **named: Any) -> Any:
         adjacency, sizes = self._owner.facts.adjacency, tuple(self._sizes)
@@ -98,8 +97,11 @@ class GroupedAnalyses(Generic[Outcome]):
         named = dict(named) | {"epsilon": whole - exactly(of_counts)}
         named |= _shares(named, adjacency)
 
+        # The analysis is public, and keeps no hold of the owner.
+        facts, offered = self._owner.facts, self._asked
+
         def asked(size: GroupSize, **changed: Any) -> Any:
-            return method(self._of_size(size), *positional, **named | changed)
+            return method(offered(_facts_of(facts, size)), *positional, **named | changed)
 
         # What many records cost is what any number does.
         many = GroupSize(max(self._owner.facts.count or 0, MANY))
@@ -111,6 +113,12 @@ class GroupedAnalyses(Generic[Outcome]):
 
 
 _ask = holding_no_records(GroupedAnalyses._ask)
+
+
+def _facts_of(facts: PublicFacts, size: GroupSize) -> PublicFacts:
+    """States the public facts of one group. Sizes are private whatever the adjacency of the table."""
+    known: dict[str, Any] = {"adjacency": kng.Adjacency.ADD_REMOVE, "count": size.count, "miss": size.miss}
+    return dataclasses.replace(facts, **known)
 
 
 def _shares(named: Mapping[str, Any], adjacency: kng.Adjacency) -> dict[str, Any]:

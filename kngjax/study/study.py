@@ -92,8 +92,7 @@ class Study(AbstractAnalyses[Results]):
         group if `missing` says "drop", in that of the level which it names, or else make the release fail.
         `num_records`: a public guess of how many records each group has, or by its level, or the counts that a
         histogram or cross table of the groups released; an equal share of the study's if it is left out. For
-        `quantile_interval` it is how many each has at least, and may not be left out; of released counts that is the
-        count less four times its noise.
+        `quantile_interval` it is how many each has at least; left out, the groups are counted first, for a fifth of ε.
         """
         return groups_of(self, columns, num_records)
 

@@ -276,3 +276,15 @@ def test_no_draw_fails_however_small_epsilon_is(epsilon, adjacency):
         pairs = way.prepare(np.random.default_rng(0).uniform(-5.0, 5.0, count), None)
         low, high = way.draw_alone(pairs, bits)
         assert -5.0 <= low <= high <= 5.0
+
+
+def test_what_a_bound_on_the_number_misses_is_counted_into_the_ranks():
+    given = {"tau": 0.3, "bounds": LINE, "epsilon": 1.0, "adjacency": "add_remove", "num_records": 2000}
+    counted, alone = kng.QuantileInterval(**given, miss=0.005), kng.QuantileInterval(**given, level=0.955)
+    assert counted.ranks() == alone.ranks() != kng.QuantileInterval(**given).ranks()
+    assert counted.level == 0.95
+    for wrong in (given | {"miss": 0.05}, given | {"miss": -0.1}, given | {"num_records": None, "miss": 0.01}):
+        with pytest.raises(ValueError, match=r"miss must be from 0|number of records"):
+            kng.QuantileInterval(**wrong)
+    with pytest.raises(ValueError, match="miss must be from 0"):
+        kng.QuantileInterval(0.3, LINE, 1.0, "replace", miss=0.01)

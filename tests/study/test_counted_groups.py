@@ -1,5 +1,8 @@
 """Intervals of quantiles of groups whose sizes nobody said: groups are counted first, and small ones are refused."""
 
+import gc
+import types
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -158,3 +161,25 @@ def test_plans_checks_and_previews_know_both_releases():
     wanted = preview.epsilon_for(1.0)
     again = one.preview(residual=50.0).by("g").quantile_interval("v", tau=0.5, epsilon=wanted)
     np.testing.assert_allclose(again.ratio.max().max(), 1.0, rtol=0.05)
+
+
+def held_by(function):
+    """All objects that a function's cells lead to, those of modules and classes left out."""
+    waiting, seen = [cell.cell_contents for cell in function.__closure__], {}
+    while waiting:
+        one = waiting.pop()
+        if id(one) in seen or isinstance(one, type | types.ModuleType):
+            continue
+        seen[id(one)] = one
+        if isinstance(one, types.FunctionType):
+            waiting += [cell.cell_contents for cell in one.__closure__ or ()]
+        else:
+            waiting += gc.get_referents(one)
+    return seen
+
+
+def test_a_planned_analysis_holds_nothing_private():
+    plan = study({"a": 1200, "b": 800}).plan()
+    made = plan.by("g").quantile_interval("v", tau=0.5, epsilon=1)
+    assert id(plan.facts) in held_by(made.of_size)
+    assert not held_by(made.of_size).keys() & {id(plan), id(plan._study), id(plan._study._frame)}
