@@ -234,6 +234,10 @@ class RefusedView(AbstractColumnView):
     def _deviation(self) -> None:
         return None
 
+    @property
+    def _range(self) -> tuple[float, float]:
+        return self._bounds
+
     def intervals(self, level: float | None = None) -> NoInterval:
         """Says why there is no interval."""
         return NoInterval(self.reason)
