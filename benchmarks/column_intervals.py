@@ -22,7 +22,7 @@ from kngjax.inference.intervals_from_sums import interval_of_sums
 from kngjax.inference.noise_of_sums import noise_of_deviations
 from kngjax.study.sums_and_variances import variance_of
 
-NORMAL, LEVEL, DRAWS = 3.92, 0.95, 2000
+NORMAL, LEVEL, DRAWS = 3.92, 0.95, 16_000
 # A replicate: whether the truth was held, and the width over that without privacy.
 Outcome = tuple[bool, float]
 Cells = Iterator[tuple[str, Callable[[np.random.Generator], Outcome]]]
@@ -63,7 +63,7 @@ def _mean_replicate(interval: Any, values: Any, truth: float, most: float, n: in
 def _mean(most: float, n: int, epsilon: float) -> Any:
     bounds = kng.Bounds(x=(np.array([0.0]), np.array([most])), intercept=False)
     mechanism = kng.KNormMechanism(bounds, epsilon, "replace")
-    making = kng.WithIntervals(mechanism, None, n).making(n)
+    making: Any = kng.WithIntervals(mechanism, None, n).making(n)
     fixed = making.mechanism, making.noise(None), making.summing, making.covariance, making.curvature, n
     share, whole = float(making.mechanism.epsilon), n * epsilon**2 > 8.0
 
@@ -76,7 +76,7 @@ def _mean(most: float, n: int, epsilon: float) -> Any:
         middle = np.clip(theta, 0.0, most)[0]
         cap = max(middle, most - middle) ** 2
         sums = np.array([((x - middle) ** 2).sum() / cap + random.laplace(0.0, 1.0 / (epsilon - share))])
-        found = interval_of_sums(theta, sums, *fixed, LEVEL, draws=DRAWS)
+        found: Any = interval_of_sums(theta, sums, *fixed, LEVEL, draws=DRAWS)
         return max(float(found.lower[0]), 0.0), min(float(found.upper[0]), most)
 
     return interval
@@ -188,7 +188,7 @@ def differences(exact: bool) -> Cells:
                 ) -> Outcome:
                     counts = random.poisson([[n * p, n * (1.0 - p)], [n * q, n * (1.0 - q)]])
                     again = np.random.default_rng(0)
-                    drawn = given_sums.counts_given(_noisy(counts, epsilon, random).ravel(), epsilon, again, 4_000)
+                    drawn = given_sums.counts_given(_noisy(counts, epsilon, random).ravel(), epsilon, again)
                     if what == "counts":
                         drawn = given_sums.expected_counts_given(drawn, again, False)
                         truth, error = n * (p - q), np.sqrt(n * (p + q))
@@ -217,7 +217,7 @@ def variances(exact: bool) -> Cells:
                     size = len(sums)
                     deviations = np.sqrt((size + 1.0) * (size + 2.0) / 3.0) / epsilon * box
                     released = sums + noise_of_deviations(deviations, random, 1)[0]
-                    noises = noise_of_deviations(deviations, np.random.default_rng(0), 4_000)
+                    noises = noise_of_deviations(deviations, np.random.default_rng(0), given_sums.DRAWS)
                     known = None if is_private else count
                     low, high = given_sums.ends_of_draws(variance_of((released - noises).T, 50.0, known, 1.0), LEVEL)
                     truth = v.var(ddof=1)

@@ -17,7 +17,7 @@ from jaxtyping import Integer
 _DEVIATIONS, _NEGLIGIBLE = 9.0, 40.0
 # Beyond this variance of a count its law is taken as normal: its skewness moves a tail by less than 10^-5.
 _NORMAL = 1e9
-# Halvings of the bracket of an end: it is then known to 10^-12 of its length.
+# Halvings of the bracket of an end: it is then known to 10^-12 of its length, and by half as many to 10^-6.
 _HALVINGS = 40
 # Of noise, where a law has no closed form: a tail of .025 is then known to .002. Of so many numbers' sum it is normal.
 _DRAWS, _SEED, _MANY = 5_000, 0, 50
@@ -109,12 +109,12 @@ def _inverted(first: float, second: float, noise: Noise, level: float, num_recor
     return lower, upper
 
 
-def _end(holds: Callable[[float], bool], most: float) -> Ends:
+def _end(holds: Callable[[float], bool], most: float, halvings: int = _HALVINGS) -> Ends:
     """Finds numbers on both sides of the end of [0, m] on which a condition holds; `most` where it holds everywhere."""
     if holds(most):
         return most, most
     low, high = 0.0, most
-    for _ in range(_HALVINGS):
+    for _ in range(halvings):
         middle = 0.5 * (low + high)
         low, high = (middle, high) if holds(middle) else (low, middle)
     return low, high
@@ -201,8 +201,10 @@ def share_of_row(cell: float, others: float, number: int, rate: float, level: fl
     best = min(max(cell / total, 0.0), 1.0)
     if not is_plausible(best):
         return 0.0, 1.0
-    lower = 0.0 if is_plausible(0.0) else best - _end(lambda far: is_plausible(best - far), best)[0]
-    upper = 1.0 if is_plausible(1.0) else best + _end(lambda far: is_plausible(best + far), 1.0 - best)[0]
+    lower = 0.0 if is_plausible(0.0) else best - _end(lambda far: is_plausible(best - far), best, _HALVINGS // 2)[1]
+    upper = (
+        1.0 if is_plausible(1.0) else best + _end(lambda far: is_plausible(best + far), 1.0 - best, _HALVINGS // 2)[1]
+    )
     return lower, upper
 
 

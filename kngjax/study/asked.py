@@ -5,7 +5,8 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any, ParamSpec, TypeVar
 
-import kngjax as kng
+from kngjax.accounting.adjacency import Adjacency
+from kngjax.inference.covariances import Sandwich
 from kngjax.study import column_estimates, quantile_processes, regressions, sums_and_variances
 from kngjax.study.analysis_intervals import require_way, with_intervals
 from kngjax.study.public_facts import PublicFacts
@@ -182,11 +183,11 @@ class AbstractAnalyses(AbstractTabulations[Answer]):
         facts = self.facts
         response = facts.declared(column)
         require_way(intervals)
-        if intervals is not False and facts.adjacency is kng.Adjacency.ADD_REMOVE:
+        if intervals is not False and facts.adjacency is Adjacency.ADD_REMOVE:
             made = sums_and_variances.mean(response, epsilon, facts.weights is not None)
             return self._carry_out(made.forced(force), Results.of("moment", is_mean=True))
         made = column_estimates.mean(response, epsilon, facts.adjacency.value)
-        asked = intervals if isinstance(intervals, bool | kng.Sandwich) else True
+        asked = intervals if isinstance(intervals, bool | Sandwich) else True
         made = with_intervals(made, asked, facts)
         return self._carry_out(made.forced(force), Results.of("estimate", is_of_population=asked is not False))
 

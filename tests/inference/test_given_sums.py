@@ -41,10 +41,10 @@ def test_noise_of_boxes_has_the_deviations_that_it_is_asked_for():
 
 def test_counts_have_geometric_noise_and_errors_of_a_poisson_or_of_a_multinomial_law():
     released, random = np.array([400.0, 100.0, 0.0]), np.random.default_rng(0)
-    drawn = given_sums.counts_given(released, 0.5, random, 40_000)
+    drawn = given_sums.counts_given(released, 0.5, random)
     assert drawn.min() >= 0.0
-    np.testing.assert_allclose(drawn[:, :2].mean(axis=0), released[:2], atol=0.1)
-    np.testing.assert_allclose(drawn[:, :2].var(axis=0), 1.0 / (2.0 * np.sinh(0.25) ** 2), rtol=0.05)
+    np.testing.assert_allclose(drawn[:, :2].mean(axis=0), released[:2], atol=0.15)
+    np.testing.assert_allclose(drawn[:, :2].var(axis=0), 1.0 / (2.0 * np.sinh(0.25) ** 2), rtol=0.08)
     fixed = np.tile([300.0, 100.0], (40_000, 1))
     poisson = given_sums.expected_counts_given(fixed, random, False)
     np.testing.assert_allclose(np.cov(poisson.T), np.diag([301.0, 101.0]), atol=8.0)

@@ -3,7 +3,7 @@
 import abc
 import dataclasses
 import math
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
 
@@ -195,14 +195,14 @@ class EstimateView(AbstractColumnView):
         if not self.is_of_population:
             return super().ends_rest_on
         if isinstance(self.releases[0], ReleaseWithIntervals):
-            found = self.releases[0].intervals()
+            found = cast("Interval", self.releases[0].intervals())
             return found.method, found.assumptions
         return "the law of values at the bounds alone, which vary most, and of the noise", ("records are independent",)
 
     def _ends_of(self, level: float, of: str) -> tuple[float, float]:
         if of == "table" or not isinstance(self.releases[0], ReleaseWithIntervals):
             return super()._ends_of(level, of)
-        found = self.releases[0].intervals(level)
+        found = cast("Interval", self.releases[0].intervals(level))
         return float(found.lower[0]), float(found.upper[0])
 
     def interval_in_words(self, level: float) -> str:
@@ -327,7 +327,7 @@ class MomentView(AbstractColumnView):
         return words, ("records are independent, and so many that their mean is normal",)
 
     def draws(self, of: str | None = None, *, seed: int = 0) -> "pd.DataFrame":
-        """Draws what the figure may be without its noise, given what was released: a column of 4,000 numbers. Free.
+        """Draws what the figure may be without its noise, given what was released: a column of 16,000. Free.
 
         Figures of several results that were released one by one are as independent as draws of different seeds: of
         their difference, or any other function, the quantiles of that of the draws are the ends of an interval.

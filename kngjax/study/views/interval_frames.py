@@ -14,8 +14,7 @@ from kngjax.inference.with_intervals import ReleaseWithIntervals
 if TYPE_CHECKING:
     import pandas as pd
 
-# The width of a normal interval at the level .95, in standard errors.
-_USUAL, _NORMAL_WIDTH = 0.95, 3.92
+_USUAL = 0.95
 
 Found = Mapping[str, Interval | NoInterval]
 
@@ -107,10 +106,10 @@ def with_std_errors(estimates: Any, ends_at: "Callable[[float], pd.DataFrame]", 
     return estimates.to_frame().join([errors, ends])
 
 
-def difference_of(name: str, estimates: Any, draws: "pd.DataFrame", level: float) -> "pd.DataFrame":
+def difference_of(name: str, estimates: Any, draws: Any, level: float) -> "pd.DataFrame":
     """Puts differences beside their standard errors and intervals, the quantiles of their draws.
 
-    **Arguments:** `name`: of the row of a single one. `estimates`, `draws`: of each difference.
+    **Arguments:** `name`: of the row of a single one. `estimates`, `draws`: of each difference, a series and a frame.
     """
     import pandas as pd
 

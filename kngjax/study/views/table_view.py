@@ -12,7 +12,7 @@ import kngjax as kng
 from kngjax.data import cells
 from kngjax.data.weights import unit
 from kngjax.inference import known_noise
-from kngjax.inference.given_sums import DRAWS, counts_given, expected_counts_given, shares_given
+from kngjax.inference.given_sums import counts_given, expected_counts_given, shares_given
 from kngjax.study import consistency
 from kngjax.study.classifications import Axis, Classification
 from kngjax.study.views.base import AbstractView
@@ -158,7 +158,7 @@ class TableView(AbstractView):
         return pd.DataFrame(ends, self.index, ["lower", "upper"])
 
     def draws(self, of: str = "population", *, shares: bool = False, seed: int = 0) -> "pd.DataFrame":
-        """Draws what the counts may be without their noise, given what was released: 4,000 rows, a column each. Free.
+        """Draws what the counts may be without their noise, given what was released: a column of 16,000 each. Free.
 
         Counts of several results that were released one by one are as independent as draws of different seeds: of their
         difference, or any other function, the quantiles of that of the draws are the ends of an interval.
@@ -171,10 +171,10 @@ class TableView(AbstractView):
         self._require_own_counts("draws")
         known_noise.require_asked(0.95, of)
         random, is_public = np.random.default_rng(seed), self._total is not None
-        made = counts_given(np.ravel(self.releases[0].value), self._rate, random, DRAWS)
+        made = counts_given(np.ravel(self.releases[0].value), self._rate, random)
         if shares and not is_public:
-            rows = made.reshape(DRAWS, -1, self.shape[-1] if self.axes else 1)
-            made = shares_given(rows, random, of == "population").reshape(DRAWS, -1)
+            rows = made.reshape(len(made), -1, self.shape[-1] if self.axes else 1)
+            made = shares_given(rows, random, of == "population").reshape(made.shape)
         else:
             has_total = self.releases[0].certificate.num_records is not None and bool(self.axes)
             made = expected_counts_given(made, random, has_total) if of == "population" else made
