@@ -10,6 +10,7 @@ import jax
 import numpy as np
 import pytest
 import scipy.integrate
+from kngjax.inference.scores_alone import ScoresOfMoments, Variances, square_units, suited
 
 import kngjax as kng
 from kngjax.data.records import Records
@@ -17,7 +18,6 @@ from kngjax.data.schema import Schema
 from kngjax.draws.choice import proved_draw
 from kngjax.inference.covariances import Matrices
 from kngjax.inference.intervals_from_sums import errors_of
-from kngjax.inference.scores_alone import ScoresOfMoments, Variances, square_units, suited
 from kngjax.mechanisms.gradient_noise import NormalNoise
 
 LOWER, UPPER, RESPONSES = np.array([-0.5, 0.0]), np.array([1.0, 2.0]), (-3.0, 4.0)

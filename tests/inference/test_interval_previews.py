@@ -5,9 +5,9 @@ import re
 import numpy as np
 import pytest
 import scipy.stats
+from kngjax.inference.foreseen_ends import OTHER_WAYS
 
 import kngjax as kng
-from kngjax.inference.foreseen_ends import OTHER_WAYS
 from kngjax.releases.release import plan_for
 from tests.inference.test_with_intervals import COVARIANCES, LOWER, UPPER, mechanism, sandwich_by_hand
 

@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.stats
+from kngjax.inference.foreseen_ends import OTHER_WAYS
 
 import kngjax as kng
 from kngjax.core.errors import FAILED_OF_FRAME
-from kngjax.inference.foreseen_ends import OTHER_WAYS
 from kngjax.study.views.interval_frames import frames_of, in_words
 
 BOUNDS = {"wage": (20, 20_000), "education": (0, 18), "experience": (0, 60)}
