@@ -32,8 +32,9 @@ class MeanPlan(AbstractIntervalPlan):
     """The means of n records, and Σ(x_j - θ̃_j)² of each column at the released means θ̃, taken within the bounds.
 
     A record within the bounds l and u adds at most max((u_j - θ̃_j)², (l_j - θ̃_j)²), which is public by then, and in
-    that unit a number in [0, 1]. What the sums may have been without their noise is taken to be at least 0 and at most
-    n(u_j - θ̃_j)(θ̃_j - l_j), the largest that numbers of this mean have (Bhatia and Davis 2000).
+    that unit a number in [0, 1]. What the sums may have been without their noise is taken to be from 0 to n, and nothing
+    is left out. They are not cut at the largest variance of a mean θ̃, (u_j - θ̃_j)(θ̃_j - l_j): numbers at the bounds
+    reach it, and draws would lie below alone.
 
     **Arguments:** `mechanism`: `KNormMechanism` of the means, at its own ε. `share`: of all of ε, for the squares.
     `epsilon`: of them. `num_records`: n, once it is known.
@@ -65,10 +66,8 @@ class MeanPlan(AbstractIntervalPlan):
         count, theta = parts[0].certificate.num_records, np.asarray(parts[0].value, np.float64)
         # Under replace alone, where n is public.
         assert count is not None
-        middle, lower, upper = within(theta, self.mechanism.bounds)
         noise = box_noise(self.summing, np.random.default_rng(_SEED), _DRAWS)
-        most = count * (upper - middle) * (middle - lower)
-        squares = np.clip((parts[1].value - noise) * largest_squares(theta, self.mechanism.bounds), 0.0, most)
+        squares = np.clip(parts[1].value - noise, 0.0, count) * largest_squares(theta, self.mechanism.bounds)
         hessians = np.broadcast_to(count * np.eye(len(theta)), (_DRAWS, len(theta), len(theta)))
         z = self.mechanism.noise.of_error(len(theta), {}).draws(hessians, _SEED)
         normals = np.random.default_rng(_SEED).standard_normal(squares.shape)
