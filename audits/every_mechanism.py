@@ -28,7 +28,6 @@ from kngjax.mechanisms.base import AbstractMechanism
 from kngjax.mechanisms.block_sums import BlockSums
 from kngjax.mechanisms.design_moments import DesignMoments
 from kngjax.mechanisms.exponential import ExponentialMechanism
-from kngjax.mechanisms.gaussian_moments import GaussianMoments
 from kngjax.mechanisms.geometric import GeometricMechanism
 from kngjax.mechanisms.irls import PrivateIRLS
 from kngjax.mechanisms.k_norm import KNormMechanism
@@ -93,9 +92,6 @@ CASES: dict[str, Callable[[], Case]] = {
     "design moments": lambda: Case(DesignMoments(_OPEN, 1.0, "add_remove"), takes="x"),
     "sums in blocks": lambda: Case(
         BlockSums(Bounds(x=([0.0, 0.0], [1.0, 1.0]), intercept=False), 1.0, "replace", [(0, 1)]), takes="x"
-    ),
-    "Gram matrices": lambda: Case(
-        GaussianMoments(Bounds(x=([0.0, 0.0], [1.0, 1.0]), intercept=False), 1.0, "replace", 2.0, 2), takes="x"
     ),
     "squared, lattice": lambda: Case(KNG(SquaredLoss(), *_PARTS), Lattice()),
     "median, lattice": lambda: Case(KNG(QuantileLoss(0.5), _OPEN, BOX, 1.0, "replace"), Lattice()),

@@ -21,7 +21,6 @@ from kngjax.losses.squared import SquaredLoss
 from kngjax.mechanisms.ada_ssp import AdaSSP
 from kngjax.mechanisms.block_sums import BlockSums
 from kngjax.mechanisms.design_moments import DesignMoments
-from kngjax.mechanisms.gaussian_moments import GaussianMoments
 from kngjax.mechanisms.k_norm import KNormMechanism
 from kngjax.mechanisms.kng import KNG
 from kngjax.mechanisms.output_perturbation import OutputPerturbation
@@ -44,7 +43,6 @@ def worst_ratios() -> Iterator[tuple[str, Fraction]]:
     for adjacency in ("replace", "add_remove"):
         yield f"design, {adjacency}", _of_design(adjacency)
         yield f"sums in blocks, {adjacency}", _of_blocks(adjacency)
-        yield f"Gram matrices, {adjacency}", _of_grams(adjacency)
 
 
 def _records(dimension: int = 2) -> list[tuple[float, ...]]:
@@ -109,16 +107,6 @@ def _of_blocks(adjacency: str) -> Fraction:
             sides = [sum(max(sign * shares[j], Fraction(0)) for j in block) for sign in (1, -1)]
             found = max(found, Fraction(max(sides) if kind == "exchange" else sum(sides)))
     return found**2 / noise.scale_squared / exactly(0.3) ** 2
-
-
-def _of_grams(adjacency: str) -> Fraction:
-    """Records at their longest, some of them orthogonal in both blocks, and one that is far too long."""
-    columns = Bounds(x=([-3.0] * 4, [3.0] * 4), intercept=False)
-    mechanism = GaussianMoments(columns, 0.7, adjacency, 2.0, 2)
-    rows = np.array([[1.0, 0, 0, 1.0], [0, 1.0, 1.0, 0], [1.0, 0, 0, -1.0], [3.0, 0, 0, 3.0], [0, 0.5, 0.5, 0]])
-    weights = np.array([Fraction(1), Fraction(2), Fraction(1)] * 2)
-    lengths = [(weights * move**2).sum() for move in _moves(mechanism, rows, adjacency)]
-    return max(lengths) / mechanism.variance / _hidden(mechanism)
 
 
 def _moves(mechanism: Any, rows: np.ndarray, adjacency: str) -> list[np.ndarray]:

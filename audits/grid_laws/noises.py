@@ -19,7 +19,6 @@ from kngjax.data.weights import with_weights
 from kngjax.draws.ada_ops_draw import NoisyAdaOPS
 from kngjax.draws.ada_ssp_draw import NoisyMoments
 from kngjax.draws.irls_iterates import IteratesOnGrid
-from kngjax.draws.noisy_matrices import NoisyGrams
 from kngjax.draws.noisy_minimizers import NoisyMinimum, NoisyRidge
 from kngjax.draws.noisy_sums import NoisyMean
 from kngjax.draws.perturbed_minimizers import QuadraticMinimum, SmoothMinimum
@@ -32,7 +31,6 @@ from kngjax.mechanisms.ada_ops import AdaOPS
 from kngjax.mechanisms.ada_ssp import AdaSSP
 from kngjax.mechanisms.block_sums import BlockSums
 from kngjax.mechanisms.design_moments import DesignMoments
-from kngjax.mechanisms.gaussian_moments import GaussianMoments
 from kngjax.mechanisms.irls import PrivateIRLS
 from kngjax.mechanisms.k_norm import KNormMechanism
 from kngjax.mechanisms.noise.matrix_noise import wishart_degrees
@@ -123,21 +121,6 @@ def _exchanged() -> Law:
         return np.column_stack([scipy.stats.gamma(2, scale=1.0 / epsilon).cdf(norm), place])
 
     return StagedLaw(BlockSums(columns, epsilon, "replace", [(0, 1)]), x, None, NoisyMean, uniforms)
-
-
-def _grams() -> Law:
-    """Two Gram matrices of 2 rows, of records with |x_1|⁴ + |x_2|⁴ ≤ 8: normal numbers of variance 16/μ², or half."""
-    x, mu = np.random.default_rng(2).uniform(-1.0, 1.0, (8, 4)), 0.7
-    columns = Bounds(x=([-1.0] * 4, [1.0] * 4), intercept=False)
-    mechanism = GaussianMoments(columns, mu, "replace", 8.0, 2)
-    means = np.array([(x[:, j] * x[:, k]).sum() for s in (0, 2) for j, k in ((s, s), (s, s + 1), (s + 1, s + 1))])
-    deviations = np.sqrt(16.0 * np.array([1.0, 0.5, 1.0, 1.0, 0.5, 1.0])) / mu
-
-    def uniforms(way: Any, data: Any, number: int, bits: Bits) -> Floats:
-        drawn = np.array([way.draw_alone(data, bits) for _ in range(number)])
-        return scipy.special.ndtr((drawn - means) / deviations)
-
-    return StagedLaw(mechanism, x, None, NoisyGrams, uniforms)
 
 
 def _posterior(make: Callable[[], Any], power: float, ridge: float) -> Law:
@@ -322,7 +305,6 @@ CASES: dict[str, Callable[[], Law]] = {
     "design by K-norm noise": _design,
     "sums in blocks by K-norm noise": _exclusive,
     "sums of exchanges by K-norm noise": _exchanged,
-    "Gram matrices by normal noise": _grams,
     "posterior sample": partial(_posterior, lambda: PosteriorSample(_PLANE, 4.0, 2.0, "add_remove", 40), 1.0, 4.0),
     "output, squared": partial(_posterior, partial(_perturbed, "identity"), 0.0, 1000.0),
     "output, squared, hessian": partial(_posterior, partial(_perturbed, "hessian"), 1.0, 1000.0),

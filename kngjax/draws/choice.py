@@ -12,7 +12,6 @@ from kngjax.draws.exact_interval import ExactInterval
 from kngjax.draws.irls_iterates import IteratesOnGrid
 from kngjax.draws.lattice_draws import LatticeDraw
 from kngjax.draws.noisy_counts import NoisyCounts
-from kngjax.draws.noisy_matrices import NoisyGrams
 from kngjax.draws.noisy_minimizers import NoisyMinimum, NoisyRidge
 from kngjax.draws.noisy_sums import NoisyMean
 from kngjax.draws.perturbed_minimizers import PerturbedMinimizer
@@ -25,7 +24,6 @@ from kngjax.draws.shell_draws import ShellDraw
 DRAWS: tuple[type[AbstractDraw], ...] = (
     NoisyMean,
     NoisyCounts,
-    NoisyGrams,
     NoisyMoments,
     NoisyAdaOPS,
     NoisyPosterior,

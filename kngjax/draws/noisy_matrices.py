@@ -18,7 +18,6 @@ from kngjax.draws.grid_cells import Grid
 from kngjax.draws.noises import StandardNormalNoise
 from kngjax.draws.noisy_sums import Kind, NoisyNumbers, normal_noise
 from kngjax.draws.uniforms import Bits, Uniform, decided
-from kngjax.mechanisms.gaussian_moments import GaussianMoments
 
 
 class AbstractNoisyMatrix(abc.ABC):
@@ -40,23 +39,22 @@ class AbstractNoisyMatrix(abc.ABC):
 
 @dataclasses.dataclass(frozen=True)
 class NoisyTriangle(AbstractNoisyMatrix):
-    """Independent noise on the diagonal and on what is above it, of one matrix or several of one size.
+    """Independent noise on the diagonal and on what is above it.
 
-    **Arguments:** `diagonal`, `above`: their noise. `dimension`, `matrices`: of how many columns, and how many.
+    **Arguments:** `diagonal`, `above`: their noise. `dimension`: of how many columns.
     """
 
     diagonal: NoisyNumbers
     above: NoisyNumbers
     dimension: int
-    matrices: int
 
     @classmethod
-    def of(cls, kind: Kind, scale_squared: Fraction, dimension: int, matrices: int = 1) -> "NoisyTriangle | None":
+    def of(cls, kind: Kind, scale_squared: Fraction, dimension: int) -> "NoisyTriangle | None":
         """Isotropic Gaussian noise in the Frobenius norm, of half the variance off the diagonal, or Laplace noise."""
         off_diagonal = scale_squared / 2 if kind == "gaussian" else scale_squared
-        diagonal = NoisyNumbers.of(kind, scale_squared, matrices * dimension)
-        above = NoisyNumbers.of(kind, off_diagonal, matrices * (dimension * (dimension - 1) // 2))
-        return None if diagonal is None or above is None else cls(diagonal, above, dimension, matrices)
+        diagonal = NoisyNumbers.of(kind, scale_squared, dimension)
+        above = NoisyNumbers.of(kind, off_diagonal, dimension * (dimension - 1) // 2)
+        return None if diagonal is None or above is None else cls(diagonal, above, dimension)
 
     @property
     def exponents(self):
@@ -64,37 +62,10 @@ class NoisyTriangle(AbstractNoisyMatrix):
 
     def draw_triangle(self, entries, bits):
         values = np.zeros(len(entries))
-        is_diagonal = np.tile(np.equal(*np.triu_indices(self.dimension)), self.matrices)
+        is_diagonal = np.equal(*np.triu_indices(self.dimension))
         for part, where in ((self.diagonal, is_diagonal), (self.above, ~is_diagonal)):
             values[where] = part.draw(entries[where], bits)
         return values
-
-
-@dataclasses.dataclass(frozen=True)
-class NoisyGrams(AbstractDraw):
-    """Draws Gram matrices of records plus noise, each number rounded once. **Arguments:** `noise`: public."""
-
-    mechanism: GaussianMoments
-    noise: NoisyTriangle
-    serves: ClassVar[tuple[type, ...]] = (GaussianMoments,)
-    rounding: ClassVar[str] = (
-        "They are computed in balls that contain them, and each is rounded once, to the "
-        "nearest multiple of a public power of two, as real arithmetic would round it."
-    )
-
-    @classmethod
-    def of(cls, mechanism: GaussianMoments, facts: Schema) -> "NoisyGrams | None":
-        """Returns the draw; None where float64 has no such noise."""
-        noise = NoisyTriangle.of("gaussian", mechanism.variance, mechanism.size, mechanism.blocks)
-        return None if noise is None else cls(mechanism, noise)
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        """The exponents of the grids of diagonals and, if there is anything, of what is above them."""
-        return {"type": "Direct", "grid_exponents": self.noise.exponents}
-
-    def draw(self, data: ExactSums, bits: Bits) -> Float[np.ndarray, " dimension"]:
-        return self.noise.draw_triangle(data.moment, bits)
 
 
 class NoisyByWishart(AbstractNoisyMatrix):

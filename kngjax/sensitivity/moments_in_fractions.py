@@ -104,19 +104,6 @@ def squared_moment_changes(radii: SquaredRadii, adjacency: Adjacency) -> tuple[F
     return (2 * x**2, 4 * x * y) if adjacency is Adjacency.REPLACE else (x**2, x * y)
 
 
-def squared_change_of_grams(largest: Fraction, adjacency: Adjacency) -> Fraction:
-    """The square of the most by which one record changes several Gram matrices together, in the Frobenius norm.
-
-    A record (x_1, ..., x_B) adds x_b x_b' to the matrix b. With M all of these together ‖M‖² = Σ_b |x_b|⁴ ≤ R⁴, which
-    is the change of one record more or less. An exchange changes them by M - M', and ‖M - M'‖² = ‖M‖² + ‖M'‖² - 2Σ_b
-    (x_b'z_b)² ≤ 2R⁴ with z the other record, attained where all z_b are orthogonal to x_b; of two arbitrary matrices of
-    this length it would be 4R⁴. In sums over upper triangles the squares of entries off the diagonal count twice.
-
-    **Arguments:** `largest`: R⁴.
-    """
-    return 2 * largest if adjacency is Adjacency.REPLACE else largest
-
-
 def squared_absolute_moment_changes(
     radii: SquaredRadii, total: Fraction, adjacency: Adjacency
 ) -> tuple[Fraction, Fraction]:

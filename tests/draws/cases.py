@@ -28,7 +28,6 @@ from kngjax.draws.exact_interval import ExactInterval
 from kngjax.draws.irls_iterates import IteratesOnGrid
 from kngjax.draws.lattice_draws import LatticeDraw
 from kngjax.draws.noisy_counts import NoisyCounts
-from kngjax.draws.noisy_matrices import NoisyGrams
 from kngjax.draws.noisy_minimizers import NoisyMinimum, NoisyRidge
 from kngjax.draws.noisy_sums import NoisyMean
 from kngjax.draws.perturbed_minimizers import QuadraticMinimum, SmoothMinimum
@@ -36,7 +35,6 @@ from kngjax.draws.quadratic_draws import QuadraticDraw
 from kngjax.draws.ridge_posterior import NoisyPosterior
 from kngjax.draws.shell_draws import ShellDraw
 from kngjax.mechanisms.block_sums import BlockSums
-from kngjax.mechanisms.gaussian_moments import GaussianMoments
 from kngjax.mechanisms.private_choice import PrivateChoice
 from kngjax.releases.draw_choice import draw_for
 
@@ -213,7 +211,6 @@ ROWS: dict[str, Row] = {
     "sum": Row(NoisyMean, lambda a, s: kng.KNormMechanism(columns(s), 1.1, a, statistic="sum"), BOTH, _FAR),
     "design": Row(NoisyMean, lambda a, s: kng.DesignMoments(columns(s), 1.1, a), BOTH, (1e-25, 2.0**50)),
     "sum in blocks": Row(NoisyMean, lambda a, s: BlockSums(around_zero(s), 1.1, a, [(0, 1)]), BOTH, _FAR),
-    "Gram matrix": Row(NoisyGrams, lambda a, s: GaussianMoments(columns(), 1.1, a, 0.9, 1)),
     "AdaSSP": Row(NoisyMoments, lambda a, s: kng.AdaSSP(plane(s), 1.1, DELTA, a), BOTH, _FAR),
     "AdaSSP with weights": Row(
         NoisyMoments, lambda a, s: kng.AdaSSP(plane(s, weight=3.3), 1.1, DELTA, a), most_weight=3.3

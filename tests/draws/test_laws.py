@@ -17,7 +17,6 @@ from kngjax.draws.exact_interval import ExactInterval
 from kngjax.draws.irls_iterates import IteratesOnGrid
 from kngjax.draws.lattice_draws import LatticeDraw
 from kngjax.draws.noisy_counts import NoisyCounts
-from kngjax.draws.noisy_matrices import NoisyGrams
 from kngjax.draws.noisy_minimizers import NoisyMinimum, NoisyRidge
 from kngjax.draws.noisy_sums import NoisyMean
 from kngjax.draws.perturbed_minimizers import QuadraticMinimum, SmoothMinimum
@@ -46,7 +45,6 @@ CHEAP = (
     "means",
     "sums",
     "design",
-    "Gram",
     "posterior",
     "output, squared",
     "AdaSSP",
@@ -72,7 +70,6 @@ TOLD = {
 # A law of each way of drawing.
 LAW_OF = {
     NoisyMean: "means by K-norm noise",
-    NoisyGrams: "Gram matrices by normal noise",
     NoisyPosterior: "posterior sample",
     NoisyRidge: "output, squared",
     NoisyMinimum: "output, logistic",

@@ -12,7 +12,6 @@ ROOT = pathlib.Path(__file__).parents[2]
 # The worst pairs of each way of drawing, by name, or the test that measures them.
 WORST_OF = {
     "NoisyMean": "means by K-norm noise",
-    "NoisyGrams": "Gram matrices, replace",
     "NoisyMoments": "AdaSSP",
     "NoisyRidge": "output, squared",
     "NoisyMinimum": "output, Huber, replace",
