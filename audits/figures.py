@@ -25,8 +25,7 @@ from kngjax.core.randomness import research_key
 from kngjax.data.bounds import Bounds
 from kngjax.draws.base import IN_REALS, PROVED
 from kngjax.geometry.domains import Box
-from kngjax.inference.covariances import IndependentErrors, PublicDesign, Sandwich
-from kngjax.inference.groups_of_records import Groups
+from kngjax.inference.covariances import Sandwich
 from kngjax.inference.with_intervals import WithIntervals
 from kngjax.losses.huber import PseudoHuberLoss
 from kngjax.losses.squared import SquaredLoss
@@ -186,19 +185,21 @@ def _told_apart(quick: bool) -> Finding:
 
 
 def _replayed_sums(quick: bool) -> Finding:
-    """The largest change of what intervals are made of by one record, over what its noise hides, of each covariance."""
-    covariances = [Sandwich(), Sandwich(noise="zcdp"), IndependentErrors(), PublicDesign([[0.2], [0.9]])]
-    x, y = np.linspace(0.0, 1.0, 30)[:, None], np.linspace(-1.0, 1.0, 30)
-    # Far beyond the bounds: it shows if it is not clipped.
-    more = np.vstack([x, [[9.0]]]), np.append(y, 50.0)
-    fewer = {"add_remove": (x, y), "replace": (np.vstack([x, [[0.25]]]), np.append(y, 0.3))}
-    ratios = []
-    for covariance in covariances[: 2 if quick else None]:
+    """The largest change of what intervals are made of by one record, over what its noise hides, of H and variances."""
+    # Two levels of a category, of which no record should have both; and a number.
+    lower, upper = np.array([0.0, 0.0, 0.0]), np.ones(3)
+    place, number = np.arange(30) % 3, np.linspace(0.0, 1.0, 30)
+    x, y = np.column_stack([place == 1, place == 2, number]).astype(float), np.linspace(-1.0, 1.0, 30)
+    # Far beyond the bounds and of both levels: it shows if it is not clipped.
+    more = np.vstack([x, [[9.0, 9.0, 9.0]]]), np.append(y, 0.0)
+    fewer = {"add_remove": (x, y), "replace": (np.vstack([x, [[0.0, 1.0, 0.0]]]), np.append(y, 0.0))}
+    ratios, bounds = [], Bounds((lower, upper), (-1.0, 1.0))
+    for covariance in [Sandwich(indicators=((1, 2),)), Sandwich()][: 1 if quick else None]:
         for adjacency in ("replace",) if quick else fewer:
-            bounds, box = Bounds(([0.0], [1.0]), (-1.0, 1.0)), Box(-4.0, 4.0)
-            plan = WithIntervals(ObjectivePerturbation(PseudoHuberLoss(0.5), bounds, box, 1.0, adjacency), covariance)
-            points = 4 if quick else 40
-            ratios.append(plans.replayed_covariance(plan, more, fewer[adjacency], num_points=points).ratio)
+            mechanism = ObjectivePerturbation(PseudoHuberLoss(0.5), bounds, Box(-0.1, 0.1), 1.0, adjacency)
+            plan = WithIntervals(mechanism, covariance)
+            points = 2 if quick else 40
+            ratios.append(plans.replayed_sums(plan, more, fewer[adjacency], num_points=points).ratio)
     return Finding(
         "largest change of sums of intervals, over their noise",
         f"{max(ratios):.3f} of {len(ratios)} plans, replayed on a neighbour",
@@ -207,25 +208,17 @@ def _replayed_sums(quick: bool) -> Finding:
 
 
 def _plans_told_apart(quick: bool) -> Iterator[Finding]:
-    """Attacks all that plans release of two neighbours: sums besides an estimate, and groups."""
-    number = 1_000 if quick else 4_000
+    """Attacks all that a plan releases of two neighbours: the sums besides an estimate."""
+    number = 300 if quick else 4_000
     bounds = Bounds(x=([0.0], [1.0]), y=(-1.0, 1.0), intercept=False)
     apart = (np.array([[1.0], [0.5]]), np.array([-1.0, 0.0])), (np.array([[0.0], [0.5]]), np.array([1.0, 0.0]))
-    # A record that is taken out of the front would move all others, if groups were by position.
-    x, y = np.ones((24, 1)), np.tile([-1.0, 1.0, -1.0], 8)
-    fewer = (x[1:], y[1:]), (x, y)
-    kinds = {
-        "an estimate and its sums": (Sandwich(share=0.9), "replace", apart),
-        "groups of records": (Groups(3), "add_remove", fewer),
-    }
-    for name, (covariance, adjacency, pair) in list(kinds.items())[: 1 if quick else None]:
-        plan = WithIntervals(KNG(SquaredLoss(), bounds, Box(-1.0, 1.0), 1.0, adjacency), covariance)
-        found, claimed = plans.black_box_of_plan(plan, *pair, num_draws=number)
-        yield Finding(
-            f"epsilon of {name} together",
-            f"at least {found:.3f} of {claimed:g} by a black-box attack on {number} draws a side",
-            found <= claimed,
-        )
+    plan = WithIntervals(KNG(SquaredLoss(), bounds, Box(-1.0, 1.0), 1.0, "replace"), Sandwich(share=0.9))
+    found, claimed = plans.black_box_of_plan(plan, *apart, num_draws=number)
+    yield Finding(
+        "epsilon of an estimate and its sums together",
+        f"at least {found:.3f} of {claimed:g} by a black-box attack on {number} draws a side",
+        found <= claimed,
+    )
 
 
 def _process_told_apart(quick: bool) -> Finding:

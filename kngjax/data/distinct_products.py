@@ -1,6 +1,7 @@
 """The different numbers of Σ w xx' that records can change, and the groups of them of which a record changes one."""
 
 import functools
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,8 +31,8 @@ class DistinctProducts:
 
     lower: Floats
     upper: Floats
-    indicators: tuple[tuple[int, ...], ...]
-    slopes: tuple[tuple[int, ...], ...]
+    indicators: Sequence[Sequence[int]]
+    slopes: Sequence[Sequence[int]]
     adjacency: Adjacency
     has_curvature: bool = True
 
@@ -43,7 +44,7 @@ class DistinctProducts:
             )
 
     @property
-    def _groups(self) -> tuple[tuple[int, ...], ...]:
+    def _groups(self) -> tuple[Sequence[int], ...]:
         return (*self.indicators, *self.slopes)
 
     @functools.cached_property
@@ -134,7 +135,7 @@ class DistinctProducts:
                 v[place, second] = -np.sqrt(0.5)
         return u, v
 
-    def base(self, num_records: float | None) -> Float[np.ndarray, "d d"]:
+    def base(self, num_records: int | float | None) -> Float[np.ndarray, "d d"]:
         """The part of Σ w xx' that no record changes. **Arguments:** `num_records`: n, where it is public."""
         dimension = len(self.lower)
         made, (pairs, least, _) = np.zeros((dimension, dimension)), self._all

@@ -3,17 +3,14 @@
 import abc
 import dataclasses
 from fractions import Fraction
-from typing import Any, ClassVar
 
 import numpy as np
 from flint import arb
 from jaxtyping import Float
 
 from kngjax.core.balls import ball_of, square
-from kngjax.data.exact_sums import Exact, ExactSums
+from kngjax.data.exact_sums import Exact
 from kngjax.data.products import symmetric
-from kngjax.data.schema import Schema
-from kngjax.draws.base import AbstractDraw
 from kngjax.draws.grid_cells import Grid
 from kngjax.draws.noises import StandardNormalNoise
 from kngjax.draws.noisy_sums import Kind, NoisyNumbers, normal_noise

@@ -4,6 +4,7 @@ import abc
 import dataclasses
 import functools
 import json
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -57,7 +58,8 @@ class AbstractCovariance(abc.ABC):
 
     def settings(self) -> dict[str, Any]:
         """Returns the settings, JSON-ready."""
-        return {"type": type(self).__name__, **vars(self)}
+        given = {name: value for name, value in vars(self).items() if not name.startswith("_")}
+        return {"type": type(self).__name__, **given}
 
     def check(self, mechanism: Any) -> None:
         """Raises ValueError for settings that do not suit the mechanism of the estimate."""
@@ -95,8 +97,8 @@ class Sandwich(AbstractCovariance):
 
     share: float | None = None
     bandwidth: float | None = None
-    indicators: tuple[tuple[int, ...], ...] = ()
-    slopes: tuple[tuple[int, ...], ...] = ()
+    indicators: Sequence[Sequence[int]] = ()
+    slopes: Sequence[Sequence[int]] = ()
 
     def __post_init__(self):
         super().__post_init__()
@@ -146,12 +148,12 @@ class Sandwich(AbstractCovariance):
         return _matrices_of(products.numbers_of(hessian) + noise, products, block_noise_of(summing), count)
 
 
-def family_of(products: DistinctProducts, count: float | None) -> MatrixFamily:
+def family_of(products: DistinctProducts, count: int | float | None) -> MatrixFamily:
     """Returns the family of matrices that numbers make. **Arguments:** `count`: Σw, where it is known."""
     return MatrixFamily(*products.basis, products.base(count))
 
 
-def _matrices_of(numbers: Floats, products: DistinctProducts, noise: BlockNoise, count: float | None) -> Matrices:
+def _matrices_of(numbers: Floats, products: DistinctProducts, noise: BlockNoise, count: int | float | None) -> Matrices:
     """Draws Σ w xx' given its released numbers. **Arguments:** `count`: Σw, where it is known; else it is guessed."""
     usual, weights = products.numbers_of(products.guess), 1.0 / noise.width**2
     # Least squares of the released numbers on those of made-up records, and no less than noise makes of it.

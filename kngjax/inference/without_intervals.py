@@ -37,7 +37,7 @@ _OF_OTHERS = {
     "NonprivateFit": _SECOND_RELEASE,
     "list": (
         "each repeated release costs its epsilon again, and the spread of several is that of noise for privacy alone: "
-        "plan disjoint groups by one debit, kngjax.WithIntervals(mechanism, kngjax.Groups(5))"
+        "release one with what its intervals are made of, kngjax.WithIntervals(mechanism)"
     ),
     "ndarray": "numbers without a certificate do not say how they were made: give a release",
 }
@@ -45,10 +45,6 @@ _OF_OTHERS["tuple"] = _OF_OTHERS["list"]
 OF_MATRICES = (
     "matrices of one's own would be put in without their noise, and such intervals hold too seldom: the noise of "
     "released ones is drawn again"
-)
-OF_NO_DESIGN = (
-    "there is no default design: rows that nobody has seen serve kngjax.preview, and certify nothing. Give public rows "
-    "that are as the records' features are, or take kngjax.Sandwich"
 )
 
 

@@ -105,7 +105,7 @@ class BlockSums(AbstractKNormLaw):
 
     def sensitivity_for(self, dimension: int) -> Sensitivity:
         norm = self._norm
-        return Sensitivity(1.0, sums.explain_blocks_of_sum(norm.blocks, norm.weights, self.adjacency))
+        return Sensitivity(1.0, sums.explain_blocks_of_sum(norm.blocks, list(norm.weights), self.adjacency))
 
     def noise_in_fractions(self, dimension: int, num_records: int) -> ScaledBlocks:
         """1/ε in the norm, where ε is the decimal number that it prints as."""
