@@ -9,8 +9,9 @@ from typing import Any
 from unittest import mock
 
 import kngjax as kng
-from kngjax.inference import interval_plans, with_intervals
-from kngjax.study import analysis_intervals, public_facts
+from kngjax.inference import interval_choices, with_intervals
+from kngjax.inference.offers import Offer
+from kngjax.study import public_facts
 
 
 class AtDebit(Exception):
@@ -58,12 +59,13 @@ def noting_counts(monkeypatch: Any) -> list[Any]:
         seen.append(count)
         return answer
 
-    monkeypatch.setattr(interval_plans, "require_near", lambda mechanism, count: noted(count))
-    monkeypatch.setattr(interval_plans, "require_straight", lambda mechanism, number, count: noted(count))
-    monkeypatch.setattr(interval_plans, "best_number_of_groups", lambda mechanism, count: noted(count, 3 + count % 5))
-    for module in (interval_plans, analysis_intervals):
-        monkeypatch.setattr(module, "narrowest", lambda *given: noted(given[2], kng.Sandwich(0.1 + given[2] % 7 / 10)))
-    monkeypatch.setattr(with_intervals, "require_ends", lambda mechanism, covariance, count, *_: noted(count))
+    def offered(setting: Any, covariance: Any, epsilon: float, count: Any, bandwidth: Any) -> Offer:
+        share = 0.45 if count is None else 0.1 + count % 7 / 10
+        return noted(count, Offer(share if covariance.share is None else covariance.share, None))
+
+    monkeypatch.setattr(interval_choices, "usual_setting", lambda mechanism, count: noted(count))
+    monkeypatch.setattr(interval_choices, "offer_of", offered)
+    monkeypatch.setattr(with_intervals, "require_offer", lambda mechanism, covariance, count, *_: noted(count))
     monkeypatch.setattr(public_facts, "expecting", lambda analysis, count, *_: noted(count, analysis))
     return seen
 

@@ -26,6 +26,8 @@ from kngjax.releases.release import Release
 # For post-processing of what is public any numbers serve, and the same ones make the same interval.
 _SEED = 0
 _GRAMS = 1000
+_ALIKE = 1e-6
+_FAR = 1e100
 _TINY = np.finfo(np.float64).tiny
 NOTHING_ASSUMED = "records are independent, and so many that sums of scores are normal and H is constant nearby"
 
@@ -136,16 +138,24 @@ class Sandwich(AbstractCovariance):
     def hessians(
         self, sums: Floats, summing: Any, first: Release, mechanism: Any, curvature: RecordCurvature
     ) -> Matrices:
-        products, (unit, _) = self.products(mechanism), curvature.units(first.value)
+        products = self.products(mechanism)
         count = None if products.has_curvature else first.certificate.num_records
-        return _matrices_of(sums, products, block_noise_of(summing), count) * max(unit, _TINY)
+        return _matrices_of(sums, products, block_noise_of(summing), count) * _unit_of(curvature, first)
 
-    def made_up(self, hessian: Floats, summing: Any, mechanism: Any, seed: int) -> Matrices:
-        """Draws H as it may be given a made-up release, where it is this matrix. **Arguments:** over the largest w."""
+    def made_up(self, hessian: Floats, summing: Any, mechanism: Any, seed: int) -> Matrices | None:
+        """Draws H as it may be given a made-up release, where it is this matrix; None for one of no such records.
+
+        **Arguments:** `hessian`: over the largest w, as are the draws.
+        """
         products = self.products(mechanism)
         noise = block_noise(summing, np.random.default_rng(seed), 1)[0]
         count = None if products.has_curvature else float(hessian[0, 0])
-        return _matrices_of(products.numbers_of(hessian) + noise, products, block_noise_of(summing), count)
+        numbers, scale = products.numbers_of(hessian), np.sqrt(np.diagonal(hessian))
+        away = (family_of(products, count).matrices(numbers) - hessian) / np.outer(scale, scale)
+        # Assumed rows need not be those of categories.
+        if np.max(np.abs(away)) > _ALIKE:
+            return None
+        return _matrices_of(numbers + noise, products, block_noise_of(summing), count)
 
 
 def family_of(products: DistinctProducts, count: int | float | None) -> MatrixFamily:
@@ -237,7 +247,7 @@ class ReleasedDesign(AbstractCovariance):
     def hessians(
         self, sums: Floats, summing: Any, first: Release, mechanism: Any, curvature: RecordCurvature
     ) -> Matrices:
-        made, (unit, _) = self._mechanism, curvature.units(first.value)
+        made = self._mechanism
         with float64():
             lower, upper = (np.asarray(side, np.float64) for side in made.bounds.features(made.size))
         products = DistinctProducts(lower, upper, (), (), made.adjacency, has_curvature=False)
@@ -247,7 +257,12 @@ class ReleasedDesign(AbstractCovariance):
         count = max(float(released[0]), 1.0) if count is None else float(count)
         grams = _matrices_of(numbers, products, block_noise_of(made.summing), count)
         shares = _positive(float(sums[0]), float(summing.epsilon), len(grams)) / count
-        return np.minimum(shares, 1.0)[:, None, None] * grams * max(unit, _TINY)
+        return np.minimum(shares, 1.0)[:, None, None] * grams * _unit_of(curvature, first)
+
+
+def _unit_of(curvature: RecordCurvature, first: Release) -> float:
+    """Returns the largest w at θ̃, within what leaves H and its inverse in float64, however far off θ̃ is."""
+    return min(max(curvature.units(first.value)[0], 1.0 / _FAR), _FAR)
 
 
 def _positive(released: float, epsilon: float, number: int) -> Floats:

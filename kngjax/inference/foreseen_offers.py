@@ -2,9 +2,12 @@
 
 from typing import Any
 
+from kngjax.inference.interval_choices import interval_plan_of
 from kngjax.inference.interval_plans import RegressionPlan
 from kngjax.inference.interval_previews import IntervalPreview
+from kngjax.inference.offers import usual_setting
 from kngjax.inference.score_laws import scatter_is_known
+from kngjax.inference.settings import Scenario
 
 _NOT_FORESEEN = "not foreseen: how wide intervals will be, as"
 LEAVE = (
@@ -35,13 +38,15 @@ def why_not_foreseen(making: Any, knows_count: bool) -> str | None:
     return None
 
 
-def require_offer(mechanism: Any, covariance: Any, num_records: int) -> None:
+def require_offer(mechanism: Any, covariance: Any, num_records: int, setting: Scenario | None = None) -> None:
     """Raises ValueError for intervals that are not offered, saying which n and which ε would do.
 
-    Nothing is raised where `why_not_foreseen` says why. **Arguments:** as of `IntervalPreview.of`.
+    Nothing is raised where `why_not_foreseen` says why. **Arguments:** as of `IntervalPreview.of`. `setting`: what is
+    assumed; None for what is usual.
     """
-    if not scatter_is_known(mechanism):
+    setting = usual_setting(mechanism, num_records) if setting is None else setting
+    if setting is None:
         return
-    found = IntervalPreview.of(mechanism, covariance, num_records)
-    if found is not None and (why := found.why_not(type(mechanism).__name__)) is not None:
+    making = interval_plan_of(mechanism, covariance, num_records, None, setting)
+    if (why := IntervalPreview(making, setting, num_records).why_not(type(mechanism).__name__)) is not None:
         raise ValueError(f"{why}. {LEAVE}")

@@ -50,11 +50,13 @@ class IntervalPreview:
         return offer_for(self.making, self.setting, self.setting.epsilon)
 
     @functools.cached_property
+    def _is_far(self) -> bool:
+        return is_far(self.making.mechanism, self.setting.of_mechanism(self.making.mechanism), self.num_records)
+
+    @property
     def is_offered(self) -> bool:
         """Whether the public rule offers these intervals, or nobody knows how wide they would be."""
-        if is_far(self.making.mechanism, self.setting.of_mechanism(self.making.mechanism), self.num_records):
-            return False
-        return self.offer is None or self.offer.is_made
+        return not self._is_far and (self.offer is None or self.offer.is_made)
 
     @functools.cached_property
     def width(self) -> Widths | None:
@@ -73,7 +75,7 @@ class IntervalPreview:
         """Says why no intervals are offered of an estimate, and what would do; None where they are."""
         if self.is_offered:
             return None
-        if self.offer is None or self.offer.is_made:
+        if self.offer is None or self._is_far:
             return (
                 f"no intervals are offered of {what}: of {self.num_records:,} records an estimate at this epsilon may "
                 "come from far off, where no sums tell its error: a larger epsilon, more records or a smaller domain "

@@ -65,7 +65,7 @@ def offer_of(
     asked = covariance.share
     if not isinstance(covariance, Sandwich) or setting is None or num_records is None or setting.law is None:
         return Offer(_LARGEST_SHARE if asked is None else asked, None)
-    unit, epsilon = _largest_curvature(setting, bandwidth), float(epsilon)
+    unit, epsilon = largest_curvature(setting, bandwidth), float(epsilon)
     # Of records with weights these are taken to be half of the largest.
     mean = 1.0 if setting.mechanism.bounds.weight is None else 0.5
     of = functools.partial(noise_over, mean * num_records * setting.hessian / unit, setting.mechanism, covariance)
@@ -77,7 +77,7 @@ def offer_of(
     return Offer(first, noise) if noise <= most else Offer(second, noise * first / second)
 
 
-def _largest_curvature(setting: Scenario, bandwidth: float | None) -> float:
+def largest_curvature(setting: Scenario, bandwidth: float | None) -> float:
     """Bounds w of predictors next to the usual one: of rates, within a factor of e."""
     loss, law = setting.mechanism.loss, setting.law
     assert law is not None
@@ -96,7 +96,7 @@ def noise_over(hessian: np.ndarray, mechanism: Any, covariance: Sandwich, epsilo
     return float(np.median(np.abs(np.linalg.eigvalsh(root @ noise @ root.T)).max(axis=1)))
 
 
-def rounded_up(number: float) -> str:
+def rounded_up(number: int | float) -> str:
     """Rounds a number up to two digits, as text."""
     step = 10.0 ** (math.floor(math.log10(number)) - 1)
     return f"{math.ceil(number / step) * step:,.6g}"

@@ -21,8 +21,6 @@ from kngjax.losses.base import AbstractPredictorLoss
 SCATTER = 0.1
 _NUMBER = 1000
 _HALF = 200
-# The share of the mean score's range from which on its rise is looked at.
-_TOLD = 0.02
 # How far predictors are searched at least: these are logarithms of odds or of rates, or on the scale of responses.
 _FARTHEST = 15.0
 
@@ -158,18 +156,6 @@ class ScoreLaw:
                 curvature = jump * responses.density(responses.quantile(-low / jump))
             scores = np.array(_mean_scores(loss, best + steps, values))
         return cls(best, curvature, score_square, steps, scores)
-
-    @property
-    def straight(self) -> float:
-        """The least |t| at which (E s(c + t) - E s(c))/t is a quarter more or less than E ρ'', ∞ if there is none.
-
-        Where E ρ'' changes at an even rate it has then changed by half. Scores too near to E s(c) to tell are left out.
-        """
-        rise = self.scores - self.mean_score(np.zeros(1))
-        seen = np.abs(rise) > _TOLD * np.ptp(self.scores)
-        secants = rise[seen] / self.steps[seen]
-        bent = np.abs(self.steps[seen])[np.abs(secants - self.curvature) > 0.25 * self.curvature]
-        return float(np.min(bent, initial=np.inf))
 
     def mean_score(self, steps: np.ndarray) -> np.ndarray:
         """E s(c + t)."""

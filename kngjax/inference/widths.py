@@ -10,6 +10,7 @@ from kngjax.inference.covariances import Sandwich
 from kngjax.inference.interval_plans import Combinations, RegressionPlan
 from kngjax.inference.intervals_from_sums import ErrorDraws
 from kngjax.inference.mean_plans import MeanPlan
+from kngjax.inference.offers import largest_curvature
 from kngjax.inference.settings import Scenario
 
 LEVEL = 0.95
@@ -31,7 +32,11 @@ def width_of(making: Any, setting: Scenario, num_records: int, combinations: Com
         return quantile * np.sqrt(_variances(noise.noise.covariance + noise.sampling, combinations))
     if not isinstance(making, RegressionPlan) or not isinstance(making.covariance, Sandwich) or setting.law is None:
         return None
-    hessians = making.covariance.made_up(num_records * setting.hessian, making.summing, making.mechanism, _SEED)
+    unit = largest_curvature(setting, making.bandwidth)
+    hessian = num_records * setting.hessian / unit
+    hessians = making.covariance.made_up(hessian, making.summing, making.mechanism, _SEED)
+    if hessians is None:
+        return None
     # s² and w are taken to be independent of the features.
     ratio = setting.law.score_square / setting.law.curvature
 
@@ -41,7 +46,7 @@ def width_of(making: Any, setting: Scenario, num_records: int, combinations: Com
     noise = making.noise()
     centre = getattr(noise, "centre", None)
     theta = np.zeros(making.dimension) if centre is None else centre
-    errors = ErrorDraws.of(hessians, noise, theta, variances, making.combinations, "", ()).draws
+    errors = ErrorDraws.of(unit * hessians, noise, theta, variances, making.combinations, "", ()).draws
     drawn = errors if combinations is None else errors @ combinations.T
     return np.quantile(drawn, 0.5 + LEVEL / 2.0, axis=0) - np.quantile(drawn, 0.5 - LEVEL / 2.0, axis=0)
 

@@ -104,7 +104,7 @@ class WithIntervals(AbstractReleasePlan):
         making = self.making(facts.num_records)
         count = self.num_records if facts.num_records is None else facts.num_records
         if not self.force and count is not None:
-            require_offer(self.mechanism, self.covariance, count)
+            require_offer(self.mechanism, self.covariance, count, self.setting)
         plan = making.resolve(facts)
 
         def joined(releases: Any) -> list[ReleaseWithIntervals]:

@@ -10,15 +10,16 @@ import jax
 import numpy as np
 import pytest
 import scipy.integrate
-from kngjax.inference.scores_alone import ScoresOfMoments, Variances, square_units, suited
 
 import kngjax as kng
-from kngjax.data.records import Records
 from kngjax.data.schema import Schema
 from kngjax.draws.choice import proved_draw
-from kngjax.inference.covariances import Matrices
-from kngjax.inference.intervals_from_sums import errors_of
+from kngjax.inference import mean_plans
+from kngjax.inference.covariances import PublishedMoments
+from kngjax.inference.intervals_from_sums import ErrorDraws
 from kngjax.mechanisms.gradient_noise import NormalNoise
+from kngjax.releases.release import Release
+from tests.inference.test_with_intervals import largest_change
 
 LOWER, UPPER, RESPONSES = np.array([-0.5, 0.0]), np.array([1.0, 2.0]), (-3.0, 4.0)
 BOUNDS = kng.Bounds(x=(LOWER, UPPER), y=RESPONSES)
@@ -54,6 +55,11 @@ def mean(epsilon=1.0):
 def sums(x, y):
     design = np.column_stack([np.ones(len(x)), x])
     return design.T @ design, design.T @ y
+
+
+def errors_without_sampling(hessians, noise, theta):
+    """With t = 0."""
+    return ErrorDraws.of(hessians, noise, theta, lambda number: np.zeros((number, len(theta))), None, "", ()).draws
 
 
 @pytest.mark.default_cases("replace")
@@ -145,8 +151,7 @@ def test_quantiles_of_the_error_hold_the_estimate_without_privacy_as_often_as_th
     drawn = kng.sample(made, made.prepare(x, y), key=kng.research_key(1), num_draws=500, progress=False)
     thetas = np.asarray(drawn.theta).reshape(-1, 3)
     noise = made.noise.of_error(3, {})
-    matrices = Matrices(np.tile(gram, (4000, 1, 1)), np.zeros((4000, 3, 3)))
-    errors = errors_of(matrices, noise, np.zeros(3), np.random.default_rng(0))
+    errors = errors_without_sampling(np.tile(gram, (4000, 1, 1)), noise, np.zeros(3))
     # With no pull at 0: that of θ̃ is H^{-1}λθ̃.
     pulls = np.linalg.solve(gram, noise.ridge * thetas.T).T
     ends = np.quantile(errors, [0.025, 0.975], axis=0)
@@ -191,11 +196,10 @@ def test_moments_less_their_noise_hold_the_estimate_without_privacy_as_often_as_
         }
         moments = made.released_moments(published)
         # Whatever θ̃ is, the ends are those of G^{-1}m.
-        matrices = Matrices(moments.grams(generator, 800), np.zeros((800, 3, 3)))
-        errors = errors_of(matrices, moments.noise(theta), theta, generator)
+        errors = errors_without_sampling(moments.grams(generator, 1000), moments.noise(theta), theta)
         ends = np.quantile(theta - errors, [0.025, 0.975], axis=0)
         held.append((estimate >= ends[0]) & (estimate <= ends[1]))
-    # Ends of 800 draws err by .008; three coefficients of 200 draws are not independent.
+    # Ends of 1000 matrices err by .007; three coefficients of 200 draws are not independent.
     assert np.mean(held) == pytest.approx(0.95, abs=3.0 * np.sqrt(0.95 * 0.05 / 200))
 
 
@@ -227,20 +231,18 @@ def test_noise_of_each_moment_is_drawn_as_it_was():
     np.testing.assert_allclose((inverse @ z.T).std(axis=1), 3.5 * on_moment, rtol=0.03)
 
 
-@pytest.mark.parametrize("kind", ["sandwich", "independent"])
-def test_with_next_to_no_noise_intervals_of_ada_ssp_are_those_without_privacy(kind):
+def test_with_next_to_no_noise_intervals_of_ada_ssp_are_those_without_privacy():
+    """Of errors whose scale grows with a feature."""
     generator = np.random.default_rng(3)
     x = generator.uniform(LOWER, UPPER, (8000, 2))
-    errors = generator.standard_normal(8000) * (0.5 if kind == "independent" else 0.1 + 0.5 * x[:, 1])
+    errors = generator.standard_normal(8000) * (0.1 + 0.5 * x[:, 1])
     y = np.clip(BETA[0] + x @ BETA[1:] + errors, *RESPONSES)
-    covariance = kng.inference.IndependentErrors(0.5) if kind == "independent" else kng.Sandwich(0.5)
     made = kng.AdaSSP(BOUNDS, 95.0, 0.01, "replace")
-    found = kng.release(kng.WithIntervals(made, covariance), x, y).intervals()
+    found = kng.release(kng.WithIntervals(made), x, y).intervals()
     gram, moment = sums(x, y)
     theta, design = np.linalg.solve(gram, moment), np.column_stack([np.ones(len(x)), x])
     residual, inverse = y - design @ theta, np.linalg.inv(gram)
-    meat = (design * residual[:, None] ** 2).T @ design if kind == "sandwich" else np.mean(residual**2) * gram
-    deviations = np.sqrt(np.diag(inverse @ meat @ inverse))
+    deviations = np.sqrt(np.diag(inverse @ ((design * residual[:, None] ** 2).T @ design) @ inverse))
     np.testing.assert_allclose((found.upper + found.lower) / 2.0, theta, atol=0.5 * deviations.max())
     np.testing.assert_allclose(found.upper - found.lower, 2.0 * 1.96 * deviations, rtol=0.12)
 
@@ -253,75 +255,49 @@ def test_with_next_to_no_noise_intervals_of_means_are_those_without_privacy_and_
     # Of 40 equal records at ε = .7: nθ̃ - Σx is Gamma(3, .7) times a point of the box of widths 1.5 and 2.
     same = np.tile([[0.25, 1.0]], (40, 1))
     few = kng.release(kng.WithIntervals(mean(), kng.Sandwich(0.3)), same)
-    generator, making = np.random.default_rng(0), few._making
-    matrices = Matrices(np.tile(40.0 * np.eye(2), (40_000, 1, 1)), np.zeros((40_000, 2, 2)))
-    errors = errors_of(matrices, making.noise(few.parts[0]), few.value, generator)
+    # Where what was released of the squares lies far below 0, they are 0.
+    generator, below = np.random.default_rng(0), Release._of(np.full(2, -1e9), few.parts[1].certificate)
+    errors = few._making.errors((few.parts[0], below)).draws
     drawn = generator.gamma(3.0, 1.0 / 0.7, (40_000, 1)) * generator.uniform(-1.0, 1.0, (40_000, 2)) * [1.5, 2.0] / 40.0
     np.testing.assert_allclose(
         np.quantile(errors, [0.025, 0.975], axis=0), np.quantile(drawn, [0.025, 0.975], axis=0), rtol=0.05
     )
 
 
-@pytest.mark.parametrize("adjacency", list(kng.Adjacency))
-@pytest.mark.parametrize("kind", ["sandwich", "independent", "means"])
-def test_no_record_moves_the_sums_by_more_than_the_noise_hides_and_one_by_as_much(kind, adjacency):
-    if kind == "means" and adjacency is kng.Adjacency.ADD_REMOVE:
-        pytest.skip("means have intervals under replace alone")
-    chosen = kng.inference.IndependentErrors(0.3) if kind == "independent" else kng.Sandwich(0.3)
-    asked = mean() if kind == "means" else ada_ssp(adjacency)
-    making = kng.WithIntervals(asked, chosen, 500).making()
-    covariance, summing, theta = making.covariance, making.summing, np.array([0.9, 0.2, -0.3])[: making.dimension]
-    assert type(covariance) is (Variances if kind == "means" else ScoresOfMoments)
-    corners = np.array(list(itertools.product(*zip(LOWER, UPPER, strict=True), RESPONSES)))
-    x = corners[:, :2] if kind == "means" else np.column_stack([np.ones(len(corners)), corners[:, :2]])
-    # And records without an error.
-    exact = np.vstack([np.tile(theta, (1, 1)), x]) if kind == "means" else np.vstack([x, x])
-    y = np.concatenate([corners[:, 2], x @ theta]) if kind != "means" else np.zeros(len(exact))
-    rows = covariance.columns(Records(exact, y), theta, making.curvature, adjacency)
-    assert np.all((rows >= -4.0) & (rows <= 4.0))
-    pairs = (rows[:, None] - rows[None]).reshape(-1, rows.shape[1])
-    changes = rows if adjacency is kng.Adjacency.ADD_REMOVE else pairs
-    noise = summing.noise_in_fractions(rows.shape[1], 1)
-    weights = np.array([float(weight) for weight in noise.weights]) * float(noise.scale_squared) ** 0.5
-    largest = np.max(np.abs(changes) / weights)
-    assert largest <= 0.3 * (1.0 + 1e-9)
-    assert largest > 0.29
+def test_no_record_moves_the_sums_of_squares_by_more_than_the_noise_hides_and_one_by_as_much():
+    making, theta = kng.WithIntervals(mean(), kng.Sandwich(0.3)).making(500), np.array([0.9, 0.2])
+    corners = np.array(list(itertools.product(*zip(LOWER, UPPER, strict=True))))
+    rows, _ = mean_plans._Squares(making.mechanism, theta)((np.vstack([theta, corners, 9.0 * corners]), None))
+    assert 0.99 < largest_change(making.summing, rows) / making.epsilon <= 1.0 + 1e-12
+    assert making.epsilon == pytest.approx(0.3)
 
 
 def test_squares_of_records_at_the_mean_are_by_themselves_and_in_their_units():
     x, _ = table(30)
-    theta = np.array([0.4, 5.0])
-    made = Variances(kng.Sandwich())
-    curvature = kng.WithIntervals(mean(), kng.Sandwich()).making(30).curvature
-    rows = made.columns(Records(x, np.zeros(30)), theta, curvature, kng.Adjacency.REPLACE)
-    # A mean that noise brought beyond the bounds is taken at the nearer one.
-    within = np.minimum(theta, UPPER)
-    assert within[1] < theta[1]
-    np.testing.assert_allclose(square_units(theta, COLUMNS), [0.9**2, 4.0], rtol=1e-12)
+    # A mean beyond the bounds is taken at them.
+    theta, within = np.array([0.4, 5.0]), np.array([0.4, 2.0])
+    columns = mean_plans._Squares(mean(), theta)
+    np.testing.assert_allclose(mean_plans.largest_squares(theta, COLUMNS), [0.9**2, 4.0], rtol=1e-12)
+    rows, _ = columns((x, None))
     np.testing.assert_allclose(rows, (x - within) ** 2 / [0.81, 4.0], rtol=1e-12)
-    part = made.columns(Records(x[11:], np.zeros(19)), theta, curvature, kng.Adjacency.REPLACE)
-    assert rows[11:].tobytes() == part.tobytes()
+    assert rows[11:].tobytes() == columns((x[11:], None))[0].tobytes()
 
 
 FAMILIES = {
-    "AdaSSP": (ada_ssp, 0.2),
-    "AdaSSP of independent errors": (ada_ssp, 0.2),
-    "mean": (mean, 0.3),
-    "output": (lambda: output(kng.PseudoHuberLoss(0.7), 40.0), 0.3),
-    "exponential": (exponential, 0.3),
-    "AdaOPS": (lambda: kng.AdaOPS(BOUNDS, 1.0, DELTA, "add_remove"), 0.3),
+    "AdaSSP": (ada_ssp, [0.95, 0.05]),
+    "mean": (mean, [0.7, 0.3]),
+    "output": (lambda: output(kng.PseudoHuberLoss(0.7), 40.0), [0.65, 0.3, 0.05]),
+    "exponential": (exponential, [0.65, 0.3, 0.05]),
+    "AdaOPS": (lambda: kng.AdaOPS(BOUNDS, 1.0, DELTA, "add_remove"), [0.65, 0.3, 0.05]),
 }
 
 
 @pytest.mark.default_cases("AdaSSP", "mean", "exponential")
 @pytest.mark.parametrize("name", FAMILIES)
-def test_everything_together_costs_the_epsilon_of_the_mechanism_by_one_debit(name, tmp_path, monkeypatch):
-    # Of so few records some draws leave no interval.
-    monkeypatch.setattr("secrets.randbits", random.Random(2).getrandbits)
-    make, share = FAMILIES[name]
+def test_everything_together_costs_the_epsilon_of_the_mechanism_by_one_debit(name, tmp_path):
+    make, parts = FAMILIES[name]
     asked, (x, y) = make(), table(2000)
-    covariance = kng.inference.IndependentErrors(share) if "independent" in name else kng.Sandwich(share)
-    plan = kng.WithIntervals(asked, covariance)
+    plan = kng.WithIntervals(asked, kng.Sandwich(0.3))
     budget, adjacency = kng.Budget.approximate(1.5, 2.0 * DELTA), asked.adjacency
     ledger = kng.Ledger.create(tmp_path / "book", budget, adjacency=adjacency, dataset="made up")
     records = (x,) if name == "mean" else (x, y)
@@ -329,7 +305,7 @@ def test_everything_together_costs_the_epsilon_of_the_mechanism_by_one_debit(nam
     assert released.guarantee.epsilon == pytest.approx(1.0, abs=1e-9)
     assert released.guarantee.epsilon <= 1.0
     assert released.guarantee.delta == (0.0 if name in ("mean", "exponential") else DELTA)
-    assert [part.certificate.mechanism["epsilon"] for part in released.parts] == pytest.approx([1.0 - share, share])
+    assert [part.certificate.mechanism["epsilon"] for part in released.parts] == pytest.approx(parts)
     assert all(part.certificate.assurance == "proved" for part in released.parts)
     assert len(ledger.releases()) == 1
     again = kng.inference.ReleaseWithIntervals.from_json(released.to_json())
@@ -347,30 +323,27 @@ def test_a_posterior_sample_takes_the_scale_of_its_part_of_epsilon():
     asked = kng.PosteriorSample.calibrated(BOUNDS, 4000.0, 1.0, DELTA, "add_remove", 2000)
     making = kng.WithIntervals(asked, kng.Sandwich(0.3)).making(None)
     whole = float(asked.epsilon)
-    assert float(making.mechanism.epsilon) <= 0.7 * whole < float(making.mechanism.epsilon) + 1e-6
+    assert float(making.mechanism.epsilon) <= 0.65 * whole < float(making.mechanism.epsilon) + 1e-6
     assert float(making.mechanism.gamma) < float(asked.gamma)
     assert float(making.summing.epsilon) == pytest.approx(0.3 * whole)
 
 
 def test_what_suits_no_mechanism_is_refused_in_words():
+    design = kng.inference.ReleasedDesign(kng.release(kng.DesignMoments(BOUNDS, 1.0, "replace"), table(50)[0]))
     for asked, covariance, words in (
-        (mean(), kng.inference.IndependentErrors(), "variances alone"),
-        (mean(), kng.Groups(5), "needs no groups"),
-        (ada_ssp(), kng.inference.PublicDesign(np.ones((4, 2))), "publishes X'X"),
-        (ada_ssp(), kng.Groups(5), "moves every group"),
+        (mean(), design, "variances alone"),
+        (mean(), kng.Sandwich(bandwidth=0.3), "no curvature to estimate"),
+        (ada_ssp(), design, "publishes X'X"),
         (kng.KNormMechanism(COLUMNS, 1.0, "replace", statistic="sum"), kng.Sandwich(), "statistic='mean'"),
         (kng.KNG(kng.SquaredDistanceLoss(), COLUMNS, kng.Box(-2.0, 2.0), 1.0, "add_remove"), None, "n is private"),
-        (output(kng.PseudoHuberLoss(0.7), 40.0), kng.Groups(5), "moves every group"),
         (exponential(loss=kng.QuantileLoss(0.5)), kng.Sandwich(), "smooth losses"),
     ):
         with pytest.raises(ValueError, match=words):
             kng.WithIntervals(asked, covariance)
     by_kng = kng.KNG(kng.SquaredDistanceLoss(), COLUMNS, kng.Box(-2.0, 2.0), 1.0, "replace")
-    with pytest.raises(ValueError, match="needs no groups"):
-        kng.WithIntervals(by_kng, kng.Groups(5))
-    for asked in (by_kng, mean(), ada_ssp()):
-        assert kng.WithIntervals(asked).making(5000).settings()["type"] == "Sandwich"
-    assert suited(suited(kng.Sandwich(), mean()), mean()) == Variances(kng.Sandwich())
+    for asked in (by_kng, mean()):
+        assert type(kng.WithIntervals(asked).making(5000)) is mean_plans.MeanPlan
+    assert kng.WithIntervals(ada_ssp()).making(5000).covariance == PublishedMoments()
 
 
 def refused_interval(of):
@@ -394,7 +367,6 @@ NOT_OFFERED = {
         "costs its epsilon again",
     ),
     "numbers by themselves": (lambda x, y: refused_interval(x), TypeError, "without a certificate"),
-    "a default design": (lambda x, y: kng.inference.PublicDesign(), ValueError, "no default design"),
     "matrices put in": (
         lambda x, y: kng.WithIntervals(exponential(), covariance=[np.eye(3), np.eye(3)]),
         TypeError,
@@ -426,20 +398,15 @@ def test_what_is_not_offered_is_refused_with_the_reason(name):
         asked(*table(300))
 
 
-def test_a_release_without_a_plan_and_an_implausible_covariance_have_no_interval_and_say_why(monkeypatch):
-    # One draw in ten of so noisy a covariance is plausible.
-    monkeypatch.setattr("secrets.randbits", random.Random(3).getrandbits)
+def test_a_release_without_a_plan_has_no_interval_and_says_why_and_one_of_much_noise_has_wide_ones():
     x, y = table(60)
     alone = kng.release(exponential(), x, y).intervals()
     assert isinstance(alone, kng.inference.NoInterval)
     assert "second release without a guarantee" in alone.reason
-    for made, covariance in (
-        (ada_ssp(epsilon=0.1), kng.inference.IndependentErrors()),
-        (exponential(0.1), kng.Sandwich()),
-    ):
-        found = kng.release(kng.WithIntervals(made, covariance, force=True), x, y).intervals()
-        assert isinstance(found, kng.inference.NoInterval)
-        assert "noise of the covariance" in found.reason
+    for made in (ada_ssp(epsilon=0.1), exponential(0.1)):
+        found = kng.release(kng.WithIntervals(made, force=True), x, y).intervals()
+        assert np.all(np.isfinite([found.lower, found.upper]))
+        assert np.all(found.upper - found.lower > 1.0)
     iterates = kng.release(kng.PrivateIRLS(BOUNDS, 5.0, DELTA, "replace"), *table(500)).intervals()
     assert isinstance(iterates, kng.inference.NoInterval)
 
@@ -456,14 +423,12 @@ COVERAGE = {
 @pytest.mark.slow
 @pytest.mark.parametrize("name", COVERAGE)
 def test_intervals_hold_the_truth_as_often_as_they_say(name):
-    """200 tables: .95 but for three standard errors of as many shares; the noise hides few covariances."""
+    """200 tables: .95 but for three standard errors of as many shares."""
     make, number = COVERAGE[name]
     plan, held = kng.WithIntervals(make(), kng.Sandwich(0.3)), []
     truth = (LOWER + UPPER) / 2.0 if name == "mean" else BETA
     for seed in range(200):
         x, y = table(number, seed)
         found = kng.release(plan, *((x,) if name == "mean" else (x, y))).intervals(0.95)
-        if isinstance(found, kng.inference.Interval):
-            held.append((found.lower <= truth) & (found.upper >= truth))
-    assert len(held) >= 195
+        held.append((found.lower <= truth) & (found.upper >= truth))
     assert np.mean(held) >= 0.95 - 3.0 * np.sqrt(0.95 * 0.05 / 200)

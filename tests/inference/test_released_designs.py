@@ -5,17 +5,15 @@ import pytest
 
 import kngjax as kng
 from kngjax.accounting.exact_costs import exactly
-from kngjax.inference.intervals_from_sums import interval_of_sums
-from tests.inference.test_with_intervals import BOUNDS, LOWER, UPPER, mechanism, sandwich_by_hand, table
-
-
-def design(epsilon=0.3, adjacency="replace", number=4000, bounds=BOUNDS):
-    return kng.release(kng.DesignMoments(bounds, epsilon, adjacency), table(number)[0])
+from kngjax.inference.covariances import ReleasedDesign, _positive
+from kngjax.inference.score_moments import RecordCurvature
+from kngjax.releases.release import Release
+from tests.inference.test_with_intervals import BOUNDS, LOWER, UPPER, design, mechanism, sandwich_by_hand, table
 
 
 @pytest.fixture(scope="module")
 def exact_design():
-    return {adjacency: design(90.0, adjacency, 20_000) for adjacency in ("replace", "add_remove")}
+    return {adjacency: design(adjacency, 90.0, 20_000) for adjacency in ("replace", "add_remove")}
 
 
 def smoothed(tau):
@@ -36,8 +34,8 @@ def test_several_quantiles_pay_for_the_design_once(made, tmp_path):
         regression, bandwidth = made(tau)
         plan = kng.WithIntervals(regression, kng.inference.ReleasedDesign(released, share=0.05, bandwidth=bandwidth))
         fit = kng.release(plan, x, y, ledger=ledger)
-        # Two numbers each.
-        assert fit.parts[1].value.shape == (2,)
+        # One number each, beside the variances.
+        assert [part.value.shape for part in fit.parts] == [(3,), (1,), (3,)]
         spent.append(sum(exactly(float(part.certificate.mechanism["epsilon"])) for part in fit.parts))
         assert isinstance(fit.intervals(), kng.inference.Interval)
     assert sum(spent) <= 3
@@ -63,29 +61,41 @@ def test_with_next_to_no_noise_intervals_are_those_without_privacy(adjacency, ex
     np.testing.assert_array_equal(again.intervals(0.95).lower, found.lower)
 
 
-def test_the_noise_of_the_design_widens_intervals():
+def test_the_noise_of_the_design_is_in_h():
     """The same released numbers, of little noise or of much, as their certificate says."""
-    theta, widths = np.array([0.5, 0.8, -0.4]), []
-    value = design(90.0, number=1500)
-    for epsilon in (90.0, 0.3):
+    value, made, spread = design("replace", 90.0, 1500), mechanism(), []
+    curvature = RecordCurvature(made.loss, BOUNDS)
+    for epsilon in (90.0, 3.0):
         written = kng.DesignMoments(BOUNDS, epsilon, "replace")
         fields = kng.certify(written, table(1500)[0]).to_dict()
-        covariance = kng.inference.ReleasedDesign({"value": value.value.tolist(), "certificate": fields})
-        made = kng.WithIntervals(mechanism(), covariance).making(1500)
-        summing = covariance.mechanism(3, made.curvature, 50.0, made.mechanism.adjacency)
-        given = made.mechanism, made.noise(), summing, covariance, made.curvature
-        widths.append(interval_of_sums(theta, np.array([900.0, 300.0]), *given, 1500, 0.95))
-    narrow, wide = (found.upper - found.lower for found in widths)
-    assert np.all(wide > 1.02 * narrow)
-    sums, replace = np.tile([900.0, 300.0], (4000, 1)), kng.Adjacency.REPLACE
-    drawn = covariance.matrices(sums, 3, made.curvature, theta, replace, 1500).hessian
-    noise = written.summing.noise.deviations(written.dimension, 1500)
-    # H_01 is Σw/n times Σx_1, the first number that is released, whose noise is drawn again.
-    assert np.std(drawn[:, 0, 1]) == pytest.approx(0.6 * noise[0], rel=0.05)
+        covariance = ReleasedDesign({"value": value.value.tolist(), "certificate": fields})
+        summing = covariance.summing(made, 50.0)
+        first = Release._of(np.array([0.5, 0.8, -0.4]), kng.certify(made, *table(1500)))
+        hessians = covariance.hessians(np.array([900.0]), summing, first, made, curvature)
+        noise = written.summing.noise.deviations(written.dimension, 1500)
+        # H_01 is Σw/n times Σx_1, the first number that is released; w is at most 1 of this loss.
+        np.testing.assert_allclose(hessians[:, 0, 0], 900.0, rtol=0.01)
+        assert np.std(hessians[:, 0, 1]) == pytest.approx(0.6 * noise[0], rel=0.2)
+        spread.append(np.std(hessians[:, 0, 1]))
+    assert spread[1] > 10.0 * spread[0]
+
+
+def test_the_noise_of_the_mean_curvature_is_in_h():
+    """A number given its release with Laplace noise and that it is positive, against rejection."""
+    noise = np.random.default_rng(3).laplace(size=400_000)
+    for released in (-1.0, 0.0, 0.7, 5.0):
+        found = _positive(0.5 * released, 2.0, 20_000)
+        expected = 0.5 * (released + noise)
+        expected = expected[expected > 0.0]
+        np.testing.assert_allclose(
+            np.quantile(found, [0.1, 0.5, 0.9]), np.quantile(expected, [0.1, 0.5, 0.9]), rtol=0.1
+        )
+    assert np.all(_positive(-1e4, 1.0, 1000) > 0.0)
+    assert np.all(np.isfinite(_positive(1e300, 1.0, 1000)))
 
 
 def test_what_it_does_not_suffice_for_is_refused_in_words():
-    released = design(1.0, number=50)
+    released = design("replace", 1.0, 50)
     other = kng.Bounds(x=(LOWER, 2.0 * UPPER), y=(-3.0, 4.0))
     for words, made in (
         ("depends on x'theta", mechanism(kind=kng.KNG, loss=kng.LogisticLoss(), bounds=kng.Bounds(x=(LOWER, UPPER)))),

@@ -12,11 +12,6 @@ SLIPS = (
     Slip("n is public under add_remove", "AbstractIntake.public_count", returned("data.num_records")),
     Slip("a command takes n for public under add_remove", "job:public_count", condition("adjacency", "False")),
     Slip(
-        "groups of records follow their order",
-        "groups_of_records:split_records",
-        assigned("coins", "np.arange(count) % number"),
-    ),
-    Slip(
         "categories take types that follow from all cells",
         "PublicPipeline._transformed",
         called("with_public_types", "{0}"),
