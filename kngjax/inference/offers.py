@@ -26,10 +26,14 @@ _NOISES, _SEED = 200, 1
 
 
 class Offer(NamedTuple):
-    """Holds the share of ε for H, and κ of it; None where nobody knows. Public."""
+    """Holds the share of ε for H, and κ of it; None where nobody knows. Public.
+
+    **Arguments:** `power`: κ ∝ n^{-power}/ε. It is 1, and 4/5 where w is over twice a bandwidth ∝ n^{-1/5}.
+    """
 
     share: float
     noise: float | None
+    power: float = 1.0
 
     @property
     def is_made(self) -> bool:
@@ -43,7 +47,7 @@ class Offer(NamedTuple):
         return (
             f"no intervals are offered of {what}: of {num_records:,} records at epsilon = {epsilon:g} noise of H, "
             f"which they need, would be {self.noise:.2g} of H where H is least, and with more than 1 they are wide "
-            f"({words}). About {rounded_up(math.ceil(need * num_records))} records, or epsilon = "
+            f"({words}). About {rounded_up(math.ceil(need ** (1.0 / self.power) * num_records))} records, or epsilon = "
             f"{rounded_up(need * epsilon)}, would do, as would fewer terms"
         )
 
@@ -69,12 +73,13 @@ def offer_of(
     # Of records with weights these are taken to be half of the largest.
     mean = 1.0 if setting.mechanism.bounds.weight is None else 0.5
     of = functools.partial(noise_over, mean * num_records * setting.hessian / unit, setting.mechanism, covariance)
+    power = 1.0 if bandwidth is None else 0.8
     if asked is not None:
-        return Offer(asked, of(asked * epsilon))
+        return Offer(asked, of(asked * epsilon), power)
     (first, most), (second, _) = SHARES
     noise = of(first * epsilon)
     # The law of the noise is that of another ε but for its size.
-    return Offer(first, noise) if noise <= most else Offer(second, noise * first / second)
+    return Offer(first, noise, power) if noise <= most else Offer(second, noise * first / second, power)
 
 
 def largest_curvature(setting: Scenario, bandwidth: float | None) -> float:
