@@ -8,6 +8,8 @@ from kngjax.command.toml import convert, shown
 
 COVARIANCES = {"sandwich": "Sandwich"}
 
+# Decides with the rest which job it is: releases of other versions, made otherwise, are not resumed.
+_RELEASED = {"releases": "H, variances"}
 # Keys that a study says elsewhere, and where.
 _ELSEWHERE = {
     "num_records": "a guess of the number of records is said once, in the table [study]",
@@ -55,10 +57,10 @@ def read_intervals(table: Any, where: str) -> Intervals:
     if not 0.0 < share < 1.0:
         raise ValueError(f"{where} level: must lie between 0 and 1, like 0.95, not {shown(level)}")
     if kind is None:
-        return Intervals(True, {"covariance": "sandwich"}, share)
+        return Intervals(True, {"covariance": "sandwich"} | _RELEASED, share)
     made = named_parts.public(COVARIANCES[kind])
     try:
         given = named_parts.settings(made, others)
-        return Intervals(made(**given), {"covariance": kind} | given, share)
+        return Intervals(made(**given), {"covariance": kind} | given | _RELEASED, share)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{where} {error}") from None

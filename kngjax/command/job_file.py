@@ -109,9 +109,7 @@ class Asked:
         """All that decides what is released, JSON-ready; what is drawn of a synthesis afterwards is free."""
         others = {"by": list(self.by), "num_records": self.num_records, "sampler": plain(self.sampler)}
         found = {"method": self.method, **plain(self.arguments)} | {name: one for name, one in others.items() if one}
-        # Of a file of public rows the name alone is among the arguments.
-        digest = None if self.intervals is None else self.intervals.written.get("sha256_of_rows")
-        return found if digest is None else found | {"sha256_of_rows": digest}
+        return found if self.intervals is None else found | {"intervals": self.intervals.written}
 
 
 @dataclass(frozen=True, kw_only=True)

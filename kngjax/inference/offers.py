@@ -45,10 +45,10 @@ class Offer(NamedTuple):
         assert self.noise is not None
         need = self.noise / _MOST
         return (
-            f"no intervals are offered of {what}: of {num_records:,} records at epsilon = {epsilon:g} noise of H, "
-            f"which they need, would be {self.noise:.2g} of H where H is least, and with more than 1 they are wide "
-            f"({words}). About {rounded_up(math.ceil(need ** (1.0 / self.power) * num_records))} records, or epsilon = "
-            f"{rounded_up(need * epsilon)}, would do, as would fewer terms"
+            f"no intervals are offered of {what}: of {num_records:,} records at epsilon = {epsilon:g} noise of H, which "
+            f"they need, would be {float(f'{need:.2g}'):,g} times H where H is least, and with more than 1 they are "
+            f"very wide ({words}). About {rounded_up(math.ceil(need ** (1.0 / self.power) * num_records))} records, or "
+            f"epsilon = {rounded_up(need * epsilon)}, would do, as would fewer terms"
         )
 
 
@@ -104,4 +104,5 @@ def noise_over(hessian: np.ndarray, mechanism: Any, covariance: Sandwich, epsilo
 def rounded_up(number: int | float) -> str:
     """Rounds a number up to two digits, as text."""
     step = 10.0 ** (math.floor(math.log10(number)) - 1)
-    return f"{math.ceil(number / step) * step:,.6g}"
+    rounded = math.ceil(number / step) * step
+    return f"{rounded:,.0f}" if step >= 1.0 else f"{rounded:.6g}"

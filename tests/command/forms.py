@@ -68,7 +68,7 @@ method = "quantile_regression"
 formula = "log(wage) ~ education"
 tau = 0.5
 epsilon = 6
-intervals = { covariance = "groups", number = 3 }
+intervals = { covariance = "sandwich", bandwidth = 0.3 }
 
 [[analyses]]
 method = "median"

@@ -81,21 +81,25 @@ _MADE_STUDY = [
     ),
 ]
 _INTERVALS = [
-    ('covariance = "sandwich"', 'covariance = "bootstrap"', "must be one of sandwich, groups"),
+    ('covariance = "sandwich"\nshare', 'covariance = "bootstrap"\nshare', "covariance: must be one of sandwich; not 'bootstrap'"),
     ('covariance = "sandwich"\n', "", r"\[intervals\] needs the key 'covariance', .* for share"),
     ("share = 0.4", "number = 4", "unknown setting 'number'; known are share, bandwidth"),
     ("share = 0.4", "share = 1.4", "share must lie strictly between 0 and 1"),
     ("level = 0.9", "level = 95", r"\[intervals\] level: must lie between 0 and 1, like 0\.95, not 95"),
-    ("number = 3", "number = 3, level = 0.5", r"intervals: the level is said once"),
-    ("intervals = { covar", 'intervals = "groups" # { covar', "intervals: must be a table, like"),
-    ("number = 3 }", "number = 3 }\nnum_records = 900", r"num_records: must be the number .* of each group of by"),
+    ("bandwidth = 0.3", "bandwidth = 0.3, level = 0.5", r"intervals: the level is said once"),
+    ("intervals = { covar", 'intervals = "sandwich" # { covar', "intervals: must be a table, like"),
+    (
+        "bandwidth = 0.3 }",
+        "bandwidth = 0.3 }\nnum_records = 900",
+        r"num_records: must be the number .* of each group of by",
+    ),
     ("share = 0.4", "share = 0.4\nnum_records = 900", r"num_records: a guess of .* in the table \[study\]"),
-    ("number = 3", "number = 3, num_records = 900", r"num_records: a guess of .* in the table \[study\]"),
+    ("bandwidth = 0.3", "bandwidth = 0.3, num_records = 900", r"num_records: a guess of .* in the table \[study\]"),
     ("share = 0.4", "share = 0.4\nforce = true", r"force: is said of each analysis, force = true in \[\[analyses\]\]"),
 ]
 _MADE_INTERVALS = [
-    ("share = 0.4", "share = 0.001", r'There would be intervals = \{ covariance = "'),
-    ("number = 3", "number = 300", "300 groups need .*"),
+    ("share = 0.4", "share = 0.001", r"no intervals are offered of linear regression.*intervals = false releases"),
+    ("bandwidth = 0.3", "bandwidth = -0.3", "bandwidth must be a positive number in units of y"),
 ]
 _SYNTHESIS = [
     ("epsilon = 3", "epsilon = 3\ndelta = 0.1", r"number 1, synthesis, has an unknown key 'delta'; known are columns"),
@@ -153,7 +157,7 @@ VALID = [
     Valid("study", '[[analyses]]\nmethod = "median"\ncolumn = "wage"\nepsilon = 0.5\nforce = true', ""),
     Valid("intervals", "level = 0.9", "level = 0.8", False),
     Valid("intervals", "share = 0.4", "share = 0.5"),
-    Valid("intervals", "number = 3", "number = 4"),
+    Valid("intervals", "bandwidth = 0.3", "bandwidth = 0.4"),
     Valid("intervals", _QUANTILES, ""),
     # What is drawn of a table that is released decides nothing of what is released.
     Valid("synthesis", "tables = 2", "tables = 3", False),

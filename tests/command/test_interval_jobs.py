@@ -2,7 +2,6 @@
 
 import json
 
-import numpy as np
 import pytest
 
 import kngjax as kng
@@ -13,13 +12,13 @@ from kngjax.study import public_facts
 from tests.command.forms import STUDY_WITH_INTERVALS, write
 from tests.command.small_jobs import CHAIN, SECRET_WAGE, workers, write_job
 
-# Of the small job: two quantiles on a line, by groups.
+# Of the small job: two quantiles on a line.
 PLAIN = (
     (CHAIN, ""),
     (" + poly(experience, 2)", ""),
     ('x = "experience"\nat = { education = 12 }\n', 'x = "education"\n'),
     ("epsilon = 0.3", "epsilon = 8"),
-    ("[figure]", '[intervals]\ncovariance = "groups"\nnumber = 4\nlevel = 0.9\n\n[figure]'),
+    ("[figure]", '[intervals]\ncovariance = "sandwich"\nlevel = 0.9\n\n[figure]'),
 )
 
 
@@ -50,8 +49,8 @@ def test_the_regressions_of_a_study_have_them_and_resume_with_them(tmp_path, cap
     drawn, count = release.drawn, iter(range(20))
 
     def fails_once(*arguments):
-        # The estimate and its sums are the first two draws, and of three groups this is the second.
-        if next(count) == 3:
+        # The estimate with H and its variances are the first three draws, and this is H of the other.
+        if next(count) == 4:
             raise RuntimeError("the search was given up")
         return drawn(*arguments)
 
@@ -59,11 +58,11 @@ def test_the_regressions_of_a_study_have_them_and_resume_with_them(tmp_path, cap
     assert cli.main(words) == 1
     assert cli.main([*words, "--resume"]) == 0
     said, whole = capfd.readouterr().out, written(output)
-    assert "interval: each 0.9, by H and J at the released value, from sums with noise of their own for 0.4" in said
-    assert "interval: each 0.9, by the mean of 3 disjoint groups' estimates" in said
+    assert "interval: each 0.9, by H at the released value for 0.4 of epsilon" in said
+    assert "interval: each 0.9, by H at the released value for 0.35 of epsilon" in said
     assert "All together: pure 12.5-differential privacy" in said
     linear, quantiles = (kng.Results.from_json(json.dumps(one["result"])) for one in whole["analyses"][:2])
-    assert [len(one.releases[0].parts) for one in (linear, quantiles)] == [2, 3]
+    assert [len(one.releases[0].parts) for one in (linear, quantiles)] == [3, 3]
     assert f"{linear.conf_int(0.9).loc['education', 'lower']:.5g}" in said
     assert whole["privacy"]["epsilon"] == 12.5
     # The draw that failed stays paid for.
@@ -88,7 +87,7 @@ def test_groups_of_a_table_have_them_by_one_debit_and_resume_with_them(tmp_path,
     assert cli.main(words) == 0
     said, whole = capfd.readouterr().out, written(output)
     results = kng.Results.from_json(json.dumps(whole["analyses"][0]["result"]))
-    assert [len(one.parts) for one in results.releases] == [2, 2]
+    assert [len(one.parts) for one in results.releases] == [3, 3]
     assert f"{results.conf_int(0.9).loc['south', ('education', 'lower')]:.5g}" in said
     assert results.guarantee.epsilon == 12.0
     assert ledger.verify().spent.epsilon == whole["privacy"]["epsilon"] == 18.5
@@ -101,8 +100,8 @@ def test_groups_of_a_table_have_them_by_one_debit_and_resume_with_them(tmp_path,
 def test_a_plan_says_what_they_cost(tmp_path, capfd):
     assert cli.main(["plan", str(write_study(tmp_path))]) == 0
     said = capfd.readouterr().out
-    assert "robust: KNormMechanism by" in said
-    assert "tau = 0.5: 3 times KNG with QuantileLoss by" in said
+    assert "robust: BlockSums by" in said
+    assert "tau = 0.5: KNormMechanism by" in said
     assert "All together: pure 12.5-differential privacy" in said
 
 
@@ -111,81 +110,17 @@ def asked(config):
     return [None if one.part.plan is None else one.part.plan.covariance for one in made.steps]
 
 
-def test_each_analysis_may_have_its_own_or_none(tmp_path):
-    own = 'intervals = { covariance = "groups", number = 3 }'
+def test_each_analysis_may_have_its_own_or_none_and_the_share_of_others_is_settled(tmp_path):
+    own = 'intervals = { covariance = "sandwich", bandwidth = 0.3 }'
     assert asked(read(tmp_path, (own, "intervals = false"))) == [kng.Sandwich(share=0.4), None, None]
+    linear, quantile, median = asked(read(tmp_path, ('covariance = "sandwich"\nshare = 0.4\n', "")))
+    assert (linear.share, quantile.bandwidth, median) == (0.35, 0.3, None)
 
 
-@pytest.mark.slow
-def test_without_a_covariance_the_narrowest_one_is_taken(tmp_path):
-    assert asked(read(tmp_path)) == [kng.Sandwich(share=0.4), kng.Groups(3), None]
-    narrowest = ('covariance = "sandwich"\nshare = 0.4\n', "")
-    assert isinstance(asked(read(tmp_path, narrowest))[0], kng.Sandwich | kng.Groups)
-
-
-def write_public_rows(folder, number=400):
-    """Of records that are none of the data, in own units."""
-    random = np.random.default_rng(5)
-    lines = [f"{education:.2f},{region}" for education, region in zip(
-        random.uniform(4.0, 18.0, number), random.choice(["north", "south"], number), strict=True
-    )]  # fmt: skip
-    (folder / "public.csv").write_text("education,region\n" + "\n".join(lines) + "\n", encoding="utf-8")
-
-
-PUBLIC = ('covariance = "sandwich"\nshare = 0.4', 'covariance = "public_design"\nrows = "public.csv"\nshare = 0.1')
-
-
-def test_public_rows_become_those_of_the_basis(tmp_path):
-    write_public_rows(tmp_path)
-    with_levels = ('formula = "log(wage) ~ education"\nepsilon', 'formula = "log(wage) ~ education + region"\nepsilon')
-    config = read(tmp_path, PUBLIC, with_levels)
-    design, groups, _ = asked(config)
-    assert (type(design), type(groups), design.share) == (kng.inference.PublicDesign, kng.Groups, 0.1)
-    text = (tmp_path / "public.csv").read_text(encoding="utf-8").splitlines()[1:]
-    cells = [line.split(",") for line in text]
-    by_hand = [[float(education) / 9.0 - 1.0, float(region == "south")] for education, region in cells]
-    np.testing.assert_allclose(np.asarray(design.rows), by_hand, rtol=1e-12)
-
-
-def test_what_public_rows_hold_decides_which_job_it_is(tmp_path):
-    own = ('{ covariance = "groups", number = 3 }', '{ covariance = "public_design", rows = "public.csv" }')
-    identities = []
-    for number in (400, 300):
-        write_public_rows(tmp_path, number)
-        identities.append({job.identity(read(tmp_path, change)) for change in (PUBLIC, own)})
-        # Where the files are is no matter.
-        assert {job.identity(read(tmp_path, change)) for change in (PUBLIC, own)} == identities[-1]
-    assert len(identities[0] | identities[1]) == 4
-
-
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        (
-            'rows = "workers.csv"',
-            r"\[intervals\] rows: workers.csv is the file of \[data\], and its records are private",
-        ),
-        ('rows = "absent.csv"', r"\[intervals\] rows: there is no file of data absent.csv"),
-        ("rows = 3", r"\[intervals\] rows: must be text"),
-        ("", r"\[intervals\] rows: must name a file of public records"),
-        ('rows = "other.csv"', "number 1, linear_regression: .*education"),
-        ('rows = "public.csv"\nnumber = 4', "unknown setting 'number'; known are"),
-    ],
-)
-def test_rows_that_are_not_public_or_not_there_are_refused(tmp_path, change, words):
-    write_public_rows(tmp_path)
-    (tmp_path / "other.csv").write_text("experience\n3\n4\n", encoding="utf-8")
-    with pytest.raises(ValueError, match=words):
-        JobPlan(read(tmp_path, (PUBLIC[0], PUBLIC[1].replace('rows = "public.csv"', change))), 1500)
-
-
-def test_public_rows_are_not_the_file_of_data_that_the_command_names_either(tmp_path):
-    write_public_rows(tmp_path)
-    own = ('{ covariance = "groups", number = 3 }', '{ covariance = "public_design", rows = "public.csv" }')
-    for config in (read(tmp_path, PUBLIC), read(tmp_path, own)):
-        with pytest.raises(ValueError, match=r"rows: .*public.csv is the file of data, and its records are private"):
-            job.load(config, tmp_path / "public.csv")
-        assert len(job.load(config, tmp_path / "workers.csv")) == 1500
+@pytest.mark.parametrize("gone", ["groups", "independent_errors", "public_design"])
+def test_what_older_versions_knew_is_refused_with_what_there_is(gone, tmp_path):
+    with pytest.raises(ValueError, match=f"covariance: must be one of sandwich; not '{gone}'"):
+        read(tmp_path, ('covariance = "sandwich"\nshare', f'covariance = "{gone}"\nshare'))
 
 
 def test_intervals_of_no_regression_are_refused(tmp_path):
@@ -199,7 +134,7 @@ def test_intervals_of_no_regression_are_refused(tmp_path):
 def test_they_are_printed_written_drawn_and_resumed(tmp_path):
     config = job_file.read(write_job(tmp_path, *PLAIN, data=workers(1500)))
     plan, [result] = job.run(config, job.load(config), progress=False, directory=tmp_path)
-    assert "interval: each 0.9, by the mean of 4 disjoint groups' estimates" in plan.text([result])
+    assert "interval: each 0.9, by H at the released value for 0.35 of epsilon" in plan.text([result])
     of_file = written(tmp_path)
     assert of_file["privacy"]["epsilon"] == 8.0
     ends = result.conf_int(0.9)
@@ -219,16 +154,15 @@ def test_a_sampler_beside_them_is_refused(tmp_path):
 
 
 @pytest.mark.slow
-def test_none_are_paid_for_that_public_facts_foresee_to_have_no_ends(tmp_path, capfd):
-    """They are refused with ways that have ends, in words of the file; force goes on."""
+def test_none_are_paid_for_that_the_public_rule_does_not_offer(tmp_path, capfd):
+    """They are refused with what serves, in words of the file; force goes on."""
     ledger = kng.Ledger.create(tmp_path / "book", kng.Budget.pure(30), adjacency="replace", dataset="workers")
-    small = ('covariance = "groups"\nnumber = 4', 'covariance = "sandwich"\nshare = 0.001\nbandwidth = 0.2')
+    small = ('covariance = "sandwich"', 'covariance = "sandwich"\nshare = 0.001\nbandwidth = 0.2')
     config = write_job(tmp_path, *PLAIN, small, ("force = true\n", ""), data=workers(1500))
     words = ["release", str(config), "--output", str(tmp_path / "output"), "--ledger", str(ledger.path)]
     assert cli.main(words) == 2
     said = capfd.readouterr().err
-    assert "no intervals are expected of" in said
-    assert 'There would be intervals = { covariance = "' in said
+    assert "no intervals are offered of" in said
     assert "intervals = false releases the estimate alone. Nothing was spent; force = true releases" in said
     assert not ledger.read().what
     assert cli.main(["plan", str(write_job(tmp_path, *PLAIN, small)), "--records", "1500"]) == 0

@@ -178,7 +178,7 @@ def test_other_mechanisms_become_analyses_of_a_study(tmp_path):
     intervals = ("[privacy]", '[intervals]\ncovariance = "sandwich"\nnum_records = 900\nforce = true\n\n[privacy]')
     file, plan = written_anew(tmp_path, REGRESSIONS, (SAMPLER, ""), ('"replace"', '"add_remove"'), intervals)
     assert (file.study["num_records"], file.analyses[0].arguments["force"]) == (900, True)
-    assert plan.steps[0].part.plan.covariance == kng.Sandwich()
+    assert plan.steps[0].part.plan.covariance == kng.Sandwich(indicators=((3,),))
 
 
 def test_a_synthesis_is_the_same_plan(tmp_path):

@@ -38,8 +38,6 @@ INTERVALS = {
         "level = 0.9",
         'covariance = "sandwich"',
         *(['covariance = "sandwich"\nbandwidth = 0.3'] if name == "quantiles" else []),
-        'covariance = "groups"',
-        'covariance = "groups"\nnumber = 4',
     )
 }
 JOBS = {

@@ -2,23 +2,24 @@
 
 import dataclasses
 import functools
+import json
 import re
 
 import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
-import scipy.stats
-from kngjax.inference.foreseen_ends import OTHER_WAYS
 
 import kngjax as kng
 from kngjax.core.errors import FAILED_OF_FRAME
+from kngjax.inference.covariances import family_of
 from kngjax.study.views.interval_frames import frames_of, in_words
 
 BOUNDS = {"wage": (20, 20_000), "education": (0, 18), "experience": (0, 60)}
 LEVELS = {"region": ("north", "south"), "parttime": ("no", "yes")}
 FORMULA = "log(wage) ~ education + poly(experience, 2)"
 PARABOLA = "log(wage) ~ poly(experience, 2)"
+INTERACTION = "log(wage) ~ county * education"
 NAMES = ["intercept", "education", "experience", "experience^2"]
 TRUTH = np.array([4.5, 0.09, 0.06, -0.001])
 
@@ -41,6 +42,7 @@ def people(count=6000, seed=0):
 
 
 PEOPLE, MANY = people(), people(40_000, 1)
+COUNTIES = np.random.default_rng(2).choice(["a", "b", "c"], len(MANY))
 
 
 def study(frame=PEOPLE, **changed):
@@ -55,51 +57,6 @@ def ledger(tmp_path):
 @pytest.fixture(scope="module")
 def by_sums():
     return study(MANY).linear_regression(PARABOLA, epsilon=60, scale=0.4, intervals=kng.Sandwich(share=0.4))
-
-
-@pytest.fixture(scope="module")
-def by_groups():
-    return study().quantile_regression("log(wage) ~ education", tau=[0.3, 0.7], epsilon=8, intervals=kng.Groups(3))
-
-
-def test_one_debit_pays_for_the_estimate_and_for_its_intervals(ledger):
-    asked = study(ledger=ledger)
-    fit = asked.quantile_regression("log(wage) ~ education", tau=[0.3, 0.7], epsilon=8, intervals=kng.Sandwich())
-    assert [len(one.parts) for one in fit.releases] == [2, 2]
-    assert fit.guarantee.epsilon == pytest.approx(8.0, abs=1e-9)
-    spent = [float(one.certificate.mechanism["epsilon"]) for release in fit.releases for one in release.parts]
-    assert sum(spent) <= 8.0
-    assert spent == pytest.approx([2.8, 1.2, 2.8, 1.2])
-    assert len(ledger.releases()) == 2
-    with pytest.raises(kng.ledger.BudgetExceeded):
-        asked.mean("education", epsilon=92.1)
-    asked.mean("education", epsilon=91.9)
-
-
-def test_a_debit_of_groups_is_that_of_one(ledger, by_groups):
-    plan = study(ledger=ledger).plan()
-    plan.quantile_regression("log(wage) ~ education", tau=0.3, epsilon=4, intervals=kng.Groups(4))
-    assert "4 times KNG, proved: pure 4-differential privacy" in repr(plan)
-    assert plan.cost.epsilon == 4.0
-    assert by_groups.guarantee.epsilon == 8.0
-
-
-def test_intervals_of_groups_are_those_of_their_coefficients_in_own_units(by_groups):
-    found = by_groups.conf_int(level=0.9)
-    assert found.columns.tolist() == [(f"tau = {tau}", end) for tau in (0.3, 0.7) for end in ("lower", "upper")]
-    assert found.index.tolist() == ["intercept", "education"]
-    for place, label in enumerate(by_groups.labels):
-        # Education lies in [0, 18]: its basis column is education/9 - 1.
-        intercept, slope = np.array([one.value for one in by_groups.releases[place].parts]).T
-        own = np.array([intercept - slope, slope / 9.0])
-        half = scipy.stats.t.ppf(0.95, 2) * own.std(axis=1, ddof=1) / np.sqrt(3.0)
-        np.testing.assert_allclose(found[label, "lower"], own.mean(axis=1) - half, rtol=1e-9)
-        np.testing.assert_allclose(found[label, "upper"], own.mean(axis=1) + half, rtol=1e-9)
-        np.testing.assert_allclose(by_groups.params[label], own.mean(axis=1), rtol=1e-9)
-        assert "how all do together" in by_groups.wald_test("education")[label].reason
-    table = by_groups.contrast({"education": 18.0}, 0.9)
-    assert table["release"].tolist() == ["tau = 0.3", "tau = 0.7"]
-    np.testing.assert_allclose(table["lower"], 18.0 * found.loc["education"].xs("lower", level=1), rtol=1e-9)
 
 
 def robust_by_hand(frame, threshold):
@@ -134,39 +91,6 @@ def test_with_little_noise_intervals_in_own_units_are_those_of_a_sandwich(by_sum
     np.testing.assert_allclose(exponential, np.exp(band), rtol=1e-12)
 
 
-def test_results_show_their_intervals_and_survive_json(by_sums, by_groups):
-    text = str(by_sums)
-    assert "interval: each 0.95, by H and J at the released value" in text
-    assert "those of intercept, experience are of sums of several released coefficients" in text
-    assert text.splitlines()[-5].split() == ["robust", "std.", "error", "lower", "upper"]
-    assert "not stated: the intervals hold with it" in text
-    assert "each 0.9, by H and J" in str(by_sums.summary(level=0.9))
-    assert by_sums.to_frame().columns.tolist() == ["coefficient", "estimate", "std. error", "lower", "upper", "level"]
-    found = by_sums.intervals(0.9)
-    assert isinstance(found, kng.inference.Interval)
-    assert found.names == ("intercept", "experience", "experience^2")
-    assert set(by_groups.intervals()) == {"tau = 0.3", "tau = 0.7"}
-    for fit in (by_sums, by_groups):
-        again = kng.Results.from_json(fit.to_json())
-        assert str(again) == str(fit)
-        assert again._repr_html_() == fit._repr_html_()
-        pd.testing.assert_frame_equal(again.to_frame(), fit.to_frame())
-        assert again.guarantee == fit.guarantee
-
-
-def test_curves_have_bands(by_sums, by_groups):
-    mpl.use("Agg")
-    axes = by_sums.plot(original=True, level=0.8)
-    (band,) = axes.collections
-    ends = by_sums.predict_interval({"experience": np.array([0.0, 60.0])}, 0.8, original=True)
-    vertices = band.get_paths()[0].vertices
-    at_zero = np.unique(vertices[vertices[:, 0] == 0.0, 1])
-    np.testing.assert_allclose(at_zero, ends.iloc[0], rtol=1e-9)
-    assert len(by_groups.plot(x="education").collections) == 2
-    # Predictions of probabilities have another name than the release.
-    assert len(kng.Results(dataclasses.replace(by_sums.view, link="odds")).plot().collections) == 1
-
-
 def test_without_intervals_there_are_none_and_why_is_told():
     fit = study().linear_regression("log(wage) ~ education", epsilon=4)
     assert "interval" not in str(fit)
@@ -178,121 +102,11 @@ def test_without_intervals_there_are_none_and_why_is_told():
         _ = fit.bse
 
 
-def test_what_depends_on_epsilon_and_n_is_made_for_what_the_estimate_has_of_them():
-    plan = study().plan()
-    [part] = plan.linear_regression(FORMULA, epsilon=2.0, intervals=kng.Sandwich(share=0.25)).parts
-    [alone] = plan.linear_regression(FORMULA, epsilon=1.5).parts
-    assert float(part.mechanism.epsilon) == pytest.approx(1.5, abs=1e-12)
-    assert float(part.mechanism.loss.k) == pytest.approx(float(alone.mechanism.loss.k), rel=1e-9)
-    [part] = plan.linear_regression("log(wage) ~ education", epsilon=2.0, intervals=kng.Groups(4)).parts
-    [alone] = study(PEOPLE[:1500]).plan().linear_regression("log(wage) ~ education", epsilon=2.0).parts
-    assert float(part.mechanism.loss.k) == pytest.approx(float(alone.mechanism.loss.k), rel=1e-9)
-    [part] = plan.quantile_regression(FORMULA, tau=0.5, epsilon=2.0, scale=0.4, intervals=kng.Sandwich()).parts
-    assert part.plan.making().bandwidth == pytest.approx(2.1 * 0.4 * 6000**-0.2)
-
-
-def test_previews_and_plans_tell_widths_and_other_ways():
-    preview = study().preview().linear_regression("log(wage) ~ education", epsilon=3, scale=0.4, intervals=True)
-    assert preview.width.shape == (2, 1)
-    assert 1.0 < preview.width.to_numpy().max() < 3.0
-    text = preview.explain()
-    assert "Intervals by Sandwich(share=0.3) would be up to" in text
-    assert "By Groups(" in text
-    # The whole of epsilon, not what is left to the estimate.
-    assert "of 6,000 records at epsilon = 3, previewed" in text
-    without = study().preview().linear_regression("log(wage) ~ education", epsilon=3, scale=0.4)
-    with pytest.raises(ValueError, match="ask with intervals=True"):
-        _ = without.width
-
-
-@pytest.mark.parametrize(("covariance", "factor"), [(kng.Sandwich(share=0.4), 1.0 / 0.6), (kng.Groups(4), 2.0)])
-def test_noise_is_previewed_of_what_the_estimate_has(covariance, factor):
-    """At 0.6 of epsilon it is 1/0.6 times as large; as the mean of 4 of a quarter of the records each, 4/2 times."""
-    preview = study().preview(design=people(300, 2))
-    asked = functools.partial(preview.quantile_regression, "log(wage) ~ education", tau=0.5, scale=0.4)
-    without, found = asked(epsilon=3), asked(epsilon=3, intervals=covariance)
-    np.testing.assert_allclose(found.noise / without.noise, factor, rtol=0.05)
-    np.testing.assert_allclose(found.standard_error / without.standard_error, 1.0, rtol=0.05)
-    np.testing.assert_allclose(found.epsilon_for(0.4) / without.epsilon_for(0.4), factor, rtol=0.05)
-
-
-REFUSED = {
-    "no covariance": ({"intervals": 3}, {}, TypeError, "intervals must be True, False, or a covariance"),
-    "weights": (
-        {"intervals": True},
-        {"weights": "experience", "missing": {"experience": 0.0}},
-        ValueError,
-        "records with weights have no intervals",
-    ),
-    "few records": ({"intervals": kng.Groups(400)}, {}, ValueError, "400 groups need"),
-    "a share": ({"intervals": kng.Sandwich(share=1e-3)}, {}, ValueError, "no intervals are expected of robust"),
-}
-
-
-@pytest.mark.parametrize("why", REFUSED)
-def test_what_public_facts_refuse_costs_nothing(why, ledger):
-    asked, facts, error, words = REFUSED[why]
-    with pytest.raises(error, match=words):
-        study(ledger=ledger, **facts).linear_regression("log(wage) ~ education", epsilon=1, **asked)
-    assert not ledger.read().what
-
-
-def test_a_refusal_names_other_ways_that_have_intervals_there_with_their_widths(ledger):
-    asked = {"formula": "log(wage) ~ education", "epsilon": 1, "scale": 0.4}
-    with pytest.raises(ValueError, match="There would be intervals=") as told:
-        study(ledger=ledger).linear_regression(**asked, intervals=kng.Sandwich(share=1e-3))
-    named = re.findall(r"intervals=(kngjax\.[\w.]+\([^()]*\)) up to ([\d.]+) times as wide", str(told.value))
-    assert len(named) > 1
-    assert "preview(design=...) of made-up rows like yours tells. Fewer terms or a larger" in str(told.value)
-    for words, width in named[:2]:
-        covariance, _ = OTHER_WAYS[words]
-        found = study().preview().linear_regression(**asked, intervals=covariance).width
-        assert float(np.max(found)) == pytest.approx(float(width), rel=0.01)
-    assert not ledger.read().what
-
-
-def test_where_sums_say_nothing_an_interval_is_the_whole_line_and_never_nan():
-    none = kng.inference.NoInterval("the noise is as large")
+def test_where_only_another_version_knows_an_interval_it_is_the_whole_line():
+    none = kng.inference.NoInterval("another version released it")
     frame = frames_of({"robust": none}, ["intercept", "education"])["robust"]
     assert frame.to_numpy().tolist() == [[-np.inf, np.inf]] * 2
-    assert in_words({"robust": none}, [], []) == "from -inf to inf, since the noise is as large"
-
-
-def test_groups_of_estimates_with_ridges_have_none(ledger):
-    long = "log(wage) ~ education + poly(experience, 2) + region + parttime"
-    plan = study(ledger=ledger).plan()
-    with pytest.raises(ValueError, match="ridge of ObjectivePerturbation moves every group's estimate"):
-        plan.linear_regression(long, epsilon=1, intervals=kng.Groups(3))
-    assert not ledger.read().what
-
-
-def test_public_rows_in_own_units_become_those_of_the_basis_and_records_without_a_cell_are_left_out():
-    cells = {"education": [9.0, 18.0, np.nan, 30.0], "region": ["south", "north", "north", "south"]}
-    plan = study(adjacency="add_remove", num_records=6000, missing={"education": "drop"}).plan()
-    given = {"epsilon": 8, "scale": 0.4, "intervals": kng.inference.PublicDesign(pd.DataFrame(cells), share=0.1)}
-    [part] = plan.linear_regression("log(wage) ~ education + region", **given).parts
-    # Clipped to the bounds as the records are.
-    assert part.plan.covariance.settings() == {
-        "type": "PublicDesign", "rows": [[0.0, 1.0], [1.0, 0.0], [1.0, 1.0]], "share": 0.1, "bandwidth": None,
-    }  # fmt: skip
-    with pytest.raises(ValueError, match="region"):
-        plan.linear_regression(
-            "log(wage) ~ region", **given | {"intervals": kng.inference.PublicDesign(PEOPLE[["wage"]])}
-        )
-    with pytest.raises(ValueError, match="is for a Study"):
-        kng.WithIntervals(part.mechanism, given["intervals"])
-
-
-@pytest.mark.parametrize("covariance", [kng.Sandwich(), kng.Groups(3)])
-def test_what_fails_on_values_says_one_text_and_its_debit_stays(covariance, ledger):
-    broken = PEOPLE.assign(wage=np.where(np.arange(len(PEOPLE)) == 7, np.nan, PEOPLE["wage"]))
-    with pytest.raises(kng.ReleaseFailed) as caught:
-        study(broken, ledger=ledger).linear_regression("log(wage) ~ education", epsilon=4, intervals=covariance)
-    assert str(caught.value) == FAILED_OF_FRAME
-    assert caught.value.__cause__ is None
-    assert caught.value.__context__ is None
-    assert len(ledger.read().what) == 1
-    assert not ledger.releases()
+    assert in_words({"robust": none}, [], []) == "from -inf to inf, since another version released it"
 
 
 def test_other_regressions_take_them():
@@ -303,24 +117,6 @@ def test_other_regressions_take_them():
     probabilities = found.predict_interval({"education": [0.0, 18.0]})
     assert np.all((probabilities > 0.0) & (probabilities < 1.0))
     assert np.all(probabilities["lower"] < probabilities["upper"])
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("covariance", "tables"), [(kng.Sandwich(), 120), (kng.Groups(5), 40)], ids=["sums", "groups"])
-def test_intervals_of_a_study_hold_as_often_as_they_say(covariance, tables):
-    """Of tables of 3,000 records each, by the parts that a study is made of: no coefficient below 3 errors."""
-    # Groups are of few coefficients, of which slopes are what they are with education left out.
-    formula, names = (FORMULA, NAMES) if tables == 120 else ("log(wage) ~ poly(experience, 2)", NAMES[2:])
-    truth = TRUTH[-len(names) :]
-    asked = study(people(3000)).plan().linear_regression(formula, epsilon=4, scale=0.4, intervals=covariance)
-    held = []
-    for seed in range(tables):
-        fit = kng.Results.of("regression")(asked, asked.release(people(3000, seed), None))
-        found = fit.conf_int().loc[names]
-        held.append((found["lower"] < truth) & (found["upper"] > truth))
-    shares = np.mean(held, axis=0)
-    assert np.all(shares >= 0.95 - 3.0 * np.sqrt(0.95 * 0.05 / tables)), shares
-    print(covariance, shares)
 
 
 def test_without_bounds_of_the_response_a_domain_serves_and_a_bandwidth_gives_intervals():
@@ -337,3 +133,217 @@ def test_without_bounds_of_the_response_a_domain_serves_and_a_bandwidth_gives_in
     robust = kng.KNG(kng.PseudoHuberLoss(200.0), kng.Bounds(x=([0.0], [18.0])), kng.Box(-1e4, 1e4), 5.0, "replace")
     x, y = PEOPLE[["education"]].to_numpy(), PEOPLE["wage"].to_numpy()
     assert isinstance(kng.release(kng.WithIntervals(robust), x, y).intervals(), kng.inference.Interval)
+
+
+def three_levels():
+    return study(MANY.assign(county=COUNTIES), levels=LEVELS | {"county": ("a", "b", "c")})
+
+
+@pytest.fixture(scope="module")
+def by_county():
+    return three_levels().linear_regression(INTERACTION, epsilon=8, scale=0.4, intervals=True)
+
+
+def test_one_debit_pays_for_the_estimate_and_for_its_intervals(ledger):
+    asked = study(ledger=ledger)
+    fit = asked.quantile_regression("log(wage) ~ education", tau=[0.3, 0.7], epsilon=8, intervals=True)
+    kinds = [[part.certificate.mechanism["type"] for part in one.parts] for one in fit.releases]
+    assert kinds == [["KNG", "BlockSums", "KNormMechanism"]] * 2
+    assert fit.guarantee.epsilon == pytest.approx(8.0, abs=1e-9)
+    spent = [float(one.certificate.mechanism["epsilon"]) for release in fit.releases for one in release.parts]
+    assert sum(spent) <= 8.0
+    assert spent == pytest.approx([2.4, 1.4, 0.2] * 2)
+    assert len(ledger.releases()) == 2
+    with pytest.raises(kng.ledger.BudgetExceeded):
+        asked.mean("education", epsilon=92.1)
+    asked.mean("education", epsilon=91.9)
+
+
+def test_categories_and_their_slopes_reach_the_certificate_and_make_blocks_of_numbers(by_county):
+    """By brute force over records: the numbers make up Σwxx', and of exclusive ones a record has one at most."""
+    summing = by_county.releases[0].parts[1].certificate.mechanism
+    covariance = json.loads(by_county.releases[0].to_json())["making"]["covariance"]
+    assert (covariance["indicators"], covariance["slopes"]) == ([[1, 2]], [[4, 5]])
+    generator = np.random.default_rng(0)
+    level, number = generator.integers(0, 3, 500), generator.uniform(-1.0, 1.0, 500)
+    dummies = np.column_stack([level == 1, level == 2]).astype(float)
+    x = np.column_stack([np.ones(500), dummies, number, dummies * number[:, None]])
+    weights = generator.uniform(0.0, 1.0, 500)
+    way, mechanism = kng.Sandwich(indicators=((1, 2),), slopes=((4, 5),)), by_county.releases[0]._making.mechanism
+    columns = way.columns(x, weights, mechanism)
+    # Of the 21 products those of two levels of one column are 0, and the square of a level is the level.
+    assert columns.shape[1] == len(summing["bounds"]["x_lower"]) == 17
+    made = family_of(way.products(mechanism), None).matrices(columns.sum(axis=0))
+    np.testing.assert_allclose(made, (weights[:, None] * x).T @ x, atol=1e-10)
+    exclusive = [list(group) for group in summing["exclusive"]]
+    # The constant and the number, each by the levels and by the slopes; slopes squared; and the levels by the slopes.
+    assert sorted(len(group) for group in exclusive) == [2, 2, 2, 2, 2, 4]
+    for group in exclusive:
+        assert np.count_nonzero(columns[:, group], axis=1).max() == 1
+
+
+def test_a_study_without_a_constant_has_intervals_of_every_level(by_county):
+    assert np.isfinite(by_county.to_frame().drop(columns="coefficient")).all(axis=None)
+    fit = study(MANY).linear_regression("log(wage) ~ 0 + region + parttime", epsilon=8, scale=0.4, intervals=True)
+    found = fit.conf_int()
+    assert found.index.tolist() == ["region[north]", "region[south]", "parttime[yes]"]
+    means = np.log(MANY["wage"]).groupby([MANY["region"], MANY["parttime"]]).mean()
+    # Medians and means are alike here, and of a sum of so many records known to hundredths.
+    for name in ("north", "south"):
+        assert (
+            found.loc[f"region[{name}]", "lower"] - 0.1
+            < means[name, "no"]
+            < found.loc[f"region[{name}]", "upper"] + 0.1
+        )
+    assert ((found["upper"] - found["lower"]) < 0.1).all()
+
+
+def test_the_middle_of_an_interval_is_the_estimate_that_is_printed(by_sums):
+    [release] = by_sums.releases
+    found = release.intervals(0.95)
+    middle = (found.lower + found.upper) / 2.0
+    np.testing.assert_array_equal(by_sums.basis_params["robust"], middle)
+    assert not np.array_equal(middle, release.value)
+    np.testing.assert_array_equal(by_sums.params, by_sums.design.own_units_matrix @ middle)
+    at_ten = np.array([1.0, 10.0, 100.0]) @ by_sums.params.to_numpy()
+    assert by_sums.predict({"experience": [10.0]}).iloc[0] == pytest.approx(at_ten, rel=1e-12)
+    assert "estimate: the middle of the interval of each released coefficient" in str(by_sums)
+
+
+def test_results_show_their_intervals_and_survive_json(by_sums):
+    text = str(by_sums)
+    assert "interval: each 0.95, by H at the released value for 0.4 of epsilon, drawn given its noise" in text
+    assert "those of intercept, experience are of sums of several released coefficients" in text
+    assert text.splitlines()[-5].split() == ["robust", "std.", "error", "lower", "upper"]
+    assert "each 0.9, by H at" in str(by_sums.summary(level=0.9))
+    assert by_sums.to_frame().columns.tolist() == ["coefficient", "estimate", "std. error", "lower", "upper", "level"]
+    found = by_sums.intervals(0.9)
+    assert isinstance(found, kng.inference.Interval)
+    assert found.names == ("intercept", "experience", "experience^2")
+    again = kng.Results.from_json(by_sums.to_json())
+    assert str(again) == text
+    assert again._repr_html_() == by_sums._repr_html_()
+    pd.testing.assert_frame_equal(again.to_frame(), by_sums.to_frame())
+    assert again.guarantee == by_sums.guarantee
+
+
+def test_curves_have_bands(by_sums):
+    mpl.use("Agg")
+    axes = by_sums.plot(original=True, level=0.8)
+    (band,) = axes.collections
+    ends = by_sums.predict_interval({"experience": np.array([0.0, 60.0])}, 0.8, original=True)
+    vertices = band.get_paths()[0].vertices
+    at_zero = np.unique(vertices[vertices[:, 0] == 0.0, 1])
+    np.testing.assert_allclose(at_zero, ends.iloc[0], rtol=1e-9)
+    # Predictions of probabilities have another name than the release.
+    assert len(kng.Results(dataclasses.replace(by_sums.view, link="odds")).plot().collections) == 1
+
+
+def test_what_depends_on_epsilon_and_n_is_made_for_what_the_estimate_has_of_them():
+    plan = study().plan()
+    [part] = plan.linear_regression("log(wage) ~ education", epsilon=2.0, intervals=kng.Sandwich(share=0.45)).parts
+    made = part.plan.making()
+    # A twentieth is for the sampling variances.
+    assert [float(made.mechanism.epsilon), *made.epsilons] == pytest.approx([1.0, 0.9, 0.1], abs=1e-12)
+    assert float(made.mechanism.noise_share) == 0.75
+    [alone] = plan.linear_regression("log(wage) ~ education", epsilon=1.0).parts
+    assert float(made.mechanism.loss.k) == pytest.approx(float(alone.mechanism.loss.k), rel=1e-9)
+    [part] = plan.quantile_regression("log(wage) ~ education", tau=0.5, epsilon=2.0, scale=0.4, intervals=True).parts
+    assert part.plan.making().bandwidth == pytest.approx(2.1 * 0.4 * 6000**-0.2)
+
+
+def test_previews_tell_widths():
+    preview = study().preview().linear_regression("log(wage) ~ education", epsilon=3, scale=0.4, intervals=True)
+    assert preview.width.shape == (2, 1)
+    assert 1.0 < preview.width.to_numpy().max() < 3.0
+    text = preview.explain()
+    assert "The intervals would be up to" in text
+    # The whole of epsilon, not what is left to the estimate.
+    assert "of 6,000 records at epsilon = 3, previewed" in text
+    without = study().preview().linear_regression("log(wage) ~ education", epsilon=3, scale=0.4)
+    with pytest.raises(ValueError, match="ask with intervals=True"):
+        _ = without.width
+
+
+def test_noise_is_previewed_of_what_the_estimate_has():
+    """At half of epsilon, .45 being for H and .05 for the variances, it is twice as large."""
+    asked = functools.partial(study().preview().quantile_regression, "log(wage) ~ education", tau=0.5, scale=0.4)
+    without, found = asked(epsilon=3), asked(epsilon=3, intervals=kng.Sandwich(share=0.45))
+    np.testing.assert_allclose(found.noise / without.noise, 2.0, rtol=0.05)
+    np.testing.assert_allclose(found.standard_error / without.standard_error, 1.0, rtol=0.05)
+    np.testing.assert_allclose(found.epsilon_for(0.4) / without.epsilon_for(0.4), 2.0, rtol=0.05)
+
+
+REFUSED = {
+    "no covariance": ({"intervals": 3}, {}, TypeError, "intervals must be True, False, or a covariance"),
+    "weights": (
+        {"intervals": True},
+        {"weights": "experience", "missing": {"experience": 0.0}},
+        ValueError,
+        "records with weights have no intervals",
+    ),
+    "a share": ({"intervals": kng.Sandwich(share=1e-3)}, {}, ValueError, "no intervals are offered of .*robust"),
+    "many terms": (
+        {"intervals": True, "formula": "log(wage) ~ education * experience * region * parttime"},
+        {},
+        ValueError,
+        r"no intervals are offered of .* About [\d,]+ records, or epsilon = [\d.,]+, would do, as would fewer terms",
+    ),
+}
+
+
+@pytest.mark.parametrize("why", REFUSED)
+def test_what_public_facts_refuse_costs_nothing(why, ledger):
+    asked, facts, error, words = REFUSED[why]
+    with pytest.raises(error, match=words):
+        study(ledger=ledger, **facts).linear_regression(
+            **{"formula": "log(wage) ~ education", "epsilon": 1, "scale": 0.4} | asked
+        )
+    assert not ledger.read().what
+    assert not ledger.releases()
+
+
+def settled(count, epsilon, **asked):
+    """Settles a regression of so many records, none of which is looked at."""
+    plan = study(adjacency="add_remove", num_records=count).plan()
+    plan.linear_regression(FORMULA, epsilon=epsilon, scale=0.4, intervals=True, **asked)
+    [step] = plan.settled().steps()
+    return step
+
+
+def test_a_refusal_names_how_many_records_and_which_epsilon_do_and_a_larger_share_is_taken_before():
+    with pytest.raises(ValueError, match="Nothing was spent; force=True releases them all the same") as told:
+        settled(2000, 1.0)
+    [(count, epsilon)] = re.findall(r"About ([\d,]+) records, or epsilon = ([\d.]+),", str(told.value))
+    count, epsilon = int(count.replace(",", "")), float(epsilon)
+    assert settled(count, 1.0).part.plan.making().covariance.share == 0.45
+    assert settled(2000, epsilon).part.plan.making().covariance.share in (0.35, 0.45)
+    with pytest.raises(ValueError, match="no intervals are offered"):
+        settled(int(0.8 * count), 1.0)
+    assert settled(3 * count, 1.0).part.plan.making().covariance.share == 0.35
+    assert "no intervals are offered" in settled(2000, 1.0, force=True).analysis.expected.warning
+
+
+def test_what_fails_on_values_says_one_text_and_its_debit_stays(ledger):
+    broken = PEOPLE.assign(wage=np.where(np.arange(len(PEOPLE)) == 7, np.nan, PEOPLE["wage"]))
+    with pytest.raises(kng.ReleaseFailed) as caught:
+        study(broken, ledger=ledger).linear_regression("log(wage) ~ education", epsilon=4, intervals=True)
+    assert str(caught.value) == FAILED_OF_FRAME
+    assert caught.value.__cause__ is None
+    assert caught.value.__context__ is None
+    assert len(ledger.read().what) == 1
+    assert not ledger.releases()
+
+
+@pytest.mark.slow
+def test_intervals_of_a_study_hold_as_often_as_they_say():
+    """Of tables of 6,000 records each, by the parts that a study is made of: no coefficient below 3 errors."""
+    tables, names = 100, NAMES[1:]
+    asked = study().plan().linear_regression(FORMULA, epsilon=8, scale=0.4, intervals=True)
+    held = []
+    for seed in range(tables):
+        fit = kng.Results.of("regression")(asked, asked.release(people(6000, seed), None))
+        found = fit.conf_int().loc[names]
+        held.append((found["lower"] < TRUTH[1:]) & (found["upper"] > TRUTH[1:]))
+    shares = np.mean(held, axis=0)
+    assert np.all(shares >= 0.95 - 3.0 * np.sqrt(0.95 * 0.05 / tables)), shares

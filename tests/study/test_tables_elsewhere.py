@@ -31,7 +31,7 @@ ANALYSES = {
     "logistic": lambda one: one.logistic_regression("parttime ~ education", **SHARED),
     "Poisson": lambda one: one.poisson_regression("sick ~ education", **SHARED),
     "quantile": lambda one: one.quantile_regression("log(wage) ~ education", tau=0.5, **SHARED),
-    "intervals": lambda one: one.linear_regression("log(wage) ~ education", intervals=True, epsilon=8.0, force=True),
+    "intervals": lambda one: one.linear_regression("log(wage) ~ education + region", intervals=True, epsilon=8.0),
     "groups": lambda one: one.by("region").mean("wage", **SHARED),
     "groups of regressions": lambda one: one.by("parttime").linear_regression("log(wage) ~ education", **SHARED),
 }
