@@ -55,7 +55,7 @@ def named(*callables: Any) -> set[str]:
 
 
 _DOMAINS = frozenset({"Box", "L1Ball", "L2Ball", "BaseMeasure"})
-_OF_STUDIES = _DOMAINS | {"Sandwich", "Groups", "IndependentErrors", "Study", "Ledger", "Budget"}
+_OF_STUDIES = _DOMAINS | {"Sandwich", "Study", "Ledger", "Budget"}
 _OF_ESTIMATORS = _DOMAINS | {"Ledger", "Budget"}
 _OTHER_BOX = kng.Box([0.0] * 3, [1.0] * 3)
 _FACTS = {
@@ -73,7 +73,7 @@ _ANALYSES = {
     "epsilon": (None, 1000.0),
     "domain": (5, _OTHER_BOX),
     "scale": (0, "a"),
-    "intervals": (3, kng.Groups(), kng.Groups(70), kng.Sandwich(bandwidth=0.5)),
+    "intervals": (3, True, kng.Sandwich(bandwidth=0.5)),
     "tau": (None, 2, [], [0.5, 0.5], "a"),
     "method": ("x", "adassp"),
     "delta": (2, 1e-6, "a"),
@@ -208,7 +208,7 @@ _SAMPLERS = (
     kng.chains.GradientSpace(),
     5,
 )
-_WAYS = (None, kng.Sandwich(), kng.Groups(), kng.Groups(5), kng.Groups(50), kng.Sandwich(bandwidth=0.5), 5)
+_WAYS = (None, kng.Sandwich(), kng.Sandwich(share=0.45), kng.Sandwich(bandwidth=0.5), 5)
 _ROWS = np.linspace(-1.0, 1.0, 60)
 
 

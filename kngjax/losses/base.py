@@ -227,8 +227,6 @@ class AbstractPredictorLoss(AbstractLoss):
     """A loss ρ(η, y) of one record, convex in the linear predictor η = x'θ; w·ρ(η, y) of a record with weight w."""
 
     takes_weights: ClassVar[bool] = True
-    # The most of (ρ''/a)² + (s/b)⁴, with a and b the largest ρ'' and |s|: of no loss more than 2.
-    joint_bound: ClassVar[float] = 2.0
 
     def curvature_facts(self, predictor: Number, response: Number, reach: Number) -> CurvatureFacts:
         """The facts at one record, for changes of the predictor of at most `reach` > 0; the docstring proves them."""

@@ -70,7 +70,6 @@ class PseudoHuberLoss(AbstractResidualLoss):
 
     is_smooth: ClassVar[bool] = True
     has_curvature_facts: ClassVar[bool] = True
-    joint_bound: ClassVar[float] = 1.0
 
     @property
     def target(self) -> str:

@@ -34,7 +34,6 @@ class LogisticLoss(AbstractPredictorLoss):
     value_needs_response_bounds: ClassVar[bool] = False
     is_smooth: ClassVar[bool] = True
     has_curvature_facts: ClassVar[bool] = True
-    joint_bound: ClassVar[float] = 1.08
 
     def __check_init__(self):
         cells.require_levels("the levels of LogisticLoss", self.levels)

@@ -47,7 +47,6 @@ class SmoothedQuantileLoss(AbstractResidualLoss):
 
     is_smooth: ClassVar[bool] = True
     has_curvature_facts: ClassVar[bool] = True
-    joint_bound: ClassVar[float] = 1.08
 
     def __check_init__(self):
         check_level(self.tau)
