@@ -75,8 +75,6 @@ class AbstractIntervalPlan(abc.ABC):
         kind = _WAYS.get(covariance.pop("type", ""))
         if kind is None or "epsilons" not in written:
             return None
-        for name in {"indicators", "slopes"} & {*covariance}:
-            covariance[name] = tuple(map(tuple, covariance[name]))
         usual = UsualScores(written["usual"], written["num_records"])
         combinations = written["combinations"]
         return RegressionPlan(
