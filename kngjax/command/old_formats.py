@@ -82,7 +82,7 @@ def _regressions(tables: dict[str, Any]) -> dict[str, Any]:
         _give_levels(study, response["column"], mechanism.get("counted") or list(range(int(low), int(high) + 1)))
     if loss.get("type") == "logistic" and "levels" not in response:
         _give_levels(study, response["column"], [0, 1])
-    # They may be `true`, for the narrowest ones.
+    # They may be `true`.
     asked = dict(given) if isinstance(given := tables.get("intervals"), dict) else {}
     if "num_records" in asked:
         study["num_records"] = asked.pop("num_records")

@@ -4,25 +4,30 @@ import dataclasses
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
+
 from kngjax.accounting.adjacency import Adjacency
 from kngjax.accounting.exact_costs import exactly, inward
 from kngjax.data.schema import Schema
 from kngjax.draws.choice import proved_draw
 from kngjax.inference import mean_plans
-from kngjax.inference.covariances import AbstractCovariance, Sandwich, suited
+from kngjax.inference.covariances import AbstractCovariance, PublishedMoments, ReleasedDesign, Sandwich, suited
 from kngjax.inference.far_draws import LITTLE, levels_off
 from kngjax.inference.interval_plans import AbstractIntervalPlan, Combinations, RegressionPlan
 from kngjax.inference.mean_plans import MeanPlan
 from kngjax.inference.offers import Offer, offer_of, usual_setting
+from kngjax.inference.published import mechanism_of
 from kngjax.inference.score_laws import SCATTER
 from kngjax.inference.score_moments import can_serve
 from kngjax.inference.score_variances import SHARE, UsualScores
 from kngjax.inference.settings import Scenario
 from kngjax.inference.without_intervals import OF_MATRICES, reason
+from kngjax.releases.certificate import Certificate
 from kngjax.sensitivity import weighted
 
 # The bandwidth over n^{-1/5} and the scale of responses (Koenker 2005, section 3.4, of normal ones at the median).
 _BANDWIDTH = 2.1
+_WAYS = {kind.__name__: kind for kind in (Sandwich, ReleasedDesign, PublishedMoments)}
 
 
 def public_bandwidth(scale: float, num_records: int) -> float:
@@ -77,6 +82,31 @@ def interval_plan_of(
         ratio *= weighted.largest(mechanism.bounds)
     return RegressionPlan(
         point, covariance, (first, second), bandwidth, UsualScores(ratio, count), combinations, offer.noise
+    )
+
+
+def plan_as_kept(written: dict[str, Any], certificate: Certificate) -> AbstractIntervalPlan | None:
+    """Reads what `settings` of a plan wrote; None of what other versions wrote.
+
+    **Arguments:** `certificate`: of the first release.
+    """
+    if written["type"] == "MeanPlan":
+        return MeanPlan(mechanism_of(certificate.mechanism), written["share"], written["epsilon"])
+    covariance = dict(written.get("covariance") or {})
+    kind = _WAYS.get(covariance.pop("type", ""))
+    if kind is None or "epsilons" not in written:
+        return None
+    for_hessian, for_variances = written["epsilons"]
+    combinations = written["combinations"]
+    return RegressionPlan(
+        mechanism_of(certificate.mechanism),
+        kind(**covariance),
+        (for_hessian, for_variances),
+        written["bandwidth"],
+        UsualScores(written["usual"], written["num_records"]),
+        None if combinations is None else np.array(combinations, np.float64),
+        written["noise_of_hessian"],
+        written["cuts"],
     )
 
 

@@ -2,7 +2,8 @@
 
 WithIntervals(mechanism, covariance)  ->  a plan with every setting  ->  releases  ->  intervals
 
-Each release is private given those before, whose values may be looked at: the budgets add up.
+Each release is private given those before, whose values may be looked at: the budgets add up, as
+docs/proofs/intervals-of-regressions.md proves.
 """
 
 import abc
@@ -21,10 +22,9 @@ from kngjax.data.passes import Passes
 from kngjax.data.schema import Schema
 from kngjax.data.streams import BATCH, stream
 from kngjax.inference import score_variances
-from kngjax.inference.covariances import AbstractCovariance, Matrices, PublishedMoments, ReleasedDesign, Sandwich
+from kngjax.inference.covariances import AbstractCovariance, Matrices
 from kngjax.inference.intervals_from_sums import ErrorDraws
 from kngjax.inference.offers import TELLING
-from kngjax.inference.published import mechanism_of
 from kngjax.inference.score_moments import RecordCurvature
 from kngjax.inference.score_variances import Directions, UsualScores
 from kngjax.releases import debits
@@ -34,7 +34,6 @@ from kngjax.releases.release import Release, plan_for, plan_of_mechanism
 from kngjax.releases.totals import composed
 
 Combinations = Float[np.ndarray, "combinations dimension"] | None
-_WAYS = {kind.__name__: kind for kind in (Sandwich, ReleasedDesign, PublishedMoments)}
 
 
 class AbstractIntervalPlan(abc.ABC):
@@ -63,30 +62,6 @@ class AbstractIntervalPlan(abc.ABC):
     def has_deviations(self) -> bool:
         """Whether the width of an interval tells how far its middle is off, within 1.3."""
         return True
-
-    @staticmethod
-    def read(written: dict[str, Any], certificate: Certificate) -> "AbstractIntervalPlan | None":
-        """The inverse of `settings`; None of what other versions wrote. **Arguments:** `certificate`: of the first."""
-        if written["type"] == "MeanPlan":
-            from kngjax.inference.mean_plans import MeanPlan
-
-            return MeanPlan(mechanism_of(certificate.mechanism), written["share"], written["epsilon"])
-        covariance = dict(written.get("covariance") or {})
-        kind = _WAYS.get(covariance.pop("type", ""))
-        if kind is None or "epsilons" not in written:
-            return None
-        usual = UsualScores(written["usual"], written["num_records"])
-        combinations = written["combinations"]
-        return RegressionPlan(
-            mechanism_of(certificate.mechanism),
-            kind(**covariance),
-            tuple(written["epsilons"]),
-            written["bandwidth"],
-            usual,
-            None if combinations is None else np.array(combinations, np.float64),
-            written["noise_of_hessian"],
-            written["cuts"],
-        )
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -14,7 +14,7 @@ from kngjax.core.html import html_table
 from kngjax.core.kept_as_json import AbstractKeptAsJson
 from kngjax.data.schema import Schema
 from kngjax.inference.foreseen_offers import require_offer, why_not_foreseen
-from kngjax.inference.interval_choices import interval_plan_of
+from kngjax.inference.interval_choices import interval_plan_of, plan_as_kept
 from kngjax.inference.interval_plans import AbstractIntervalPlan
 from kngjax.inference.intervals import Interval, NoInterval
 from kngjax.inference.intervals_from_sums import ErrorDraws, interval_of
@@ -158,7 +158,7 @@ class ReleaseWithIntervals(AbstractKeptAsJson):
 
     @functools.cached_property
     def _making(self) -> AbstractIntervalPlan | None:
-        return AbstractIntervalPlan.read(self.making, self.parts[0].certificate)
+        return plan_as_kept(self.making, self.parts[0].certificate)
 
     @property
     def has_deviations(self) -> bool:

@@ -9,6 +9,7 @@ import pytest
 
 import kngjax as kng
 from kngjax.study.views.contrasts import sums_of
+from tests.study.people import study
 from tests.study.test_older_results import OLDER
 
 NUMBERS = ["estimate", "std. error", "lower", "upper", "level"]
@@ -17,7 +18,9 @@ DIFFERENCE = {"region[south]": 1, "region[west]": -1}
 
 
 @functools.cache
-def kept(name="regression_with_intervals"):
+def kept(name="regression with intervals"):
+    if name == "regression with intervals":
+        return study().linear_regression("log(wage) ~ education + region", epsilon=8, scale=0.4, intervals=True)
     return kng.Results.from_json((OLDER / f"{name}.json").read_text(encoding="utf-8"))
 
 
@@ -143,8 +146,8 @@ def test_tables_of_all_kinds_have_the_same_columns_and_none_is_empty(name):
 
 def test_a_column_of_the_table_with_a_name_of_the_frame_is_called_a_column():
     frame = pd.DataFrame({"level": ["a", "b"] * 50, "release": [0, 1] * 50})
-    study = kng.Study(frame, levels={"level": ("a", "b"), "release": (0, 1)}, adjacency="replace")
-    cross = study.crosstab("level", "release", epsilon=1).to_frame()
+    made = kng.Study(frame, levels={"level": ("a", "b"), "release": (0, 1)}, adjacency="replace")
+    cross = made.crosstab("level", "release", epsilon=1).to_frame()
     assert cross.columns.tolist() == ["column level", "release", *NUMBERS]
-    by = study.by("level").histogram("release", epsilon=1).to_frame()
+    by = made.by("level").histogram("release", epsilon=1).to_frame()
     assert by.columns.tolist() == ["column level", "release", *NUMBERS]
