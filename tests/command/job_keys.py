@@ -81,7 +81,11 @@ _MADE_STUDY = [
     ),
 ]
 _INTERVALS = [
-    ('covariance = "sandwich"\nshare', 'covariance = "bootstrap"\nshare', "covariance: must be one of sandwich; not 'bootstrap'"),
+    (
+        'covariance = "sandwich"\nshare',
+        'covariance = "bootstrap"\nshare',
+        "covariance: must be one of sandwich; not 'bootstrap'",
+    ),
     ('covariance = "sandwich"\n', "", r"\[intervals\] needs the key 'covariance', .* for share"),
     ("share = 0.4", "number = 4", "unknown setting 'number'; known are share, bandwidth"),
     ("share = 0.4", "share = 1.4", "share must lie strictly between 0 and 1"),
