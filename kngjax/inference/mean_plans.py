@@ -32,9 +32,9 @@ class MeanPlan(AbstractIntervalPlan):
     """The means of n records, and Σ(x_j - θ̃_j)² of each column at the released means θ̃, taken within the bounds.
 
     A record within the bounds l and u adds at most max((u_j - θ̃_j)², (l_j - θ̃_j)²), which is public by then, and in
-    that unit a number in [0, 1]. What the sums may have been without their noise is taken to be from 0 to n, and nothing
-    is left out. They are not cut at the largest variance of a mean θ̃, (u_j - θ̃_j)(θ̃_j - l_j): numbers at the bounds
-    reach it, and draws would lie below alone.
+    that unit a number in [0, 1]. What the sums may have been without their noise is taken to be from 0 to n, and
+    nothing is left out. They are not cut at the largest variance of a mean θ̃, (u_j - θ̃_j)(θ̃_j - l_j): numbers at the
+    bounds reach it, and draws would lie below alone.
 
     **Arguments:** `mechanism`: `KNormMechanism` of the means, at its own ε. `share`: of all of ε, for the squares.
     `epsilon`: of them. `num_records`: n, once it is known.

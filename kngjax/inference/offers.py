@@ -45,10 +45,10 @@ class Offer(NamedTuple):
         assert self.noise is not None
         need = self.noise / _MOST
         return (
-            f"no intervals are offered of {what}: of {num_records:,} records at epsilon = {epsilon:g} noise of H, which "
-            f"they need, would be {float(f'{need:.2g}'):,g} times H where H is least, and with more than 1 they are "
-            f"very wide ({words}). About {rounded_up(math.ceil(need ** (1.0 / self.power) * num_records))} records, or "
-            f"epsilon = {rounded_up(need * epsilon)}, would do, as would fewer terms"
+            f"no intervals are offered of {what}: of {num_records:,} records at epsilon = {epsilon:g} noise of H, "
+            f"which they need, would be {float(f'{need:.2g}'):,g} times H where H is least, and with more than 1 they "
+            f"are very wide ({words}). About {rounded_up(math.ceil(need ** (1.0 / self.power) * num_records))} records, "
+            f"or epsilon = {rounded_up(need * epsilon)}, would do, as would fewer terms"
         )
 
 

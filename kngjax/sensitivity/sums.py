@@ -10,6 +10,7 @@ w·x_j lies between the ends min(0, W·l_j) and max(0, W·u_j): these stand in t
 """
 
 import functools
+from collections.abc import Sequence
 from fractions import Fraction
 
 import jax
