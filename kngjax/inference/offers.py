@@ -47,8 +47,8 @@ class Offer(NamedTuple):
         return (
             f"no intervals are offered of {what}: of {num_records:,} records at epsilon = {epsilon:g} noise of H, "
             f"which they need, would be {float(f'{need:.2g}'):,g} times H where H is least, and with more than 1 they "
-            f"are very wide ({words}). About {rounded_up(math.ceil(need ** (1.0 / self.power) * num_records))} records, "
-            f"or epsilon = {rounded_up(need * epsilon)}, would do, as would fewer terms"
+            f"are very wide ({words}). About {rounded_up(math.ceil(need ** (1.0 / self.power) * num_records))} records "
+            f"or epsilon = {rounded_up(need * epsilon)} would do, as would fewer terms"
         )
 
 
