@@ -32,7 +32,7 @@ ROOMS = {
     "roundings": ("--records", "2000", "--dimensions", "3", "--repeats", "1"),
     "hopeless": ("--draws", "2", "--only", "median"),
     "ridge_centre": ("--draws", "2", "--tables", "atlantic", "--epsilon", "3", "--tau", "0.5"),
-    "interval_coverage": ("t5:4:3000:3", "--tables", "2"),
+    "interval_coverage": ("t5:2:4000:1", "--tables", "2"),
     "column_intervals": ("--tables", "2", "--kinds", "shares"),
     "group_quantiles": ("--replicates", "5"),
     "calibration": ("--by", "importance", "--data-sets", "5"),

@@ -1,6 +1,6 @@
 """How often 95% intervals of a study's regressions hold the truth, and how wide they are over those without privacy.
 
-    python -m benchmarks.interval_coverage t5:4:3000:1 CPS1988:10:28155:1:logistic ... [--tables 400] [--csv PATH]
+    python -m benchmarks.interval_coverage [t5:4:3000:1 CPS1988:10:28155:1:logistic ...] [--tables 400] [--csv PATH]
 
 A cell is table:coefficients:records:epsilon, and then the regression unless it is linear. `t5` has correlated features
 in [-1, 1] and errors of Student's t with 5 degrees whose scale grows with a feature; `CPS1988` are rows of 28,155
@@ -29,6 +29,7 @@ COLUMNS = (
     *("table", "d", "records", "epsilon", "regression", "tables", "coverage", "error", "least", "most"),
     *("width", "largest", "std_error", "seconds"),
 )
+CELLS = ("t5:4:3000:1", "t5:8:10000:1", "CPS1988:4:10000:1", "CPS1988:10:28155:1", "CPS1988:10:28155:1:logistic")
 _STEPS = 60
 
 
@@ -201,7 +202,7 @@ def in_markdown(rows: list[dict[str, Any]]) -> Iterator[str]:
 def main() -> None:
     """Prints a line for each cell, and adds it to a file."""
     parser = argparse.ArgumentParser(description="Coverage of intervals of a study's regressions")
-    parser.add_argument("cells", nargs="+", type=Cell.of)
+    parser.add_argument("cells", nargs="*", type=Cell.of, default=[Cell.of(one) for one in CELLS])
     parser.add_argument("--tables", type=int, default=400)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--csv", type=pathlib.Path, help="a file that rows are added to")

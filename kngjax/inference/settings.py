@@ -120,7 +120,9 @@ class Scenario:
         largest = np.max(np.abs(sides), axis=0)
         farthest = 0.0 if reach is None or not np.all(np.isfinite(reach)) else float(reach @ largest)
         law = ScoreLaw.of(loss, responses, farthest)
-        if np.linalg.cond(gram) > 1e12:
+        # Whatever the units of the columns are.
+        lengths = np.sqrt(np.diagonal(gram))
+        if not np.all(lengths > 0.0) or np.linalg.cond(gram / np.outer(lengths, lengths)) > 1e12:
             raise ValueError("the rows of the design do not tell the coefficients apart: two columns say the same")
         words = _features_in_words(design), responses.words
         # Where no column is constant, all responses begin at 0, and columns move them by their whole size.

@@ -41,10 +41,8 @@ def test_the_quick_table_passes(capsys):
 
 
 def test_sums_of_intervals_with_a_part_of_their_noise_fail_the_command(monkeypatch, capsys):
-    quarter = property(
-        lambda made: made.covariance.mechanism(made.dimension, made.curvature, 4.0 * made.budget, Adjacency.REPLACE)
-    )
-    monkeypatch.setattr(interval_plans.SumsPlan, "summing", quarter)
+    quarter = property(lambda made: made.covariance.summing(made.mechanism, 4.0 * made.epsilons[0]))
+    monkeypatch.setattr(interval_plans.RegressionPlan, "summing", quarter)
     monkeypatch.setattr(figures, "figures", lambda quick: [figures._replayed_sums(quick)])
     assert main(["--quick"]) == 1
     assert "FAILED  largest change of sums of intervals" in capsys.readouterr().out
@@ -70,7 +68,7 @@ def test_a_job_that_fails_on_a_hostile_file_has_its_one_text(monkeypatch):
 
 def test_jobs_that_choose_by_a_private_number_of_records_fail_the_command(monkeypatch, capsys):
     monkeypatch.setattr(figures, "figures", lambda quick: [jobs._private_counts()])
-    monkeypatch.setattr(jobs, "_INTERVALS", {"groups": jobs._INTERVALS["groups"]})
+    monkeypatch.setattr(jobs, "_INTERVALS", {"the default": jobs._INTERVALS["the default"]})
     monkeypatch.setattr(jobs, "_COUNTS", (374, 375))
     monkeypatch.setattr(Adjacency, "public_count", lambda adjacency, count: count)
     assert main(["--quick"]) == 1

@@ -1,6 +1,6 @@
 """What is timed agrees with what it is timed against."""
 
-import argparse
+import csv
 import pathlib
 import time
 
@@ -11,8 +11,6 @@ import pytest
 import benchmarks
 import kngjax as kng
 from benchmarks import (
-    _coverage_tables,
-    _quick_releases,
     _table,
     cold_start,
     gpu,
@@ -26,8 +24,6 @@ from benchmarks import (
     walk,
 )
 from benchmarks.__main__ import ROOMS, main
-from kngjax.data.records import Records
-from kngjax.inference import gaussian_sums
 from kngjax.owner.per_instance import ridge
 
 
@@ -105,105 +101,44 @@ def test_previews_are_compared_with_draws():
     assert np.all(few["measured"] > 0.0)
 
 
-COVERAGE = argparse.Namespace(epsilon=[1.0], replicates=3, seconds=np.inf, draws=200, seed=0, exact=False)
+@pytest.mark.takes(6, "studies are released and previewed whole")
+def test_a_cell_of_coverage_is_of_whole_releases(monkeypatch, tmp_path, capsys):
+    """Three tables, with a smaller population for the truth; and a cell that is refused."""
+    whole = interval_coverage.t5(3)
+    few = whole._replace(whole=whole.whole[:20_000])
+    monkeypatch.setitem(interval_coverage.POPULATIONS, "t5", lambda d: few)
+    arguments = ["interval_coverage", "t5:3:4000:1", "t5:3:200:.1", "--tables", "3", "--csv", str(tmp_path / "cells")]
+    monkeypatch.setattr("sys.argv", arguments)
+    interval_coverage.main()
+    first, second = capsys.readouterr().out.splitlines()
+    assert first.startswith("| t5 | 3 | 4000 | 1.0 | linear | 3 |")
+    assert "refused: " in second
+    with (tmp_path / "cells").open(encoding="utf-8") as file:
+        row, refused = csv.DictReader(file)
+    assert 0.0 <= float(row["least"]) <= float(row["coverage"]) <= float(row["most"]) <= 1.0
+    assert 1.0 < float(row["width"]) < 3.0
+    assert refused["tables"] == "0"
 
 
-@pytest.fixture(scope="module")
-def people():
-    return _coverage_tables.t5(3)
-
-
-@pytest.mark.default_cases("logistic")
-@pytest.mark.parametrize("kind", ["logistic", "tau=.9", "AdaSSP"])
-def test_quick_sums_are_those_of_the_columns_of_all_records(kind, people):
-    mechanism, table = people.mechanism(kind, 1.0, 500), people.draw(np.random.default_rng(0), 500)
-    theta, y, served = np.array([0.5, -0.2, 0.3]), table.response(kind), 0
-    for covariance in (
-        kng.Sandwich(),
-        kng.Sandwich(noise="zcdp"),
-        kng.inference.IndependentErrors(),
-        kng.inference.PublicDesign(people.rows),
-    ):
-        if (
-            kind == "AdaSSP"
-            and not isinstance(covariance, kng.inference.IndependentErrors)
-            and covariance != kng.Sandwich()
-        ):
-            continue
-        making = kng.WithIntervals(mechanism, covariance).making(500)
-        columns = making.covariance.columns(Records(table.x, y), theta, making.curvature, mechanism.adjacency)
-        sums = columns.sum(axis=0)
-        if making.covariance.is_gaussian:
-            sums = 500.0 * gaussian_sums.mean_moments(columns)
-        np.testing.assert_allclose(_quick_releases.sums_of(making, table.x, y, theta), sums, rtol=1e-9, atol=1e-9)
-        served += 1
-    assert served == (2 if kind == "AdaSSP" else 4)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", [kind for kind in _coverage_tables.KINDS if kind != "tau=.9"])
-def test_quick_estimates_have_the_law_of_research_draws(kind, people):
-    """In mean and deviation of every coefficient, within five errors of 600 draws each.
-
-    Not of a quantile in a tail: of so few records sixteen proposals cut its far tail, as the table says.
-    """
-    count, number = 800, 600
-    mechanism, table = people.mechanism(kind, 1.0, count), people.draw(np.random.default_rng(1), count)
-    y, random = table.response(kind), np.random.default_rng(2)
-    fit, quick = _quick_releases.fit_of(mechanism.loss, table.x, y), _quick_releases.QuickRelease(mechanism)
-    found = np.array([quick(table.x, y, fit, random).value for _ in range(number)])
-    data = mechanism.prepare(table.x[:, 1:], y)
-    sampler = kng.chains.GradientSpace() if isinstance(mechanism, kng.KNG) else None
-    options = {"sampler": sampler, "num_draws": number, "num_chains": 1, "progress": False}
-    drawn = np.asarray(kng.sample(mechanism, data, key=kng.research_key(3), **options).theta[0])
-    deviations = drawn.std(axis=0)
-    gaps = (found.mean(axis=0) - drawn.mean(axis=0)) / deviations
-    np.testing.assert_allclose(gaps, 0.0, atol=5.0 * np.sqrt(2.0 / number))
-    # A deviation of 600 draws of K-norm noise has an error of a thirtieth or so.
-    np.testing.assert_allclose(found.std(axis=0) / deviations, 1.0, atol=0.2)
-
-
-def test_what_a_quick_mechanism_solves_is_where_the_gradient_is_the_noise(people):
-    table = people.draw(np.random.default_rng(0), 300)
-    noises = np.random.default_rng(1).uniform(-4.0, 4.0, (5, 3))
-    for kind in ("pseudo-Huber", "tau=.9", "logistic", "AdaSSP"):
-        loss, y = people.mechanism(kind, 1.0, 300).loss, table.response(kind)
-        fit = _quick_releases.fit_of(loss, table.x, y)
-        records = Records(table.x, y)
-        for theta, noise in zip(
-            _quick_releases.Equation(loss, table.x, y).solutions(fit.theta, fit.inverse, noises), noises, strict=True
-        ):
-            np.testing.assert_allclose(np.asarray(loss.gradient(theta, records)), noise, atol=2e-3)
-
-
-@pytest.mark.default_cases("AdaSSP")
-@pytest.mark.parametrize("kind", ["objective", "AdaSSP"])
-def test_a_cell_of_coverage_has_a_row_a_way(kind, people):
-    options = argparse.Namespace(**vars(COVERAGE) | {"kinds": [kind], "ways": ["sandwich", "groups"]})
-    rows = list(interval_coverage.measured(people, 2000, options))
-    assert [(row["kind"], row["way"]) for row in rows] == [
-        (kind, way) for way in ("without privacy", "naive", "sandwich", "groups")
-    ]
-    assert set().union(*rows) <= set(interval_coverage.COLUMNS)
-    assert [row["replicates"] for row in rows] == [3, 3, 3, 0]
-    assert all(0.0 <= row["least"] <= row["coverage"] <= 1.0 for row in rows if row["replicates"])
-    assert rows[2]["width"] > rows[1]["width"] == 1.0
-
-
-def test_tables_of_several_seeds_are_pooled():
-    size = {"table": "t5", "records": "10000", "columns": "4", "epsilon": "1.0", "kind": "median"}
-    made = {"replicates": "100", "intervals": "100", "coverage": "0.9", "width": "1.2"}
-    rows = [
-        *({"way": "naive"} | made, {"way": "sandwich"} | made),
-        {"way": "sandwich"} | made | {"replicates": "300", "intervals": "300", "coverage": "0.96", "width": "1.4"},
-        {"way": "zcdp"} | made | {"intervals": "40"},
-        {"way": "groups"} | made | {"replicates": "0", "intervals": "", "coverage": "", "width": ""},
-        {"way": "public"} | made | {"intervals": "0", "coverage": "", "width": ""},
-    ]
-    *_, line = interval_coverage.in_markdown([size | row for row in rows])
-    name = "t5, n = 10,000, d = 4, epsilon = 1, median"
-    gaussian, public = ".900 / 1.2 (40 of 100)", "none of 100"
-    assert line == f"| {name} | 400 | .900 | .945 / 1.35 | {gaussian} | refused |  | {public} |"
+@pytest.mark.parametrize("name", ["linear", "logistic"])
+def test_the_fit_without_privacy_and_its_deviations_are_those_of_scipy(name):
+    """Least squares in closed form; of the logistic loss the gradient is 0, and the covariance is that of White."""
+    random = np.random.default_rng(0)
+    x = np.column_stack([np.ones(2000), random.uniform(-1.0, 1.0, (2000, 2))])
+    if name == "linear":
+        loss, y = kng.SquaredLoss(), x @ [1.0, -0.5, 0.2] + random.standard_normal(2000) * (1.0 + x[:, 1])
+        theta = np.linalg.lstsq(x, y)[0]
+        score, curvature = x @ theta - y, np.ones(2000)
+    else:
+        loss, y = kng.LogisticLoss(), (random.uniform(size=2000) < 0.3 + 0.2 * x[:, 1]).astype(float)
+        theta = interval_coverage.fitted(loss, x, y)[0]
+        chance = 1.0 / (1.0 + np.exp(-x @ theta))
+        score, curvature = chance - y, chance * (1.0 - chance)
+    inverse = np.linalg.inv((x * curvature[:, None]).T @ x)
+    found, covariance = interval_coverage.fitted(loss, x, y)
+    np.testing.assert_allclose(found, theta, atol=1e-8)
+    np.testing.assert_allclose(x.T @ score, 0.0, atol=1e-6)
+    np.testing.assert_allclose(covariance, inverse @ ((x * score[:, None] ** 2).T @ x) @ inverse, rtol=1e-6)
 
 
 def test_the_one_command_knows_every_room():
