@@ -156,17 +156,17 @@ def test_no_record_moves_the_sums_by_more_than_the_noise_hides_and_one_by_as_muc
     rows = Records(np.column_stack([np.ones(len(x)), x]), y)
     curvature, square = making.curvature.of(rows, theta)
     columns = making.covariance.columns(np.asarray(rows.x), curvature, making.mechanism)
-    epsilon = float(making.summing.epsilon)
+    of_hessian, of_variances = making.epsilons
     pick = np.random.default_rng(0).permutation(len(columns))[:60]
     pick = np.concatenate([pick, np.argmax(columns, axis=0), np.argmin(columns, axis=0)])
-    found = largest_change(making.summing, columns[pick]) / epsilon
+    found = largest_change(making.summing, columns[pick]) / of_hessian
     assert 0.99 < found <= 1.0 + 1e-12
     # The same of the variances, at an H of evenly spread records.
     inverse = np.linalg.inv(np.asarray(rows.x).T @ np.asarray(rows.x))
     square_unit = making.curvature.units(theta)[1]
     directions = Directions.of(inverse, np.eye(len(theta)), bounds, square_unit, making.usual)
     columns = directions.columns(np.asarray(rows.x), square, square_unit)
-    found = largest_change(making.of_variances, columns[pick]) / float(making.of_variances.epsilon)
+    found = largest_change(making.of_variances, columns[pick]) / of_variances
     assert 0.99 < found <= 1.0 + 1e-12
 
 

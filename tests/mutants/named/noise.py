@@ -15,5 +15,13 @@ SLIPS = (
     Slip("noise of means has half of its size", "draw_cell", assigned("length", "{} / 2")),
     Slip("geometric noise has one side", "draw_two_sided_geometric", called("_geometric", "0", nth=1)),
     Slip("an exchange has positive columns by fair coins", "_exchanged", comparison("wanted", "bits(1)")),
+    Slip("H has half of its noise", "RegressionPlan.summing", reference("epsilons", "(2 * {}[0],)")),
+    Slip(
+        "sampling variances have half of their noise",
+        "RegressionPlan.of_variances",
+        reference("epsilons", "(0, 2 * {}[1])"),
+    ),
+    Slip("noise of H that is drawn again has half of its size", "block_noise_of", called("_scales", "{call} / 2")),
+    Slip("noise of variances that is drawn again has half of its size", "box_noise", called("_scales", "{call} / 2")),
     Slip("K-norm noise has a radius of d exponential numbers", "k_norm_noise", constant(1, 0, nth=0)),
 )
