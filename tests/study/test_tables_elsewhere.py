@@ -66,7 +66,13 @@ def released(frame, analysis, adjacency):
 
 
 @pytest.mark.parametrize("adjacency", ["replace", "add_remove"])
-@pytest.mark.parametrize("name", ANALYSES)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(one, marks=pytest.mark.takes(5, "five releases with intervals") if one == "intervals" else ())
+        for one in ANALYSES
+    ],
+)
 def test_releases_are_those_of_the_table_in_memory_to_the_bit(name, adjacency, tmp_path):
     expected = released(TABLE, ANALYSES[name], adjacency)
     for make in ELSEWHERE.values():
