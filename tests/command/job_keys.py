@@ -81,15 +81,7 @@ _MADE_STUDY = [
     ),
 ]
 _INTERVALS = [
-<<<<<<< HEAD
-    (
-        'covariance = "sandwich"\nshare',
-        'covariance = "bootstrap"\nshare',
-        "covariance: must be one of sandwich; not 'bootstrap'",
-    ),
-=======
     ('covariance = "sandwich"\nshare', 'covariance = "bootstrap"\nshare', "covariance: must be one of sandwich"),
->>>>>>> 8e58788b (Studies' page says what its table holds; tests say what they take)
     ('covariance = "sandwich"\n', "", r"\[intervals\] needs the key 'covariance', .* for share"),
     ("share = 0.4", "number = 4", "unknown setting 'number'; known are share, bandwidth"),
     ("share = 0.4", "share = 1.4", "share must lie strictly between 0 and 1"),
