@@ -8,7 +8,8 @@ workers drawn with replacement, log wages (or whether a wage is above $500) on s
 coefficients on where and who. Every table is new and released by the public call, `Study.linear_regression(...,
 intervals=True)` and its like. The truth is the fit without privacy of the same loss to very many records. Widths are
 over 2·1.96 robust standard errors of least squares or of maximum likelihood, of the same table. Cells that are refused
-say so, and nothing is spent on them.
+say so, and nothing is spent on them. `std_error` is 1 over the root mean square of (middle - truth)/standard error, for
+the least and the largest coefficient: above 1 standard errors are too large.
 """
 
 import argparse
@@ -154,7 +155,8 @@ def measured(cell: Cell, tables: int, seed: int = 0) -> dict[str, Any]:
         errors.append(((lower + upper) / 2.0 - truth, (upper - lower) / 3.92))
     each, wide = np.array(holds), np.median(widths, axis=0)
     middle, stated = (np.array(part) for part in zip(*errors, strict=True))
-    ratio = np.median(stated, axis=0) / np.sqrt((middle**2).mean(axis=0))
+    # Each error over the standard error that stands beside it: 1 where these are right.
+    ratio = 1.0 / np.sqrt(((middle / stated) ** 2).mean(axis=0))
     return cell._asdict() | {
         "tables": tables,
         "coverage": round(each.mean(), 4),
