@@ -45,8 +45,8 @@ class WithIntervals(AbstractReleasePlan):
     cost ε_2²/2 of it besides. `guarantee` has what both come to.
 
     **Arguments:** all public. `mechanism`: KNG, `ObjectivePerturbation`, `OutputPerturbation`, `ExponentialMechanism`,
-    `PosteriorSample`, `AdaOPS` or `AdaSSP` of a regression with a loss of x'θ, or `KNormMechanism` of a mean, without
-    weights of records; its ε, and δ, is that of everything together. `covariance`: as above. `num_records`: a guess of
+    `PosteriorSample`, `AdaOPS` or `AdaSSP` of a regression with a loss of x'θ, or `KNormMechanism` of a mean; where
+    records have weights, of smooth losses; its ε, and δ, is that of everything together. `covariance`: as above. `num_records`: a guess of
     n under add_remove; a wrong one costs accuracy and no privacy. Under replace n, or None. `force`: release also where
     public facts foresee that the intervals will be very wide, which else is refused before the debit
     (`kngjax.inference.offers`). Without a guess of n under add_remove, and without bounds of y, nothing is foreseen:

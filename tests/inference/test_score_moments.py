@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import kngjax as kng
-from kngjax.data.records import Records
+from kngjax.data.records import Records, WeightedRecords
 from kngjax.inference import score_variances
 from kngjax.inference.covariances import Sandwich
 from kngjax.inference.interval_choices import interval_plan_of
@@ -62,3 +62,18 @@ def test_sums_are_released_also_where_their_units_are_beyond_float64(size):
         drawn = score_variances.variances_given(released, making.of_variances, directions.cuts, making.usual, 50)
     assert np.all(np.isfinite(released))
     assert np.all(np.isfinite(drawn))
+
+
+@pytest.mark.parametrize("loss", [one for one in LOSSES if not one.is_homogeneous], ids=lambda loss: type(loss).__name__)
+def test_of_records_with_weights_curvatures_count_by_them_and_squares_by_their_squares(loss):
+    """ωw and ω²s² over the largest that a weight allows: of the largest weight what it is without weights."""
+    weights, theta = np.array([0.0, 4.0, 1.0, 2.0, 4.0, 0.5, 3.0]), np.array([0.2, -0.4])
+    sides = {"columns": 1, "y": (0.0, 5.0)}
+    plain = RecordCurvature(loss, kng.Bounds((-1.0, 1.0), **sides))
+    curvature = RecordCurvature(loss, kng.Bounds((-1.0, 1.0), **sides, weight=4.0))
+    units, single = curvature.units(theta), plain.units(theta)
+    found = curvature.of(WeightedRecords(Records(X, Y), weights), theta)
+    alone = plain.of(Records(X, Y), theta)
+    np.testing.assert_allclose(found[0] * units[0], weights * alone[0] * single[0], rtol=1e-12, atol=1e-300)
+    np.testing.assert_allclose(found[1] * units[1], weights**2 * alone[1] * single[1], rtol=1e-12, atol=1e-300)
+    assert all(np.all((0.0 <= shares) & (shares <= 1.0)) for shares in found)

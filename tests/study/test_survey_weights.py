@@ -66,6 +66,26 @@ def test_regressions_are_those_of_the_weights(adjacency):
 
 @pytest.mark.default_cases("add_remove")
 @pytest.mark.parametrize("adjacency", ["replace", "add_remove"])
+def test_intervals_of_regressions_count_records_by_their_weights(adjacency):
+    """At an ε so large that noise is small they are as wide as by Σω²s²xx' over (Σωwxx')², in NumPy."""
+    guess = {} if adjacency == "replace" else {"num_records": COUNT}
+    made = study(adjacency=adjacency, **guess)
+    fit = made.linear_regression("wage ~ region", epsilon=90, method="squared", intervals=True)
+    x = np.column_stack([np.ones(COUNT), TABLE.region == "south"])
+    weights = TABLE.weight.to_numpy()
+    inverse = np.linalg.inv((x * weights[:, None]).T @ x)
+    theta = inverse @ x.T @ (weights * TABLE.wage.to_numpy())
+    scores = x * (weights * (TABLE.wage.to_numpy() - x @ theta))[:, None]
+    errors = np.sqrt(np.diag(inverse @ scores.T @ scores @ inverse))
+    frame = fit.to_frame()
+    np.testing.assert_allclose(frame["std. error"], errors, rtol=0.15)
+    np.testing.assert_allclose(frame["estimate"], theta, atol=2.0 * errors.min())
+    # Without weights they would be off by far: variances are then not those of the weighted sums.
+    assert fit.releases[0].certificate.mechanism["bounds"]["weight"] == 4.0
+
+
+@pytest.mark.default_cases("add_remove")
+@pytest.mark.parametrize("adjacency", ["replace", "add_remove"])
 def test_quantiles_of_several_levels_are_a_release_each_of_an_equal_part_of_epsilon(adjacency, tmp_path):
     guess = {} if adjacency == "replace" else {"num_records": COUNT}
     budget = kng.Budget.pure(6.0)
@@ -387,7 +407,6 @@ def test_missing_exposures_and_counts_count_as_the_policy_says():
     ("given", "facts", "error", "words"),
     [
         ({"exposure": "years"}, {"weights": "age"}, ValueError, "records have one weight each"),
-        ({"exposure": "years", "intervals": True}, {}, ValueError, "rates with an exposure have no intervals"),
         ({"most_rate": 3.0}, {}, ValueError, "name the column of the exposure"),
         ({"exposure": "days"}, {}, ValueError, r"bounds=\{'days': \(0.1, 10\)\}"),
         ({"exposure": 2.0}, {}, TypeError, "exposure must be the name of a column"),
