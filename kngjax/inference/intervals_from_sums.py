@@ -14,6 +14,11 @@ DRAWS = 4000
 # For post-processing of what is public any numbers serve, and the same ones make the same interval.
 _SEED = 0
 
+CORRELATIONS = (
+    "errors of sampling go together as H^-1 says, as they do where squared scores do not depend on the features: only "
+    "the sampling variances of the coefficients themselves were released"
+)
+
 Combinations = Float[np.ndarray, "combinations dimension"] | None
 
 
@@ -21,12 +26,22 @@ Combinations = Float[np.ndarray, "combinations dimension"] | None
 class ErrorDraws:
     """Holds draws of the error θ̃ - θ0, jointly of all coefficients. Public.
 
-    **Arguments:** `draws`: shape (draws, d). `method`, `assumptions`: as of `Interval`.
+    **Arguments:** `draws`: shape (draws, d). `method`, `assumptions`: as of `Interval`. `combinations`: those whose
+    sampling variances were released; None for the coefficients.
     """
 
     draws: Float[np.ndarray, "draws dimension"]
     method: str
     assumptions: tuple[str, ...]
+    combinations: Combinations = None
+
+    def assumed_of(self, combinations: Combinations) -> tuple[str, ...]:
+        """Says what is assumed of some combinations: more of those whose own sampling variances were not released."""
+        own = np.eye(self.draws.shape[1]) if self.combinations is None else self.combinations
+        asked = np.eye(self.draws.shape[1]) if combinations is None else combinations
+        lengths = np.linalg.norm(asked, axis=1)[:, None] * np.linalg.norm(own, axis=1)
+        are_own = np.any(np.abs(asked @ own.T) >= (1.0 - 1e-12) * lengths, axis=1)
+        return self.assumptions if np.all(are_own) else (*self.assumptions, CORRELATIONS)
 
     @classmethod
     def of(
@@ -43,7 +58,8 @@ class ErrorDraws:
 
         At θ̃ the gradient is noise of a known law, ∇ℓ_n(θ̃) + γ(θ̃ - c) = z, so that θ̃ - θ0 ≈ H^{-1}(z - γ(θ̃ - c) - S)
         with S ≈ N(0, J) (Reimherr and Awan 2019, Theorem 3.2). Of H^{-1}S the variance of each combination a'θ is
-        t·a'H^{-1}a; correlations are those of H^{-1}, which does not matter to the combinations themselves.
+        t·a'H^{-1}a; their correlations are taken to be those of H^{-1}, as no more is released: of the combinations
+        themselves that is no matter, of others it is assumed (`assumed_of`).
 
         **Arguments:** all public. `hessians`: draws of H. `noise`: z, of the mechanism. `variances`: draws so many t.
         """
@@ -60,7 +76,7 @@ class ErrorDraws:
             sampled = sampled * spread
         else:
             sampled = np.linalg.solve(combinations, (spread * (sampled @ combinations.T)).T).T
-        return cls(moved - sampled, method, assumptions)
+        return cls(moved - sampled, method, assumptions, combinations)
 
 
 def interval_of(
@@ -71,4 +87,4 @@ def interval_of(
     if combinations is not None:
         drawn, found = drawn @ combinations.T, combinations @ theta
     lower, upper = np.quantile(drawn, [0.5 - level / 2.0, 0.5 + level / 2.0], axis=0)
-    return Interval(found - upper, found - lower, level, errors.method, errors.assumptions)
+    return Interval(found - upper, found - lower, level, errors.method, errors.assumed_of(combinations))

@@ -73,7 +73,9 @@ def mean_of_population(mean: float, deviation: float, ends: Ends, num_records: i
     """Returns an interval of the mean of the population that n records were drawn from, clipped to their bounds.
 
     It is that of values a and b alone, of which (x̄ - a)/(b - a)·n is Binomial: no law in [a, b] with this mean has sums
-    that are more spread (in the convex order). So of other values the interval is wider than it need be.
+    of a larger variance. So of other values the interval is wider than it need be, and holds about as often as it says
+    or oftener: of a few large values among many at a, without noise to speak of, a tail may be larger than that of the
+    binomial law by a half.
 
     **Arguments:** `mean`, `deviation`: of the release, and of L. `ends`: a and b. `num_records`: n, public.
     """

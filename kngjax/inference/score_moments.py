@@ -54,6 +54,7 @@ class RecordCurvature:
         curvature, score = largest * curvature, largest * score
         return min(curvature, _LARGEST), min(score * score, _LARGEST)
 
+    @np.errstate(over="ignore", invalid="ignore")
     def of(self, records: Records | WeightedRecords, theta: Float[np.ndarray, " dimension"]) -> tuple[Floats, Floats]:
         """w and s² of each record over `units`, within [0, 1]; with weights ωw and ω²s². Private."""
         x, y = np.asarray(records.rows.x, np.float64), np.asarray(records.rows.y, np.float64)

@@ -36,7 +36,8 @@ class WithIntervals(AbstractReleasePlan):
     known is the choice of `covariance`:
 
     - `kngjax.Sandwich(share)`, which None takes: H is released at θ̃, for that share of ε, and drawn given its noise and
-      that it is positive definite. Nothing is assumed of the errors. Beside `AdaSSP`, which publishes X'X, nothing is
+      that it is positive definite. Nothing is assumed of the errors, but for sums of
+      coefficients. Beside `AdaSSP`, which publishes X'X, nothing is
       released for it; beside a mean the variance of each column is, for .15 of ε.
     - `kngjax.inference.ReleasedDesign(release)`: one number is released, beside X'X that was before, for all
       regressions on these features; errors that depend on the features make the intervals wrong.
@@ -46,11 +47,11 @@ class WithIntervals(AbstractReleasePlan):
 
     **Arguments:** all public. `mechanism`: KNG, `ObjectivePerturbation`, `OutputPerturbation`, `ExponentialMechanism`,
     `PosteriorSample`, `AdaOPS` or `AdaSSP` of a regression with a loss of x'θ, or `KNormMechanism` of a mean; where
-    records have weights, of smooth losses; its ε, and δ, is that of everything together. `covariance`: as above. `num_records`: a guess of
-    n under add_remove; a wrong one costs accuracy and no privacy. Under replace n, or None. `force`: release also where
-    public facts foresee that the intervals will be very wide, which else is refused before the debit
-    (`kngjax.inference.offers`). Without a guess of n under add_remove, and without bounds of y, nothing is foreseen:
-    certificates say so. `setting`: what is assumed of records, for that rule alone; None for what is usual.
+    records have weights, of smooth losses; its ε, and δ, is that of everything together. `covariance`: as above.
+    `num_records`: a guess of n under add_remove; a wrong one costs accuracy and no privacy. Under replace n, or None.
+    `force`: release also where public facts foresee that the intervals will be very wide, which else is refused before
+    the debit (`kngjax.inference.offers`). Without a guess of n under add_remove, and without bounds of y, nothing is
+    foreseen: certificates say so. `setting`: what is assumed of records, for that rule alone; None for what is usual.
     `combinations`: A, shape (d, d), where Aθ is printed and not θ: the variances that are released are those of Aθ.
 
     Raises ValueError for mechanisms and losses the error of which is not known here.

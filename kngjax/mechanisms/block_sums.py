@@ -61,7 +61,9 @@ class BlockSums(AbstractKNormLaw):
         self.bounds = require_part("bounds", bounds)
         self.epsilon = check_epsilon(require_part("epsilon", epsilon), allow_large_epsilon)
         self.adjacency = Adjacency.parse(adjacency)
-        self.exclusive = tuple(tuple(operator.index(column) for column in group) for group in exclusive)
+        groups = (tuple(operator.index(column) for column in group) for group in exclusive)
+        # One without a column excludes nothing.
+        self.exclusive = tuple(group for group in groups if group)
 
     def __check_init__(self):
         dimension = self.bounds.dimension

@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass, replace
 
 from kngjax.inference.known_noise import margin_of_count
+from kngjax.mechanisms.quantile_interval import MOST_RECORDS
 
 # Times the noise of a released number of records, below which it says little of how many there are.
 _KNOWN_FROM = 10.0
@@ -38,7 +39,8 @@ class GroupSize:
         """
         if self.count is None or not self.noise:
             return self
-        return replace(self, count=max(self.count - self.margin(level), 1), miss=_MISSED * (1.0 - level))
+        bound = min(max(self.count - self.margin(level), 1), MOST_RECORDS)
+        return replace(self, count=bound, miss=_MISSED * (1.0 - level))
 
     def margin(self, level: float) -> int:
         """Returns k of `at_least`; 0 of a number that was said."""

@@ -94,7 +94,7 @@ class GroupedAnalyses(Generic[Outcome]):
         """Asks for intervals of quantiles where nobody said how many records a group has at least."""
         adjacency, whole = self._owner.facts.adjacency, whole_epsilon(named["epsilon"])
         of_counts = inward(whole * FOR_COUNTS)
-        named = dict(named) | {"epsilon": whole - exactly(of_counts)}
+        named = dict(named) | {"epsilon": inward(whole - exactly(of_counts))}
         named |= _shares(named, adjacency)
 
         # The analysis is public, and keeps no hold of the owner.

@@ -127,7 +127,7 @@ class AbstractColumnView(AbstractView):
         if self._is_of_population:
             method, assumed = self.ends_rest_on
             return (
-                f"holds the {self.labels[0]} of clipped values in the population with probability {level:g}, by "
+                f"holds the {self.labels[0]} of clipped values in the population with probability about {level:g}, by "
                 f"{method}; assumed: {'; '.join(assumed)}"
             )
         population = "" if self._public_count is None else "; conf_int(of='population') is of its population"
