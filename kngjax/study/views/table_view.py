@@ -176,7 +176,9 @@ class TableView(AbstractView):
             rows = made.reshape(len(made), -1, self.shape[-1] if self.axes else 1)
             made = shares_given(rows, random, of == "population").reshape(made.shape)
         else:
-            has_total = self.releases[0].certificate.num_records is not None and bool(self.axes)
+            # Counts of what policies drop are not among these.
+            is_whole = bool(self.axes) and not any(axis.missing == "drop" for axis in self.axes)
+            has_total = self.releases[0].certificate.num_records is not None and is_whole
             made = expected_counts_given(made, random, has_total) if of == "population" else made
             made = made / max(self._total or 1, 1) if shares else made
         return pd.DataFrame(made, columns=self.index)
