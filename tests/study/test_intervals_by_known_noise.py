@@ -69,7 +69,7 @@ def test_means_with_intervals_hold_the_mean_of_the_population_for_the_epsilon_as
     assert own["lower"] - 0.01 <= EDUCATION.mean() <= own["upper"] + 0.01
     assert own["upper"] - own["lower"] < 0.3 * usual
     text = str(found)
-    assert "in the population with probability 0.95" in text
+    assert "in the population with probability about 0.95" in text
     assert "std. error" in text
     assert found.to_frame()["lower"].iloc[0] == ends["lower"]
     kept = kng.Results.from_json(found.to_json())
