@@ -21,7 +21,7 @@ from kngjax.inference.settings import Scenario
 SHARES = (0.35, 0.6), (0.45, 1.0)
 _LARGEST_SHARE, _MOST = SHARES[-1]
 # Up to this κ the width of an interval tells how far its middle is off within 1.3; beyond, errors have heavy tails.
-TELLING = 0.5
+TELLING = 0.7
 _NOISES, _SEED = 200, 1
 
 

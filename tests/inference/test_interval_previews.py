@@ -112,7 +112,7 @@ def test_nothing_is_paid_for_intervals_that_are_not_offered(name, tmp_path):
     assert not ledger.read().what
     forced = kng.WithIntervals(made, covariance, force=True)
     assert len(forced.certify(*spread_evenly(count))) == 3
-    records, epsilon = re.search(r"About ([\d,]+) records, or epsilon = ([\d.]+), would do", str(told.value)).groups()
+    records, epsilon = re.search(r"About ([\d,]+) records or epsilon = ([\d.]+) would do", str(told.value)).groups()
     assert len(plan.certify(*spread_evenly(int(records.replace(",", ""))))) == 3
     dear = kng.WithIntervals(made.at_epsilon(float(epsilon)), covariance)
     assert len(dear.certify(*spread_evenly(count))) == 3

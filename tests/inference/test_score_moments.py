@@ -64,7 +64,9 @@ def test_sums_are_released_also_where_their_units_are_beyond_float64(size):
     assert np.all(np.isfinite(drawn))
 
 
-@pytest.mark.parametrize("loss", [one for one in LOSSES if not one.is_homogeneous], ids=lambda loss: type(loss).__name__)
+@pytest.mark.parametrize(
+    "loss", [one for one in LOSSES if not one.is_homogeneous], ids=lambda loss: type(loss).__name__
+)
 def test_of_records_with_weights_curvatures_count_by_them_and_squares_by_their_squares(loss):
     """ωw and ω²s² over the largest that a weight allows: of the largest weight what it is without weights."""
     weights, theta = np.array([0.0, 4.0, 1.0, 2.0, 4.0, 0.5, 3.0]), np.array([0.2, -0.4])
@@ -76,4 +78,4 @@ def test_of_records_with_weights_curvatures_count_by_them_and_squares_by_their_s
     alone = plain.of(Records(X, Y), theta)
     np.testing.assert_allclose(found[0] * units[0], weights * alone[0] * single[0], rtol=1e-12, atol=1e-300)
     np.testing.assert_allclose(found[1] * units[1], weights**2 * alone[1] * single[1], rtol=1e-12, atol=1e-300)
-    assert all(np.all((0.0 <= shares) & (shares <= 1.0)) for shares in found)
+    assert all(np.all((shares >= 0.0) & (shares <= 1.0)) for shares in found)

@@ -22,7 +22,7 @@ def inverse_of(x):
 
 
 def test_sums_are_sampling_variances_over_those_of_the_inverse():
-    """t of each combination is a'WJWa/a'Wa, J = Σ s² xx', where no record is cut."""
+    """t of each combination is a'WJWa/a'Wa, J = Σ s² xx', where no record is cut, up to 2^-22 of the cut a record."""
     made = records(5000)
     x, square = np.asarray(made.x), np.random.default_rng(1).uniform(0.0, 1.0, 5000)
     inverse = inverse_of(x)
@@ -30,7 +30,7 @@ def test_sums_are_sampling_variances_over_those_of_the_inverse():
     found = directions.columns(x, square, 0.49).sum(axis=0) * directions.cuts
     scores = (x * (0.49 * square)[:, None]).T @ x
     wanted = np.diag(COMBINATIONS @ inverse @ scores @ inverse @ COMBINATIONS.T)
-    np.testing.assert_allclose(found * np.diag(COMBINATIONS @ inverse @ COMBINATIONS.T), wanted, rtol=1e-10)
+    np.testing.assert_allclose(found * np.diag(COMBINATIONS @ inverse @ COMBINATIONS.T), wanted, rtol=2e-6)
     assert np.all(directions.columns(x, square, 0.49).max(axis=0) < 1.0)
 
 

@@ -1,5 +1,6 @@
 """Estimates with intervals: what they cost, what is summed of each record, what the intervals are, who is refused."""
 
+import dataclasses
 import functools
 import itertools
 import random
@@ -257,7 +258,7 @@ def test_noise_of_the_sums_widens_intervals():
     fit = kng.release(kng.WithIntervals(mechanism()), x, y)
     making, widths = fit._making, []
     for epsilons in (making.epsilons, (50.0, making.epsilons[1]), (50.0, 50.0)):
-        made = type(making)(making.mechanism, making.covariance, epsilons, None, making.usual, None, fit.making["cuts"])
+        made = dataclasses.replace(making, epsilons=epsilons, cuts=fit.making["cuts"])
         # Draws are kept by what was released, of which the certificate says the noise.
         interval_plans._hessians.cache_clear()
         errors = made.errors(fit.parts).draws
@@ -338,7 +339,7 @@ def test_what_has_no_intervals_is_refused_in_words():
             kng.KNG(kng.SquaredLoss(), BOUNDS, kng.Box(-1.0, 1.0), 1.0, "replace", pointwise_sensitivity=True),
             "pointwise",
         ),
-        (kng.KNG(kng.PseudoHuberLoss(1.0), weighted, kng.Box(-1.0, 1.0), 1.0, "replace"), "weights"),
+        (kng.KNG(kng.QuantileLoss(0.5), weighted, kng.Box(-1.0, 1.0), 1.0, "replace"), "where records have weights"),
         (kng.PrivateQuantile(0.5, kng.Bounds(y=RESPONSES), 1.0, "replace"), "QuantileInterval"),
     ):
         with pytest.raises(ValueError, match=words):
