@@ -1,4 +1,4 @@
-"""Views of released regressions and quantile processes: coefficients with names, predictions, curves, intervals."""
+"""Views of released regressions: coefficients with names, predictions, curves, intervals."""
 
 import abc
 import dataclasses
@@ -7,15 +7,12 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from jaxtyping import Float, PRNGKeyArray
 
 from kngjax.data.terms import Design
 from kngjax.inference.intervals import Interval, NoInterval
 from kngjax.inference.published import lies_at_the_edge
 from kngjax.inference.wald_tests import WaldTest
 from kngjax.inference.with_intervals import ReleaseWithIntervals
-from kngjax.releases.curves.quantile_curves import QuantileCurves
-from kngjax.study.quantile_processes import labels_of
 from kngjax.study.responses import Response
 from kngjax.study.views.base import AbstractView
 from kngjax.study.views.contrasts import sums_of
@@ -309,8 +306,11 @@ class RegressionView(AbstractCurveView):
     def interval_in_words(self, level: float) -> str:
         if not self.has_intervals:
             return ""
-        rough = _AT_THE_EDGE if self.at_the_edge else "" if tell_errors(self.releases) else _ROUGH
-        return in_words(self._intervals(level), self.design.names, self._mixed) + rough
+        found = self._intervals(level)
+        words = in_words(found, self.design.names, self._mixed)
+        if not any(isinstance(one, Interval) for one in found.values()):
+            return words
+        return words + (_AT_THE_EDGE if self.at_the_edge else "" if tell_errors(self.releases) else _ROUGH)
 
     @property
     def standard_errors(self) -> "dict[str, pd.DataFrame]":
@@ -349,54 +349,3 @@ class RegressionView(AbstractCurveView):
 
     def _pairs(self) -> list[tuple[str, Any]]:
         return list(zip(self.labels, self.releases, strict=True))
-
-
-@dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
-class ProcessView(AbstractCurveView):
-    """Names a released quantile process. Its only release is `kngjax.releases.QuantileCurves` of the basis."""
-
-    kind: ClassVar[str] = "process"
-
-    def __post_init__(self) -> None:
-        [only] = self.releases
-        curves = only if isinstance(only, QuantileCurves) else QuantileCurves(only)
-        object.__setattr__(self, "releases", (curves,))
-
-    @property
-    def levels(self) -> Float[np.ndarray, " levels"]:
-        """τ, increasing."""
-        return self.releases[0].levels
-
-    @property
-    def curves(self) -> dict[str, np.ndarray]:
-        return dict(zip(labels_of(self.levels), self.releases[0].value, strict=True))
-
-    @property
-    def budget_in_words(self) -> str:
-        shares: dict[str, list[str]] = {}
-        for part in self.releases[0].certificate.sampler["parts"]:
-            shares.setdefault(f"{part['epsilon']:.6g}", []).append(f"{part['level']:g}")
-        each = [f"{', '.join(levels)} at {epsilon}" for epsilon, levels in shares.items()]
-        return f"epsilon of a curve at its depth of the tree: {'; '.join(each)}"
-
-    def intervals(self, level: float | None = None) -> Any:
-        """Says why there are none."""
-        return Interval.of(self.releases[0].release, level)
-
-    def draw(self, new: Any, key: PRNGKeyArray, *, original: bool = False) -> "pd.Series":
-        """A response for each row of new cells, drawn from the released quantiles: `predict` at a level by chance.
-
-        **Arguments:** `new`, `original`: as of `predict`; rows of private records may not be published with these.
-        `key`: `kngjax.research_key(seed)`; it may be public.
-        """
-        import pandas as pd
-
-        x, index = self._cells(new, original)
-        name = self.response.column if original else self.response.name
-        return pd.Series(self._mean_of(self.releases[0].draw(x, key), original), index, name=name)
-
-    def _predicted(self, x: np.ndarray, tau: Any) -> "pd.DataFrame":
-        import pandas as pd
-
-        levels = np.atleast_1d(self.levels if tau is None else tau)
-        return pd.DataFrame(self.releases[0].quantiles(x, levels), columns=labels_of(levels))
