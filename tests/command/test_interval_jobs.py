@@ -113,7 +113,8 @@ def asked(config):
 def test_each_analysis_may_have_its_own_or_none_and_the_share_of_others_is_settled(tmp_path):
     own = 'intervals = { covariance = "sandwich", bandwidth = 0.3 }'
     assert asked(read(tmp_path, (own, "intervals = false"))) == [kng.Sandwich(share=0.4), None, None]
-    linear, quantile, median = asked(read(tmp_path, ('covariance = "sandwich"\nshare = 0.4\n', "")))
+    made = JobPlan(read(tmp_path, ('covariance = "sandwich"\nshare = 0.4\n', "")), 1500)
+    linear, quantile, median = (one.part.plan and one.part.plan.making().covariance for one in made.steps)
     assert (linear.share, quantile.bandwidth, median) == (0.35, 0.3, None)
 
 

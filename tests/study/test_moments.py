@@ -131,8 +131,11 @@ def test_results_go_through_json_and_pickle():
             assert again.value == found.value
             assert pickle.loads(pickle.dumps(again)).to_json() == found.to_json()
             pd.testing.assert_series_equal(again.params, found.params)
-            ends = ["std. error", "lower", "upper", "level"] if "sum" in found.labels else []
+            ends = ["std. error", "lower", "upper", "level"]
             assert found.to_frame().columns.tolist() == ["statistic", "estimate", *ends]
+            # A variance has an interval of the table's own values alone, and the summary offers no other.
+            is_offered = "of='population'" in str(found)
+            assert is_offered == ("sum" in found.labels and adjacency == "replace")
     with pytest.raises(ValueError, match="release a variance"):
         _ = study().sum("wage", epsilon=1).std
 
