@@ -66,6 +66,12 @@ class Results(AbstractKeptAsJson):
         if name in _public(self.view):
             return getattr(self.view, name)
         if name in _NOT_RELEASED:
+            if name in _OF_UNCERTAINTY and getattr(self.view, "has_intervals", False):
+                raise AttributeError(
+                    f"a private estimate has no {name}, and in its place to_frame() has a column 'std. error', noise "
+                    "for privacy contained, conf_int(level) has intervals, wald_test(names) tests and p-values, and "
+                    "contrast(weights) sums of coefficients"
+                )
             raise AttributeError(
                 f"a private estimate has no {name}: it would be a second release of the same records, without a "
                 "guarantee. Only the data owner may look at kngjax.owner.nonprivate and kngjax.sample; kngjax.simulate "

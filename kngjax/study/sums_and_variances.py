@@ -21,7 +21,10 @@ _CLEAR = 6.0
 _COUNTED = 20.0
 # The squared noise of a mean may be at most this part of all other noise.
 _STRAIGHT = 0.2
-WEIGHTED = "means and sums of records with weights have no intervals here: make a Study without weights for them"
+WEIGHTED = (
+    "means and sums of records with weights have no intervals here: a Study without weights has some, of another "
+    "question, as every record counts alike there"
+)
 
 
 @dataclass(frozen=True)

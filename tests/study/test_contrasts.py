@@ -151,3 +151,20 @@ def test_a_column_of_the_table_with_a_name_of_the_frame_is_called_a_column():
     assert cross.columns.tolist() == ["column level", "release", *NUMBERS]
     by = made.by("level").histogram("release", epsilon=1).to_frame()
     assert by.columns.tolist() == ["column level", "release", *NUMBERS]
+
+
+def test_standard_errors_are_told_only_where_noise_of_h_is_small_and_tables_keep_their_columns():
+    """κ is written with the plan: with one above .7 tables have no number there, and the summary says why."""
+    fit = kept()
+    assert 0.0 < fit.to_dict()["releases"][0]["making"]["noise_of_hessian"] < 0.7
+    with pytest.raises(AttributeError, match=r"column 'std\. error', noise for privacy contained"):
+        _ = fit.bse
+    written = fit.to_dict()
+    written["releases"][0]["making"]["noise_of_hessian"] = 0.8
+    rough = kng.Results.from_dict(written)
+    for frame in (rough.to_frame(), rough.contrast(DIFFERENCE)):
+        assert frame["std. error"].isna().all()
+        assert frame[["estimate", "lower", "upper"]].notna().all(axis=None)
+    assert "std. error" not in str(rough)
+    assert "no standard errors are told" in str(rough)
+    pd.testing.assert_frame_equal(rough.conf_int(), fit.conf_int())

@@ -74,7 +74,9 @@ def rows_of(
 
     made = estimate.to_frame("estimate")
     if ends is not None:
-        made = pd.concat([one for one in (made, errors, ends) if one is not None], axis=1).assign(level=level)
+        # Where no standard error is told there is a column without numbers, so that tables have the same columns.
+        told = pd.DataFrame({"std. error": np.nan}, estimate.index) if errors is None else errors
+        made = pd.concat([made, told, ends], axis=1).assign(level=level)
     return with_columns(estimate.index.to_frame(index=False), made.reset_index(drop=True))
 
 
