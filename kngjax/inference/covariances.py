@@ -14,7 +14,7 @@ from kngjax.core.arrays import float64
 from kngjax.data.bounds import Bounds
 from kngjax.data.distinct_products import DistinctProducts
 from kngjax.inference.noise_of_sums import block_noise, block_noise_of
-from kngjax.inference.positive_definite import BlockNoise, MatrixFamily, matrices_given, start_between
+from kngjax.inference.positive_definite import BlockNoiseLaw, MatrixFamily, matrices_given, start_between
 from kngjax.inference.published import mechanism_of
 from kngjax.inference.score_moments import Floats, RecordCurvature
 from kngjax.losses.base import AbstractResidualLoss
@@ -163,7 +163,9 @@ def family_of(products: DistinctProducts, count: int | float | None) -> MatrixFa
     return MatrixFamily(*products.basis, products.base(count))
 
 
-def _matrices_of(numbers: Floats, products: DistinctProducts, noise: BlockNoise, count: int | float | None) -> Matrices:
+def _matrices_of(
+    numbers: Floats, products: DistinctProducts, noise: BlockNoiseLaw, count: int | float | None
+) -> Matrices:
     """Draws Σ w xx' given its released numbers. **Arguments:** `count`: Σw, where it is known; else it is guessed."""
     usual, weights = products.numbers_of(products.guess), 1.0 / noise.width**2
     # Least squares of the released numbers on those of made-up records, and no less than noise makes of it.

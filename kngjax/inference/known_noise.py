@@ -176,8 +176,10 @@ def _beyond(count: float, mean: float, num_records: int | None) -> float:
 
 
 def share_of_row(cell: float, others: float, number: int, rate: float, level: float, of_population: bool) -> Ends:
-    """Returns the shares p of a cell in its row for which both tails of (1 - p)R₁ - pR₂ + N(0, Np(1 - p)) at
-    (1 - p)c - p(N - c) are at least (1 - level)/2.
+    """Returns the ends of the shares p of a cell in its row that the released counts leave plausible.
+
+    These are the p for which both tails of (1 - p)R₁ - pR₂ + N(0, Np(1 - p)) at (1 - p)c - p(N - c) are at least
+    (1 - level)/2.
 
     At the true share (1 - p)X - p(n - X) has mean 0 and variance np(1 - p), or of the table's own records is 0: so that
     neither n nor the variance is divided by (Fieller 1954), and the interval holds where N is mostly noise. Tails are

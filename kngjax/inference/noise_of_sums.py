@@ -7,7 +7,7 @@ from jaxtyping import Float
 
 from kngjax.geometry.blocks import Block, ScaledBlocks, uniform_points
 from kngjax.geometry.scaled_norms import AbstractScaledNoise
-from kngjax.inference.positive_definite import BlockNoise
+from kngjax.inference.positive_definite import BlockNoiseLaw
 from kngjax.mechanisms.block_sums import BlockSums
 from kngjax.mechanisms.k_norm import KNormMechanism
 
@@ -28,7 +28,7 @@ def block_noise(summing: BlockSums, random: Any, number: int) -> Float[np.ndarra
     return random.gamma(summing.dimension + 1.0, size=(number, 1)) * points * _scales(noise)
 
 
-def block_noise_of(summing: BlockSums | KNormMechanism) -> BlockNoise:
+def block_noise_of(summing: BlockSums | KNormMechanism) -> BlockNoiseLaw:
     """Reads the law of the noise off a mechanism of sums: of a box each column is a block of its own."""
     noise = summing.noise_in_fractions(summing.dimension or 1, 1)
     assert noise is not None
@@ -38,7 +38,7 @@ def block_noise_of(summing: BlockSums | KNormMechanism) -> BlockNoise:
     block, exchanges = np.empty((2, len(noise.weights)), np.int64)
     for place, one in enumerate(blocks):
         block[list(one.columns)], exchanges[list(one.columns)] = place, one.kind == "exchange"
-    return BlockNoise(block, exchanges.astype(bool), _scales(noise), 1.0)
+    return BlockNoiseLaw(block, exchanges.astype(bool), _scales(noise), 1.0)
 
 
 def noise_of_deviations(

@@ -34,7 +34,7 @@ class MatrixFamily(NamedTuple):
         return 0.5 * (made + np.swapaxes(made, -1, -2))
 
 
-class BlockNoise(NamedTuple):
+class BlockNoiseLaw(NamedTuple):
     """Holds the noise of density proportional to exp(-ε·max_b ‖N_b‖), over blocks b.
 
     The norm of a block is Σ_j |N_j|/w_j or, of an exchange, the larger of Σ_j (N_j/w_j)⁺ and Σ_j (N_j/w_j)⁻.
@@ -84,7 +84,7 @@ def start_between(
 def matrices_given(
     released: Float[np.ndarray, " numbers"],
     family: MatrixFamily,
-    noise: BlockNoise,
+    noise: BlockNoiseLaw,
     start: Float[np.ndarray, " numbers"],
     seed: int,
     lengths: ChainLengths = USUAL,

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from kngjax.inference.positive_definite import BlockNoise, ChainLengths, MatrixFamily, matrices_given, start_between
+from kngjax.inference.positive_definite import BlockNoiseLaw, ChainLengths, MatrixFamily, matrices_given, start_between
 from kngjax.inference.positive_definite_chains import draw_numbers
 
 # Nearly all tests have one compiled program: three by three, six numbers in three blocks.
 LENGTHS = ChainLengths(chains=64, first=10, kept=60, thinning=4)
 WIDTHS = np.array([1.0, 0.5, 2.0, 1.0, 0.7, 1.5])
-NOISE = BlockNoise(np.array([0, 1, 1, 2, 2, 2]), np.array([False, False, False, True, True, True]), WIDTHS, 1.0)
+NOISE = BlockNoiseLaw(np.array([0, 1, 1, 2, 2, 2]), np.array([False, False, False, True, True, True]), WIDTHS, 1.0)
 # Of standard errors; a few hundred statistics are compared in all.
 MOST = 4.5
 
@@ -39,8 +39,8 @@ LEVELS = MatrixFamily(
     np.array([[0.0, 0, 0], [1, 0, 0], [0, 0, 0], [1, 0, -1], [0, 1, -1], [0.1, -1, 0]]),
     np.array([[4.0, 1.0, 0.0], [1.0, 6.0, 0.5], [0.0, 0.5, 3.0]]),
 )
-TWO = BlockNoise(np.array([0, 1, 1]), np.array([False, True, True]), np.array([1.0, 0.5, 0.8]), 1.0)
-ONE = BlockNoise(np.array([0]), np.array([False]), np.array([2.0]), 1.0)
+TWO = BlockNoiseLaw(np.array([0, 1, 1]), np.array([False, True, True]), np.array([1.0, 0.5, 0.8]), 1.0)
+ONE = BlockNoiseLaw(np.array([0]), np.array([False]), np.array([2.0]), 1.0)
 CASES = {
     "3x3": (symmetric(3), NOISE, np.array([1.0, 0.5, -1.0, 2.0, 0.3, 1.0]), IDENTITY),
     "3x3 other blocks": (

@@ -318,7 +318,7 @@ class RegressionView(AbstractCurveView):
 
     @property
     def _mixed(self) -> list[bool]:
-        """Which coefficients in own units are sums of several released ones."""
+        """Marks the coefficients in own units that are sums of several released ones."""
         return (np.count_nonzero(self.design.own_units_matrix, axis=1) > 1).tolist()
 
     def _predicted(self, x: np.ndarray, tau: Any) -> "pd.DataFrame":
