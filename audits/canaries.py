@@ -143,7 +143,7 @@ def _dask() -> Iterator[tuple[Any, Any, Callable[[], Any]]]:
 
 def _dask_processes() -> Iterator[tuple[Any, Any, Callable[[], Any]]]:
     import dask.config
-    import distributed
+    import distributed  # pyright: ignore[reportMissingImports]
 
     dask.config.set({"temporary_directory": os.environ["TMPDIR"]})
     with distributed.Client(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None):
