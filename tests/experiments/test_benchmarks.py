@@ -116,7 +116,8 @@ def test_a_cell_of_coverage_is_of_whole_releases(monkeypatch, tmp_path, capsys):
     with (tmp_path / "cells").open(encoding="utf-8") as file:
         row, refused = csv.DictReader(file)
     assert 0.0 <= float(row["least"]) <= float(row["coverage"]) <= float(row["most"]) <= 1.0
-    assert 1.0 < float(row["width"]) < 3.0
+    # Of three tables: robust intervals may be narrower than those of least squares, and H may be released too small.
+    assert 0.5 < float(row["width"]) < 10.0
     assert refused["tables"] == "0"
 
 
