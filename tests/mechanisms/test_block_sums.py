@@ -230,3 +230,10 @@ def test_groups_of_any_signs_change_by_1_and_no_more():
         rows = [np.eye(2)[j] * side[j] for side in sides for j in (0, 1)]
         found = [float(norm(one - other)) for one, other in itertools.product(rows, repeat=2)]
         assert max(found) == pytest.approx(1.0, rel=1e-6)
+
+
+def test_a_group_without_a_column_excludes_nothing():
+    bounds = kng.Bounds((np.zeros(3), np.ones(3)), intercept=False)
+    made = BlockSums(bounds, 1.0, "replace", [(0, 1), ()])
+    assert made.exclusive == ((0, 1),)
+    assert np.all(np.isfinite(kng.release(made, np.eye(3)).value))

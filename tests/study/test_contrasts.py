@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 import kngjax as kng
+from kngjax.inference.intervals_from_sums import CORRELATIONS
 from kngjax.study.views.contrasts import sums_of
 from tests.study.people import study
 from tests.study.test_older_results import OLDER
@@ -168,3 +169,13 @@ def test_standard_errors_are_told_only_where_noise_of_h_is_small_and_tables_keep
     assert "std. error" not in str(rough)
     assert "no standard errors are told" in str(rough)
     pd.testing.assert_frame_equal(rough.conf_int(), fit.conf_int())
+
+
+def test_sums_of_coefficients_say_what_they_assume_and_coefficients_do_not():
+    """Sampling variances are released of the printed coefficients alone."""
+    fit = kept()
+    [release] = fit.releases
+    own = fit.design.own_units_matrix
+    assert CORRELATIONS not in release.intervals(combinations=own).assumptions
+    assert CORRELATIONS not in release.intervals(combinations=-3.0 * own[1:2]).assumptions
+    assert CORRELATIONS in release.intervals(combinations=own[2:3] - own[3:4]).assumptions

@@ -183,3 +183,19 @@ def test_a_planned_analysis_holds_nothing_private():
     made = plan.by("g").quantile_interval("v", tau=0.5, epsilon=1)
     assert id(plan.facts) in held_by(made.of_size)
     assert not held_by(made.of_size).keys() & {id(plan), id(plan._study), id(plan._study._frame)}
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+@pytest.mark.parametrize("epsilon", [1.0 / 3.0, 0.30000000000000004, 10.0 / 3.0])
+def test_the_two_parts_of_epsilon_are_rounded_inward(adjacency, epsilon, tmp_path):
+    """A ledger that has exactly the ε that is asked for pays for both, whatever its last digit is."""
+    ledger = kng.Ledger.create(tmp_path / "book", kng.Budget.pure(epsilon), adjacency=adjacency, dataset="people")
+    guess = {} if adjacency == "replace" else {"num_records": 8000}
+    one = study({"a": 4000, "b": 4000}, adjacency, ledger=ledger, **guess)
+    found = one.by("g").quantile_interval("v", tau=0.5, epsilon=epsilon, spread=50.0)
+    assert found.guarantee.epsilon <= epsilon
+    assert len(ledger.read().what) == 2
+
+
+def test_a_bound_from_below_is_no_more_than_a_mechanism_takes():
+    assert GroupSize(2**40, deviation(0.05)).at_least(0.95).count == 2**30
