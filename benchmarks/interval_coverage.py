@@ -2,14 +2,14 @@
 
     python -m benchmarks.interval_coverage [t5:4:3000:1 CPS1988:10:28155:1:logistic ...] [--tables 400] [--csv PATH]
 
-A cell is table:coefficients:records:epsilon, and then the regression unless it is linear. `t5` has correlated features
-in [-1, 1] and errors of Student's t with 5 degrees whose scale grows with a feature; `CPS1988` are rows of 28,155
-workers drawn with replacement, log wages (or whether a wage is above $500) on school and experience, and with ten
-coefficients on where and who. Every table is new and released by the public call, `Study.linear_regression(...,
-intervals=True)` and its like. The truth is the fit without privacy of the same loss to very many records. Widths are
-over 2·1.96 robust standard errors of least squares or of maximum likelihood, of the same table. Cells that are refused
-say so, and nothing is spent on them. `std_error` is 1 over the root mean square of (middle - truth)/standard error, for
-the least and the largest coefficient: above 1 standard errors are too large.
+A cell is table:coefficients:records:epsilon, then the regression unless it is linear, and the adjacency unless it is
+"replace". `t5` has correlated features in [-1, 1] and errors of Student's t with 5 degrees whose scale grows with a
+feature; `CPS1988` are rows of 28,155 workers drawn with replacement, log wages (or whether a wage is above $500) on
+school and experience, and with ten coefficients on where and who. Every table is new and released by the public call,
+`Study.linear_regression(..., intervals=True)` and its like. The truth is the fit without privacy of the same loss to
+very many records. Widths are over 2·1.96 robust standard errors of least squares or of maximum likelihood, of the same
+table. Cells that are refused say so, and nothing is spent on them. `std_error` is 1 over the root mean square of
+(middle - truth)/standard error, for the least and the largest coefficient: above 1 standard errors are too large.
 """
 
 import argparse
@@ -27,7 +27,7 @@ import kngjax as kng
 from kngjax.inference.published import mechanism_of
 
 COLUMNS = (
-    *("table", "d", "records", "epsilon", "regression", "tables", "coverage", "error", "least", "most"),
+    *("table", "d", "records", "epsilon", "regression", "adjacency", "tables", "coverage", "error", "least", "most"),
     *("width", "largest", "std_error", "seconds"),
 )
 CELLS = ("t5:4:3000:1", "t5:8:10000:1", "CPS1988:4:10000:1", "CPS1988:10:28155:1", "CPS1988:10:28155:1:logistic")
@@ -42,6 +42,7 @@ class Cell(NamedTuple):
     records: int
     epsilon: float
     regression: str = "linear"
+    adjacency: Any = "replace"
 
     @classmethod
     def of(cls, text: str) -> "Cell":
@@ -105,7 +106,7 @@ POPULATIONS = {"t5": t5, "CPS1988": wages}
 
 def released(people: Population, cell: Cell, frame: pd.DataFrame) -> Any:
     """A whole release with intervals."""
-    study = kng.Study(frame, adjacency="replace", **people.facts)
+    study = kng.Study(frame, adjacency=cell.adjacency, **people.facts)
     formula = f"{people.responses[cell.regression]} ~ {people.terms}"
     given = {"epsilon": cell.epsilon, "intervals": True}
     if cell.regression == "linear":
