@@ -23,6 +23,7 @@ from .core.randomness import research_key as research_key
 from .core.randomness import secure_key as secure_key
 from .data import terms as terms
 from .data.bounds import Bounds as Bounds
+from .data.persons import Unit as Unit
 from .data.shards import shard as shard
 from .data.streams import stream as stream
 from .geometry.base_measures import BaseMeasure as BaseMeasure

@@ -73,7 +73,7 @@ def repeated(guarantee: Guarantee, count: int) -> Guarantee:
         # Exact multiples of the decimal number that ε prints as.
         loss = outward((count - 2 * index) * exactly(epsilon))
         rows.append((loss, min(1.0, (whole + (1.0 - whole) * share) * (1.0 + _SLACK * (whole > 0.0)))))
-    return Guarantee.profile(keep_falling(rows), guarantee.adjacency)
+    return Guarantee.profile(keep_falling(rows), guarantee.adjacency).of(guarantee.unit)
 
 
 def compare(guarantee: Guarantee, delta: float, pld: bool = False) -> dict[str, float]:
@@ -111,4 +111,4 @@ def _drop_bounded_range(guarantee: Guarantee) -> Guarantee:
     """The guarantee without what bounded range adds to pure ε-DP."""
     if guarantee.kind is not Kind.BOUNDED_RANGE or guarantee.exact_epsilon is None:
         return guarantee
-    return Guarantee.pure(guarantee.exact_epsilon, guarantee.adjacency)
+    return Guarantee.pure(guarantee.exact_epsilon, guarantee.adjacency).of(guarantee.unit)

@@ -1,6 +1,11 @@
 """Defines which data sets are neighbours. Imports no JAX."""
 
 import enum
+from collections.abc import Iterable
+from typing import Any
+
+# What neighbours differ in where nothing else is said.
+RECORD = "record"
 
 
 class Adjacency(enum.StrEnum):
@@ -33,9 +38,31 @@ class Adjacency(enum.StrEnum):
         """Gives n where neighbours share it, under replace; None under add_remove, where n is private."""
         return num_records if self is Adjacency.REPLACE else None
 
-    @property
-    def pairs(self) -> str:
-        """The pairs of neighbours in words."""
+    def pairs(self, unit: str = RECORD) -> str:
+        """The pairs of neighbours in words. **Arguments:** `unit`: whom a guarantee protects."""
+        if unit != RECORD:
+            several = plural(unit)
+            if self is Adjacency.REPLACE:
+                return f"two tables of the same number of {several} that differ in all rows of one {unit}, however many"
+            return f"two tables of which one has one {unit} more, with all rows of that {unit}, however many"
         if self is Adjacency.REPLACE:
             return "two data sets of the same size that differ in one record"
         return "two data sets of which one has one record more"
+
+
+def plural(unit: str) -> str:
+    """Names several units."""
+    if unit.endswith("y") and unit[-2:-1] not in "aeiou":
+        return f"{unit[:-1]}ies"
+    return unit + ("es" if unit.endswith(("s", "x", "ch", "sh")) else "s")
+
+
+def one_unit(guarantees: Iterable[Any]) -> str:
+    """The unit that all these guarantees protect; raises ValueError where they protect different ones."""
+    units = sorted({one.unit for one in guarantees})
+    if len(units) > 1:
+        raise ValueError(
+            f"guarantees that protect different units do not compose: one of {' and one of '.join(units)}. Of a table "
+            "of persons name them in every release, unit="
+        )
+    return units[0] if units else RECORD

@@ -9,6 +9,7 @@ from fractions import Fraction
 from typing import Any
 
 from kngjax.accounting import conversions, nearness, pld
+from kngjax.accounting.adjacency import RECORD, one_unit
 from kngjax.accounting.adjacency import Adjacency as Adjacency
 from kngjax.accounting.composition import Sums, total
 from kngjax.accounting.exact_costs import Number, exactly, inward, outward, root_outward
@@ -40,6 +41,7 @@ class Guarantee:
     - `table`: of a profile. `parts`: of a composition, with how many times each, in a fixed order.
     - `exact_distance`: in total variation from the law that `ideal` is the guarantee of; summed in a composition.
     - `ideal`: the guarantee of that law, where `kind` is near; else None.
+    - `unit`: whom it protects: one record, or one person with all records that are that person's.
     """
 
     kind: Kind
@@ -51,6 +53,7 @@ class Guarantee:
     parts: tuple[tuple["Guarantee", int], ...] = ()
     exact_distance: Fraction = Fraction(0)
     ideal: "Guarantee | None" = None
+    unit: str = RECORD
 
     def __post_init__(self):
         epsilon, delta, rho = self.exact_epsilon, self.exact_delta, self.exact_rho
@@ -175,12 +178,14 @@ class Guarantee:
                 "only guarantees for one and the same adjacency compose"
                 + (": take to_replace() of those for 'add_remove'" if adjacencies else "; there are none here")
             )
+        unit = one_unit(counts)
         ordered = tuple(sorted(counts.items(), key=lambda item: item[0]._order()))
         sums = Sums.of(ordered)
         has_rho = all(part.exact_rho is not None for part, _ in ordered)
         distance = total((part.exact_distance, count) for part, count in ordered)
         rho = sums.rho if has_rho else None
-        return cls(Kind.COMPOSED, adjacencies.pop(), sums.losses, sums.failures, rho, (), ordered, distance)
+        numbers = sums.losses, sums.failures, rho
+        return cls(Kind.COMPOSED, adjacencies.pop(), *numbers, (), ordered, distance, unit=unit)
 
     @classmethod
     def parallel(cls, parts: Iterable["Guarantee"]) -> "Guarantee":
@@ -190,13 +195,21 @@ class Guarantee:
         that leaves one group may enter another. `kngjax.accounting.parallel` argues both. Raises ValueError for parts
         for 'replace', under which the size of a group would be public, for none, and where distances reach 1.
         """
-        return in_parallel(parts)
+        every = tuple(parts)
+        return in_parallel(every).of(one_unit(every))
 
     def _order(self) -> tuple[Any, ...]:
         numbers = (self.exact_epsilon, self.exact_delta, self.exact_rho, self.exact_distance)
         inner = () if self.ideal is None else self.ideal._order()
         parts = tuple((*part._order(), count) for part, count in self.parts)
         return str(self.kind), *(-1 if number is None else number for number in numbers), self.table, parts, inner
+
+    def of(self, unit: str) -> "Guarantee":
+        """The same guarantee for another unit: its numbers were proved of what one of them changes."""
+        if unit == self.unit:
+            return self
+        parts = tuple((part.of(unit), count) for part, count in self.parts)
+        return dataclasses.replace(self, unit=unit, parts=parts, ideal=self.ideal and self.ideal.of(unit))
 
     def within(self, distance: Number) -> "Guarantee":
         """The guarantee of a law that lies within η in total variation of one with this guarantee, on every data set.
@@ -212,7 +225,7 @@ class Guarantee:
 
         **Arguments:** `distance`: η in [0, 1), public. Raises ValueError for others, and where all distances reach 1.
         """
-        return nearness.within(self, distance)
+        return nearness.within(self, distance).of(self.unit)
 
     def apart(self) -> tuple["Guarantee", Fraction]:
         """The guarantee of the law nearby, and how far this one is from it: itself and 0 where it is near no other."""
@@ -338,7 +351,7 @@ class Guarantee:
         """
         if self.adjacency is Adjacency.REPLACE:
             return self
-        return convert_to_replace(self)
+        return convert_to_replace(self).of(self.unit)
 
     def to_add_remove(self) -> "Guarantee":
         """Itself if it is for 'add_remove'; refused with a ValueError for 'replace', from which nothing follows.
@@ -381,7 +394,9 @@ class Guarantee:
     def _repr_html_(self) -> str:
         numbers = {"epsilon": self.epsilon, "delta": self.delta, "rho (zCDP)": self.rho, "mu (Gaussian)": self.mu}
         known = [(name, f"{number:.6g}") for name, number in numbers.items() if number is not None]
-        return html_table("Guarantee", [("proved", self.explain()), *known, ("adjacency", self.adjacency)])
+        return html_table(
+            "Guarantee", [("proved", self.explain()), *known, ("adjacency", self.adjacency), ("unit", self.unit)]
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-ready dictionary. What floats cannot say is under "exactly", as fractions; an infinite ε is null."""

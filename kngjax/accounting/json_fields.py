@@ -4,7 +4,7 @@ import math
 from fractions import Fraction
 from typing import Any
 
-from kngjax.accounting.adjacency import Adjacency
+from kngjax.accounting.adjacency import RECORD, Adjacency
 from kngjax.accounting.exact_costs import exactly, outward
 from kngjax.accounting.kinds import Kind
 
@@ -21,6 +21,8 @@ def fields_of(guarantee: Any) -> dict[str, Any]:
         if number is not None and exactly(outward(number)) != number
     }
     fields: dict[str, Any] = {"kind": str(guarantee.kind), **floats, "adjacency": str(guarantee.adjacency)}
+    if guarantee.unit != RECORD:
+        fields["unit"] = guarantee.unit
     if inexact and not guarantee.parts:
         fields["exactly"] = inexact
     if guarantee.kind is Kind.GAUSSIAN:
@@ -44,7 +46,7 @@ def rebuild(kind_of: type, fields: dict[str, Any]) -> Any:
     kind, adjacency = Kind(fields["kind"]), Adjacency.parse(fields["adjacency"])
     unfit = f"the numbers of a {kind} guarantee do not fit together"
     try:
-        guarantee = _build(kind_of, kind, adjacency, fields)
+        guarantee = _build(kind_of, kind, adjacency, fields).of(str(fields.get("unit", RECORD)))
     except ValueError as error:
         raise ValueError(f"{unfit}: {error}") from None
     if guarantee.kind is not kind:

@@ -17,7 +17,7 @@ def _show(cost: float) -> str:
 
 def sentence(guarantee: Any) -> str:
     """A guarantee in one sentence, with its numbers; what its adjacency means is at the end."""
-    return f"{_describe(guarantee)}, for any {guarantee.adjacency.pairs}"
+    return f"{_describe(guarantee)}, for any {guarantee.adjacency.pairs(guarantee.unit)}"
 
 
 def _describe(guarantee: Any) -> str:

@@ -80,8 +80,10 @@ def is_distribution(value: Any) -> bool:
 def describe(part: Any) -> Any:
     """A JSON-ready description of a part made of public settings: its type with its fields, arrays as lists."""
     if isinstance(part, eqx.Module):
-        declared = [field.name for field in fields(part) if not field.metadata.get("derived")]
-        return {"type": type(part).__name__, **{name: describe(getattr(part, name)) for name in declared}}
+        declared = {field.name: field.metadata for field in fields(part) if not field.metadata.get("derived")}
+        given = {name: describe(getattr(part, name)) for name in declared}
+        kept = {name: one for name, one in given.items() if one is not None or not declared[name].get("only_if_given")}
+        return {"type": type(part).__name__, **kept}
     if is_distribution(part):
         names = part.gather_pytree_data_fields()
         given = {name: describe(value) for name in names if (value := getattr(part, name, None)) is not None}

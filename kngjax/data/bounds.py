@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from kngjax.accounting.adjacency import RECORD
 from kngjax.core.arrays import Scalar, is_traced, parameter, require_moderate
 from kngjax.core.modules import AbstractModule
 from kngjax.core.representation import ShownAsTyped
@@ -25,6 +26,8 @@ from kngjax.data.missing import (
     policy_of_response,
     require_inside,
 )
+from kngjax.data.persons import DROP as LEFT_OUT
+from kngjax.data.persons import Unit
 from kngjax.geometry.feature_hulls import FeatureHull
 
 Side = Float[Array, "*columns"] | Float[np.ndarray, "*columns"]
@@ -59,6 +62,8 @@ class Bounds(ShownAsTyped, AbstractModule):
     - `weight`: W, the largest weight of a record, for records that have weights; the weights themselves are private,
         `release(mechanism, X, y, weights=...)`. Noise grows with W, whatever the weights are. None: records have none.
     - `missing_weight`: what a weight counts as that is missing or no number, from 0 to W. None: such data fail.
+    - `unit`: whom guarantees protect, a `kngjax.Unit` or its name: None is one record. With `most_rows` rows of one
+        person are known by identifiers, `release(mechanism, X, y, person=...)`, and share that person's votes.
 
     Everything here is public. Bounds taken from the data, such as their minimum and maximum, void the guarantee.
     Raises ValueError for bounds that are reversed, equal to zero on both sides, equal beside an intercept, or not
@@ -80,6 +85,7 @@ class Bounds(ShownAsTyped, AbstractModule):
     dither_of_log: bool = eqx.field(static=True)
     weight: Scalar | None
     missing_weight: float | None = eqx.field(static=True)
+    unit: Unit | None = eqx.field(metadata={"only_if_given": True})
 
     def __init__(
         self,
@@ -95,6 +101,7 @@ class Bounds(ShownAsTyped, AbstractModule):
         dither_of_log: bool = False,
         weight: Any = None,
         missing_weight: Any = None,
+        unit: Unit | str | None = None,
     ):
         self.hull = hull
         self.intercept = bool(intercept)
@@ -121,6 +128,8 @@ class Bounds(ShownAsTyped, AbstractModule):
         self.missing_y = policy_of_response(missing_y)
         self.dither = width(dither)
         self.dither_of_log = bool(dither_of_log)
+        self.unit = Unit(unit) if isinstance(unit, str) else unit
+        weight, missing_weight = _of_persons(self.unit, weight, missing_weight)
         self.weight = weights.largest_weight(weight)
         self.missing_weight = weights.policy_of_weights(missing_weight, self.weight)
 
@@ -188,7 +197,7 @@ class Bounds(ShownAsTyped, AbstractModule):
         y = None if self.y_lower is None else (self.y_lower, self.y_upper)
         policy = {"missing": self.missing, "missing_y": self.missing_y}
         policy |= {"dither": self.dither, "dither_of_log": self.dither_of_log}
-        policy |= {"weight": self.weight, "missing_weight": self.missing_weight}
+        policy |= {"weight": self.weight, "missing_weight": self.missing_weight, "unit": self.unit}
         return Bounds(x, y, self.intercept, self.hull, columns=columns or None, **policy)
 
     def of_products(self, dimension: int) -> "Bounds":
@@ -236,6 +245,21 @@ class Bounds(ShownAsTyped, AbstractModule):
         return None if self.names is None else ("intercept",) * self.intercept + self.names
 
     @property
+    def of_persons(self) -> bool:
+        """Whether rows have identifiers of persons, and weights that are shares of a person's votes."""
+        return self.weight is not None and self.unit is not None and self.unit.most_rows is not None
+
+    @property
+    def protects(self) -> str:
+        """The unit that guarantees protect, in words."""
+        return RECORD if self.unit is None else self.unit.name
+
+    @property
+    def has_one_vote(self) -> bool:
+        """Whether the weights of a person's rows add up to exactly 1, so that what is proved of a record holds."""
+        return self.of_persons and self.unit is not None and self.unit.most_rows == 1
+
+    @property
     def drops(self) -> bool:
         """Whether records with missing values are left out: a map of each record under add_remove alone."""
         return DROP in (*policy_of_each_column(self.missing, 1), self.missing_y)
@@ -253,6 +277,8 @@ class Bounds(ShownAsTyped, AbstractModule):
 
     def explain_weights(self) -> tuple[str, ...]:
         """Says in one sentence for a certificate how weights of records count; empty where records have none."""
+        if self.unit is not None:
+            return self.unit.explain()
         return () if self.weight is None else (weights.explain(self.weight, self.missing_weight),)
 
     def explain_dither(self) -> tuple[str, ...]:
@@ -264,6 +290,18 @@ class Bounds(ShownAsTyped, AbstractModule):
             f"{what} got its own uniform noise of width {float(self.dither):g} before it was clipped, drawn anew for "
             "this release and whatever the data are: a map of each record by itself",
         )
+
+
+def _of_persons(unit: Any, weight: Any, missing_weight: Any) -> tuple[Any, Any]:
+    """W and the policy of missing weights; of persons both follow from the unit."""
+    if not isinstance(unit, Unit | None):
+        raise TypeError(f"unit must be a kngjax.Unit or its name, like 'patient', not a {type(unit).__name__}")
+    if unit is None or unit.most_rows is None:
+        return weight, missing_weight
+    votes, policy = float(unit.most_rows), 0.0 if unit.missing == LEFT_OUT else None
+    if any(given is not None and given != known for given, known in ((weight, votes), (missing_weight, policy))):
+        raise ValueError("rows of persons have shares of a vote for weights: leave weight and missing_weight out")
+    return votes, policy
 
 
 def _columns(*sides: Any) -> int | None:

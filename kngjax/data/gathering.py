@@ -31,4 +31,6 @@ def in_one_order(records: Rows) -> Rows:
     """
     parts = parts_of(records)
     places = np.argsort(mixed(part for part in parts if part is not None), kind="stable")
-    return gathered([tuple(None if part is None else np.asarray(part)[places] for part in parts)])  # pyright: ignore
+    made = gathered([tuple(None if part is None else np.asarray(part)[places] for part in parts)])
+    rows = Records(made.rows.x, made.rows.y, records.rows.persons)
+    return rows if isinstance(made, Records) else WeightedRecords(rows, made.weights)  # pyright: ignore

@@ -17,7 +17,7 @@ from kngjax.core.arrays import Scalar, Vector
 from kngjax.core.errors import UnfitShape, raise_from_outside
 from kngjax.core.modules import AbstractModule
 from kngjax.core.owner_only import OwnerOnly, without_fields
-from kngjax.data import cells, schema, weights
+from kngjax.data import cells, persons, schema, weights
 from kngjax.data.bounds import Bounds
 from kngjax.data.dither import dithered
 from kngjax.data.lists import numbers_of_rows
@@ -35,11 +35,13 @@ NOT_FINITE = (
 class Records(OwnerOnly, AbstractModule):
     """Validated, clipped records: the design (intercept first) and the response. Private.
 
-    **Arguments:** `x`: shape (n, d); `y`: shape (n,), zeros where the model has no response.
+    **Arguments:** `x`: shape (n, d); `y`: shape (n,), zeros where the model has no response. `persons`: how many they
+    are of, where several rows may be one person's; else None.
     """
 
     x: Float[Array, "records dimension"] | Float[np.ndarray, "records dimension"]
     y: Float[Array, " records"] | Float[np.ndarray, " records"]
+    persons: int | None = eqx.field(static=True, default=None)
 
     @property
     def dimension(self) -> int:
@@ -47,8 +49,8 @@ class Records(OwnerOnly, AbstractModule):
 
     @property
     def num_records(self) -> int:
-        """n; public under replace alone."""
-        return self.x.shape[-2]
+        """n, of persons their number; public under replace alone."""
+        return self.x.shape[-2] if self.persons is None else self.persons
 
     @property
     def rows(self) -> "Records":
@@ -82,7 +84,7 @@ class WeightedRecords(OwnerOnly, AbstractModule):
 
     @property
     def num_records(self) -> int:
-        """n, not the sum of the weights; public under replace alone."""
+        """n, not the sum of the weights, and of persons their number; public under replace alone."""
         return self.rows.num_records
 
     def times_weights(self, values: Array) -> Array:
@@ -98,7 +100,7 @@ class WeightedRecords(OwnerOnly, AbstractModule):
         largest = np.finfo(np.float64).max
         with np.errstate(over="ignore"):
             x, y = (np.asarray(self.weights) * np.asarray(side).T for side in (self.rows.x, self.rows.y))
-        return Records(np.ascontiguousarray(x.T), np.clip(y, -largest, largest))
+        return Records(np.ascontiguousarray(x.T), np.clip(y, -largest, largest), self.rows.persons)
 
 
 @without_fields
@@ -238,7 +240,8 @@ def prepare_rows(
         response = dithered(response, bounds.dither, dither_key, bounds.dither_of_log)
     if bounds.y_lower is not None and has_response:
         response = np.clip(response, np.asarray(bounds.y_lower), np.asarray(bounds.y_upper))
-    rows = Records(design, np.ascontiguousarray(response))
+    number, weight = (weight.persons, weight.weights) if isinstance(weight, persons.Shares) else (None, weight)
+    rows = Records(design, np.ascontiguousarray(response), number)
     return rows if weight is None else WeightedRecords(rows, weights.clipped(weight, bounds.weight))
 
 
@@ -300,7 +303,7 @@ def clipped_fractions(bounds: Bounds, X: Any, y: Any) -> dict[str, Any]:
         outside = float(np.mean((response < float(bounds.y_lower)) | (response > float(bounds.y_upper))))
     beyond = {} if bounds.hull is None else {"hull": float(np.mean(bounds.hull.outside(columns)))}
     missing = {"missing_x": np.mean(absent[0], axis=0), "missing_y": float(np.mean(absent[1]))}
-    if weight is not None and bounds.weight is not None:
+    if weight is not None and bounds.weight is not None and not bounds.of_persons:
         beyond["weight"] = float(np.mean((weight < 0.0) | (weight > float(bounds.weight))))
     return {"x": x, "y": outside, **missing, **beyond}
 
@@ -314,11 +317,14 @@ def _numbers(
     *,
     responses: Responses = cells.numbers,
     reads_text: bool = False,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-    """X of shape (n, columns), y of shape (n,) and weights of shape (n,) or none, NaN where a cell is no number."""
+) -> tuple[np.ndarray, np.ndarray, Any]:
+    """X of shape (n, columns), y of shape (n,) and weights of shape (n,) or none, NaN where a cell is no number.
+
+    Of persons their numbers, or shares, stand for weights.
+    """
     schema.public_shapes(bounds, X, y, has_response=has_response, dimension=dimension, reads_text=reads_text)
-    X, given = weights.opened(bounds.weight, X)
-    weight = None if given is None else _convert_hiding_errors("weights", lambda: cells.numbers(_cells(given)))
+    X, given = persons.opened(bounds.weight, bounds.unit, X)
+    weight = None if given is None else _convert_hiding_errors("weights", lambda: _weights(given))
     response = _convert_hiding_errors("y", lambda: responses(_cells(y))) if has_response else None
     columns = np.empty((0 if response is None else len(response), 0)) if X is None else _columns(bounds, X, dimension)
     schema.require_axes_of_table(columns.ndim)
@@ -328,8 +334,9 @@ def _numbers(
     schema.require_same_rows(columns.shape[0], response.size)
     schema.require_columns(bounds, columns.shape[1], dimension)
     if weight is not None:
-        schema.require_axes_of_weights(weight.ndim)
-        schema.require_same_rows(columns.shape[0], weight.size, schema.DIFFERENT_WEIGHTS)
+        each = weight.weights if isinstance(weight, persons.Shares) else weight
+        schema.require_axes_of_weights(each.ndim)
+        schema.require_same_rows(columns.shape[0], each.size, schema.DIFFERENT_WEIGHTS)
     return columns, response, weight
 
 
@@ -337,11 +344,11 @@ def _finite(
     bounds: Bounds,
     columns: np.ndarray,
     response: np.ndarray,
-    weight: np.ndarray | None,
+    weight: Any,
     *,
     responses: Responses = cells.numbers,
     may_be_empty: bool = False,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+) -> tuple[np.ndarray, np.ndarray, Any]:
     """Columns, responses and weights with public values in place of NaN, without the records that the bounds drop."""
     columns, dropped = fill_missing(columns, bounds.missing)
     if bounds.missing_y == DROP:
@@ -349,14 +356,39 @@ def _finite(
     elif bounds.missing_y is not None:
         response[np.isnan(response)] = responses([bounds.missing_y])[0]
     columns, response = columns[~dropped], response[~dropped]
+    made = None
     if weight is not None:
-        policy = np.nan if bounds.missing_weight is None else bounds.missing_weight
-        weight = np.where(np.isnan(weight), policy, weight)[~dropped]
+        made = _made_weights(bounds, weight, ~dropped)
     if response.size == 0 and not may_be_empty:
         raise UnfitShape(EMPTY)
-    if np.isnan(columns).any() or np.isnan(response).any() or (weight is not None and np.isnan(weight).any()):
+    each = made.weights if isinstance(made, persons.Shares) else made
+    if np.isnan(columns).any() or np.isnan(response).any() or (each is not None and np.isnan(each).any()):
         raise ValueError(NOT_FINITE)
-    return columns, response, weight
+    return columns, response, made
+
+
+def _weights(given: Any) -> Any:
+    """The number that each weight stands for; of identifiers the numbers of persons, and shares as they are."""
+    if isinstance(given, persons.Shares):
+        return given
+    return persons.codes_of(given.cells) if isinstance(given, persons.Identifiers) else cells.numbers(_cells(given))
+
+
+def _made_weights(bounds: Bounds, weight: Any, kept: np.ndarray) -> Any:
+    """Weights of the records that are left, with the public value in place of NaN; persons share votes among these."""
+    policy = np.nan if bounds.missing_weight is None else bounds.missing_weight
+    number = None
+    if isinstance(weight, persons.Shares):
+        number, weight = weight.persons, weight.weights[kept]
+    elif bounds.of_persons:
+        assert bounds.unit is not None
+        assert bounds.unit.most_rows is not None
+        made = persons.shares(weight[kept], bounds.unit.most_rows)
+        number, weight = made.persons, made.weights
+    else:
+        weight = weight[kept]
+    weight = np.where(np.isnan(weight), policy, weight)
+    return weight if number is None else persons.Shares(weight, number)
 
 
 def _columns(bounds: Bounds, X: Any, dimension: int | None = None) -> np.ndarray:

@@ -17,7 +17,7 @@ import scipy
 from kngjax.core.arrays import is_traced
 from kngjax.core.errors import UnfitShape, UnfitType, raise_from_outside
 from kngjax.core.owner_only import OwnerOnly
-from kngjax.data import cells, weights
+from kngjax.data import cells, persons
 from kngjax.data.bounds import Bounds
 from kngjax.data.column_types import Holds, holds
 from kngjax.data.engines.base import is_from
@@ -75,7 +75,7 @@ def public_shapes(
     **Arguments:** as in `kngjax.data.prepare`. Raises UnfitType and UnfitShape for what types, names and shapes show to
     be no data for these bounds.
     """
-    X, weight = weights.opened(bounds.weight, X)
+    X, weight = persons.opened(bounds.weight, bounds.unit, X)
     if isinstance(X, Passes) or isinstance(y, Passes):
         raise UnfitType("a stream is given alone, with its own responses and weights")
     if not has_response:
@@ -101,6 +101,11 @@ def public_shapes(
 
 def _require_weights(weight: Any, reads_text: bool, rows: tuple[int | None, ...], others: tuple[Any, Any]) -> None:
     """Raises UnfitType and UnfitShape unless they can be one weight a record, by their type and shape."""
+    if isinstance(weight, persons.Shares):
+        return
+    if isinstance(weight, persons.Identifiers):
+        weight, reads_text = weight.cells, True
+        persons.require_identifiers(weight)
     native = _readable("weights", weight)
     if isinstance(native, nw.DataFrame):
         require_axes_of_weights(2)

@@ -50,8 +50,9 @@ _RIDGE_DIGITS = 128
 class ObjectiveLaw(NamedTuple):
     """The law of b and the ridge, exactly. Public.
 
-    **Arguments:** `noise`: of b, with density ∝ exp(-(qε/Δ)‖b‖). `ridge`: γ ≥ λ/(e^{(1-q)ε} - 1), above it by less than
-    a part in 10³⁰. `curvature`: λ. `scores`: those of the loss that is minimised.
+    **Arguments:** `noise`: of b, with density ∝ exp(-(qε/Δ)‖b‖). `ridge`: γ ≥ λ/(e^{(1-q)ε} - 1), of
+    persons γ ≥ λ/((1-q)ε), above it by less than a part in 10³⁰. `curvature`: λ. `scores`: those of the loss that is
+    minimised.
     """
 
     noise: ScaledNorm
@@ -83,7 +84,8 @@ class ObjectiveLaw(NamedTuple):
         if noise is None or not noise.is_everywhere or curvature <= 0:
             return None
         with precision(_RIDGE_DIGITS):
-            ridge = ball_of(curvature) / ball_of((1 - share) * epsilon).expm1()
+            left = ball_of((1 - share) * epsilon)
+            ridge = ball_of(curvature) / (left if bounds.of_persons else left.expm1())
             least = ridge.upper()
         return cls(noise, fraction_of(least), curvature, facts.scores) if least.is_finite() else None
 

@@ -11,6 +11,7 @@ import numpy as np
 from kngjax.core import registry
 from kngjax.core.arrays import float64
 from kngjax.data.bounds import Bounds
+from kngjax.data.persons import Unit
 from kngjax.geometry.feature_hulls import FeatureHull
 from kngjax.mechanisms.base import AbstractMechanism
 
@@ -55,6 +56,8 @@ def _made(described: Any) -> Any:
     kind = described.get("type")
     if kind == "Bounds":
         return _bounds(fields)
+    if kind == "Unit":
+        return Unit(**fields)
     if kind == "FeatureHull":
         return FeatureHull(*(np.asarray(block, np.float64) for block in fields["blocks"]))
     made = _classes().get(str(kind))

@@ -10,7 +10,7 @@ import secrets
 from collections.abc import Sequence
 from typing import Any
 
-from kngjax.accounting.adjacency import Adjacency
+from kngjax.accounting.adjacency import Adjacency, plural
 from kngjax.accounting.guarantees import Guarantee
 from kngjax.ledger import store
 from kngjax.ledger.book import (
@@ -31,6 +31,10 @@ from kngjax.ledger.book import (
 )
 from kngjax.ledger.budgets import Budget
 
+_OTHER_UNIT = (
+    "this ledger protects each {}, and the release each {}: of a table of {} say so with unit={!r} in Study or Bounds, "
+    "and where one of them may have several rows give their identifiers too, person=. Nothing was spent"
+)
 _USED = "reservation {} was drawn from already: reserve again for another release"
 
 
@@ -115,7 +119,8 @@ class Ledger:
         - `budget`: `Budget.pure`, `zcdp`, `approximate` or `converted`.
         - `adjacency`: the one that every release of this ledger is for; required.
         - `dataset`: a public label; no digest of the data, which would confirm a guess of them.
-        - `unit`: what one record stands for, in public words.
+        - `unit`: whom every release protects, in public words: "record", or as `kngjax.Unit` names it, "patient". A
+            release that protects another unit is refused.
         - `unproved`: "refuse" releases of which nothing is proved, as of Markov chains whose distance from their law
           nobody knows; or "allow" them at the cost of that law, which every sum of this ledger then says.
 
@@ -288,6 +293,8 @@ class Ledger:
                 "read of the data"
             )
         for guarantee, _ in asked:
+            if guarantee.unit != book.unit:
+                raise ValueError(_OTHER_UNIT.format(book.unit, guarantee.unit, plural(book.unit), book.unit))
             if guarantee.adjacency != book.adjacency:
                 raise ValueError(
                     f"this ledger is for the adjacency '{book.adjacency}', and the guarantee for "

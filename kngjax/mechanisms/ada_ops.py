@@ -91,6 +91,11 @@ class AdaOPS(AbstractDirectMechanism):
     failure_share: Scalar
 
     takes_weights: ClassVar[bool] = True
+
+    @property
+    def no_persons(self) -> str | None:
+        return "its proof rests on the rank of one record's Hessian, and several records have more"
+
     method: ClassVar[str] = "One draw from a Gaussian posterior, with a ridge and a scale from private bounds."
 
     def __init__(
@@ -135,7 +140,7 @@ class AdaOPS(AbstractDirectMechanism):
     @property
     def guarantee(self) -> Guarantee:
         """(ε, δ)-DP of one draw."""
-        return Guarantee.approximate(float(self.epsilon), float(self.delta), self.adjacency)
+        return Guarantee.approximate(float(self.epsilon), float(self.delta), self.adjacency).of(self.bounds.protects)
 
     def plan(self, dimension: int) -> AdaOPSPlan:
         """α, R, the noise of the first two stages and h₀, from public settings; runs under jit."""

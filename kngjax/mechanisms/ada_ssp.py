@@ -76,6 +76,11 @@ class AdaSSP(AbstractDirectMechanism):
     shares: Float[Array, "3"] | Float[np.ndarray, "3"]
 
     takes_weights: ClassVar[bool] = True
+
+    @property
+    def no_persons(self) -> str | None:
+        return None
+
     method: ClassVar[str] = (
         "Gaussian noise on the moments of the records, in units made of the public bounds, and the ridge regression "
         "that they give, in own units."
@@ -123,7 +128,7 @@ class AdaSSP(AbstractDirectMechanism):
     @property
     def guarantee(self) -> Guarantee:
         """(ε, δ)-DP of one draw, and s-Gaussian DP: the moments are Gaussian, and the rest is post-processing."""
-        return gaussian_guarantee(self.epsilon, self.delta, self.adjacency)
+        return gaussian_guarantee(self.epsilon, self.delta, self.adjacency).of(self.bounds.protects)
 
     @property
     def intake(self) -> "AdaSSPIntake":

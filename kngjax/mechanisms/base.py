@@ -21,12 +21,18 @@ class AbstractMechanism(AbstractPublicParts):
     """A mechanism: what is computed from the records, with which bounds, at which ε, for which neighbours.
 
     `has_regressors`: whether it explains a response. `takes_weights`: whether it is proved for records with weights;
-    what does not say so refuses bounds that declare them.
+    what does not say so refuses bounds that declare them. `no_persons`: why it has no proof for rows of persons; None
+    where it has one: where a convex combination of what records add is as good as what one record adds.
     """
 
     epsilon: eqx.AbstractVar[Scalar]
     has_regressors: ClassVar[bool] = True
     takes_weights: ClassVar[bool] = False
+
+    @property
+    def no_persons(self) -> str | None:
+        """Says why there is no proof for rows that share the vote of a person; None where there is one."""
+        return "nobody has proved it for them"
 
     @property
     def intake(self) -> AbstractIntake:
@@ -38,14 +44,17 @@ class AbstractMechanism(AbstractPublicParts):
         """Says what is known in public of the noise of what it releases."""
         return UnknownNoise(self)
 
-    def prepare(self, X: Any = None, y: Any = None, *, weights: Any = None, dither_key: Any = None) -> Data:
+    def prepare(
+        self, X: Any = None, y: Any = None, *, weights: Any = None, person: Any = None, dither_key: Any = None
+    ) -> Data:
         """Validated and clipped data, summarised where the loss has a sufficient statistic. Private.
 
         See `kngjax.data.prepare` for the arguments and errors; `weights`, private, are one a record, where the bounds
-        declare their maximum. X may also be a `kngjax.stream` of records or `kngjax.shard`s of them, which bring their
+        declare their maximum, and `person` one identifier a row, where they are for rows of persons. X may also be a
+        `kngjax.stream` of records or `kngjax.shard`s of them, which bring their
         own responses.
         """
-        return self.intake.prepare(X, y, weights=weights, dither_key=dither_key)
+        return self.intake.prepare(X, y, weights=weights, person=person, dither_key=dither_key)
 
     @property
     @abc.abstractmethod
@@ -93,6 +102,12 @@ class AbstractMechanism(AbstractPublicParts):
     def _check_weights(self) -> None:
         """Raises ValueError unless this mechanism and its loss are proved for records with weights."""
         instead = "KNG and ObjectivePerturbation do, of least squares AdaSSP; or leave Bounds(..., weight=...) out"
+        if self.bounds.of_persons and (why := self.no_persons) is not None:
+            raise ValueError(
+                f"{type(self).__name__} takes no rows of persons, Bounds(..., unit=): {why}. KNG, "
+                "ObjectivePerturbation, AdaSSP, KNormMechanism and GeometricMechanism do; or make one record of each "
+                "person's rows"
+            )
         if not self.takes_weights:
             raise ValueError(f"{type(self).__name__} takes no weights of records: {instead}")
         if not self.loss.takes_weights:

@@ -124,7 +124,7 @@ class AbstractDensityMechanism(AbstractMechanism):
     @property
     def guarantee(self) -> Guarantee:
         """Pure ε-DP and (ε²/8)-zCDP of one exact draw, from the mechanism's own ε."""
-        return Guarantee.bounded_range(float(self.epsilon), self.adjacency)
+        return Guarantee.bounded_range(float(self.epsilon), self.adjacency).of(self.bounds.protects)
 
     def target(self, data: Data) -> Target:
         """The density for these data, as samplers see it. Private."""

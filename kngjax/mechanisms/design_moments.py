@@ -77,7 +77,7 @@ class DesignMoments(AbstractDirectMechanism):
     @property
     def guarantee(self) -> Guarantee:
         """Pure ε-DP of one draw, hence (ε²/2)-zCDP."""
-        return Guarantee.pure(float(self.epsilon), self.adjacency)
+        return Guarantee.pure(float(self.epsilon), self.adjacency).of(self.bounds.protects)
 
     @property
     def size(self) -> int:

@@ -70,6 +70,10 @@ class ExponentialMechanism(AbstractDensityMechanism):
         self._check()
 
     @property
+    def no_persons(self) -> str | None:
+        return None
+
+    @property
     def exponent(self) -> Exponent:
         return Exponent(self, "loss")
 

@@ -107,6 +107,10 @@ class GeometricMechanism(AbstractDirectMechanism):
                 )
 
     @property
+    def no_persons(self) -> str | None:
+        return None
+
+    @property
     def loss(self) -> QuantileLoss:
         """Returns the loss of a median, to describe the data: each record is one response, which needs no bound."""
         return QuantileLoss(0.5)
@@ -129,7 +133,7 @@ class GeometricMechanism(AbstractDirectMechanism):
     @property
     def guarantee(self) -> Guarantee:
         """Pure ε-DP of one draw, hence (ε²/2)-zCDP."""
-        return Guarantee.pure(float(self.epsilon), self.adjacency)
+        return Guarantee.pure(float(self.epsilon), self.adjacency).of(self.bounds.protects)
 
     @property
     def intake(self) -> "CellsIntake":
@@ -202,7 +206,7 @@ class CellsIntake(AbstractIntake):
             each = np.asarray(records.weights) / unit if isinstance(records, WeightedRecords) else None
             totals = np.bincount(np.asarray(y).astype(np.int64) - first, each, self.mechanism.cells) * unit
         counts = totals if self.mechanism.counted is None else totals[np.array(self.mechanism.counted) - first]
-        return Counts(counts, np.asarray(float(y.shape[0])))
+        return Counts(counts, np.asarray(float(records.num_records)))
 
     def summed(self, X: Passes) -> Counts:
         found = self.total(X, self._counts_and_number, is_exact=True)

@@ -193,12 +193,12 @@ class PrivateIRLS(AbstractDirectMechanism):
         epsilon, delta, spent = float(self.epsilon), float(self.delta or 0.0), self._budget()[0]
         whole = Guarantee.composed(self._parts(spent) * self.iterations)
         if self.matrix_noise != "wishart" and whole.at(delta=delta) <= epsilon:
-            return whole.stated(delta, epsilon)
+            return whole.stated(delta, epsilon).of(self.bounds.protects)
         if self.accounting != "zcdp":
             # Every part at its own (ε, δ), added up or by advanced composition.
             whole = Guarantee.composed(self._parts(spent, stated=True) * self.iterations)
             if min(whole.at(delta=delta), advanced_epsilon(whole, delta) if delta else math.inf) <= epsilon:
-                return Guarantee.approximate(epsilon, delta, self.adjacency)
+                return Guarantee.approximate(epsilon, delta, self.adjacency).of(self.bounds.protects)
         raise ValueError(_SPENT_UP.format(epsilon, 2 * self.iterations))
 
     def _parts(self, spent: _Spending, stated: bool = False) -> list[Guarantee]:

@@ -78,7 +78,7 @@ class KNormMechanism(AbstractKNormLaw):
                 "the K-norm mechanism adds noise of scale 1/n to the mean, and with add_remove n is private: use "
                 "adjacency='replace', or KNG(SquaredDistanceLoss(), ...) on a bounded domain, or statistic='sum'"
             )
-        if self.bounds.weight is not None and not self._is_sum:
+        if self.bounds.weight is not None and not (self._is_sum or self.bounds.has_one_vote):
             raise ValueError(
                 "the sum of the weights is private, and no noise scaled by 1/n may be used on a weighted mean: use "
                 "KNG(SquaredDistanceLoss(), ...) on a bounded domain, or statistic='sum'"
@@ -94,6 +94,10 @@ class KNormMechanism(AbstractKNormLaw):
                 "a column of x has the same lower and upper bound, so that no record changes it and the box of "
                 "possible changes has no volume: leave the column out, or name a norm"
             )
+
+    @property
+    def no_persons(self) -> str | None:
+        return None
 
     @property
     def method(self) -> str:

@@ -48,7 +48,7 @@ class AbstractKNormLaw(AbstractDirectMechanism):
     @property
     def guarantee(self) -> Guarantee:
         """Pure ε-DP of one draw, hence (ε²/2)-zCDP."""
-        return Guarantee.pure(float(self.epsilon), self.adjacency)
+        return Guarantee.pure(float(self.epsilon), self.adjacency).of(self.bounds.protects)
 
     def _changes(self, dimension: int) -> Float[Array, " dimension"]:
         return sums.sum_changes(self.bounds, self.adjacency, dimension)

@@ -93,6 +93,10 @@ class KNG(AbstractDensityMechanism):
         self._check()
 
     @property
+    def no_persons(self) -> str | None:
+        return None
+
+    @property
     def exponent(self) -> Exponent:
         return Exponent(self, "gradient", self.norm, self.pointwise_sensitivity)
 

@@ -38,9 +38,10 @@ DEFAULT_OUTPUT_SHARE = 0.01
 class ObjectivePerturbation(AbstractDirectMechanism):
     """Draws θ = argmin J over Θ, J(θ) = ℓ_n(θ; D) + (γ/2)|θ - c|² + b'θ, with b of density ∝ exp(-(qε/Δ)·‖b‖_K).
 
-    Δ is the sensitivity of ∇ℓ_n in the norm, as for KNG; γ = λ/(e^{(1-q)ε} - 1), with λ the largest eigenvalue that
-    one record's Hessian ρ''xx' can have. It is ε-DP (Chaudhuri, Monteleoni and Sarwate 2011; Kifer, Smith and Thakurta
-    2012). With q = ½ and many records its law is that of KNG (Reimherr and Awan 2019, Remark 3.3).
+    Δ is the sensitivity of ∇ℓ_n in the norm, as for KNG; γ = λ/(e^{(1-q)ε} - 1), with λ the largest eigenvalue that one
+    record's Hessian ρ''xx' can have; of persons, whose Hessian has any rank, λ/((1-q)ε). It is ε-DP (Chaudhuri,
+    Monteleoni and Sarwate 2011; Kifer, Smith and Thakurta 2012). With q = ½ and many records its law is that of KNG
+    (Reimherr and Awan 2019, Remark 3.3).
 
     Proof: `docs/proofs/objective-perturbation.md`.
 
@@ -207,7 +208,7 @@ class ObjectivePerturbation(AbstractDirectMechanism):
     @property
     def guarantee(self) -> Guarantee:
         """Pure ε-DP of one draw, hence (ε²/2)-zCDP."""
-        return Guarantee.pure(float(self.epsilon), self.adjacency)
+        return Guarantee.pure(float(self.epsilon), self.adjacency).of(self.bounds.protects)
 
     @property
     def exact_budget(self) -> tuple[Fraction, Fraction]:
@@ -216,6 +217,10 @@ class ObjectivePerturbation(AbstractDirectMechanism):
         if self.output_share is not None:
             epsilon *= 1 - exactly(float(self.output_share))
         return epsilon, exactly(float(self.noise_share))
+
+    @property
+    def no_persons(self) -> str | None:
+        return None
 
     @property
     def _reach(self) -> Reach:
@@ -258,8 +263,9 @@ class ObjectivePerturbation(AbstractDirectMechanism):
         return self.noise_share * self._objective_epsilon / self.sensitivity_value(dimension)
 
     def ridge(self, dimension: int) -> Float[Array, ""]:
-        """γ = λ/(e^{(1-q)ε} - 1), with (1-f)ε for ε where the minimiser is approximate; runs under jit."""
-        return self._largest_curvature(dimension) / jnp.expm1((1.0 - self.noise_share) * self._objective_epsilon)
+        """γ = λ/(e^{(1-q)ε} - 1), of persons λ/((1-q)ε), with (1-f)ε for ε where the minimiser is approximate."""
+        left = (1.0 - self.noise_share) * self._objective_epsilon
+        return self._largest_curvature(dimension) / (left if self.bounds.of_persons else jnp.expm1(left))
 
     def search_tolerance(self, dimension: int) -> Float[Array, ""]:
         """τ: public, since it depends on public facts alone; runs under jit."""
@@ -299,7 +305,7 @@ class ObjectivePerturbation(AbstractDirectMechanism):
                 gradients.explain_hessian_sensitivity(self.regression_loss, self.bounds, self._reach, dimension),
             ]
             objective, noise = float(self._objective_epsilon), float(self.noise_share * self._objective_epsilon)
-            parts.append(gradients.explain_ridge(ridge, objective, noise))
+            parts.append(gradients.explain_ridge(ridge, objective, noise, self.bounds.of_persons))
             if self.output_share is not None:
                 tolerance = float(self.search_tolerance(dimension))
                 parts.append(gradients.explain_search(tolerance, ridge, float(self.output_share * self.epsilon)))

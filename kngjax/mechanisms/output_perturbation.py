@@ -128,6 +128,12 @@ class OutputPerturbation(AbstractGaussianMechanism):
         _ = self.guarantee
 
     @property
+    def no_persons(self) -> str | None:
+        if not self.loss.is_half_square and self.metric == "identity":
+            return None
+        return "of ridge regression and of a metric of the data its proof rests on the rank of one record's Hessian"
+
+    @property
     def method(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
         """Says how a value is drawn, in words."""
         how = "in closed form" if self.loss.is_half_square else "by Newton's method to a public tolerance"
@@ -147,8 +153,10 @@ class OutputPerturbation(AbstractGaussianMechanism):
     def guarantee(self) -> Guarantee:
         """(ε, δ)-DP of one draw; with noise of fixed covariance it is s-Gaussian DP."""
         if self.metric != "identity":
-            return Guarantee.approximate(float(self.epsilon), float(self.delta), self.adjacency)
-        return gaussian_guarantee(self.epsilon, self.delta, self.adjacency)
+            return Guarantee.approximate(float(self.epsilon), float(self.delta), self.adjacency).of(
+                self.bounds.protects
+            )
+        return gaussian_guarantee(self.epsilon, self.delta, self.adjacency).of(self.bounds.protects)
 
     def _gradient_change(self, dimension: int) -> Float[Array, ""]:
         reach = Everywhere()

@@ -78,6 +78,11 @@ class PosteriorSample(AbstractGaussianMechanism):
     allow_large_epsilon: bool = eqx.field(static=True)
 
     takes_weights: ClassVar[bool] = True
+
+    @property
+    def no_persons(self) -> str | None:
+        return "its proof rests on the rank of one record's Hessian, and several records have more"
+
     metric: ClassVar[str] = "hessian"
     assumptions: ClassVar[tuple[str, ...]] = (MAX_RECORDS_ASSUMPTION,)
     advice: ClassVar[str] = f"nothing is released: {TOO_MANY_RECORDS}, or X'X + regularization*I is singular"
@@ -173,7 +178,7 @@ class PosteriorSample(AbstractGaussianMechanism):
                 "give a larger regularization or a smaller gamma (PosteriorSample.calibrated finds the largest); if "
                 "this is an experiment, say allow_large_epsilon=True"
             )
-        return Guarantee.approximate(epsilon, float(self.delta), self.adjacency)
+        return Guarantee.approximate(epsilon, float(self.delta), self.adjacency).of(self.bounds.protects)
 
     def known_gamma(self, dimension: int) -> float:
         """γ, which does not depend on d here."""

@@ -12,7 +12,7 @@ from jaxtyping import Float
 
 from kngjax.accounting.guarantees import Adjacency
 from kngjax.core.errors import UnfitShape, UnfitType
-from kngjax.data import records, schema
+from kngjax.data import persons, records, schema
 from kngjax.data.bounds import Bounds
 from kngjax.data.exact_sums import ExactSums
 from kngjax.data.gathering import gathered, parts_of
@@ -21,7 +21,7 @@ from kngjax.data.passes import Passes
 from kngjax.data.records import Data, Records, WeightedRecords
 from kngjax.data.schema import Schema
 from kngjax.data.shards import Shards
-from kngjax.data.weights import WeightedTable, opened, with_weights
+from kngjax.data.weights import WeightedTable, with_weights
 from kngjax.data.work import Total
 from kngjax.losses.base import AbstractLoss, AbstractPredictorLoss
 from kngjax.mechanisms.public_parts import AbstractPublicParts
@@ -30,6 +30,10 @@ MAX_RECORDS = "a public number that n does not exceed"
 MAX_RECORDS_ASSUMPTION = (
     "that there are at most max_records records was known in public; data with more are refused, and that refusal is "
     "not covered"
+)
+NO_PARTS = (
+    "rows of one person may lie in several parts of a stream, of shards or of a table on an engine, and a share of a "
+    "vote takes them all: give a table in memory"
 )
 TOO_MANY_RECORDS = "there are more records than max_records, the public promise that the guarantee rests on"
 
@@ -78,10 +82,13 @@ class AbstractIntake(abc.ABC):
                 "or a kngjax.stream of records that do not fit into memory"
             )
         if isinstance(X, Passes):
+            if self.bounds.of_persons:
+                raise UnfitType(NO_PARTS)
             chunks = X.declared()
             if not chunks:
                 # Whether a column of weights was named is known without one.
-                opened(self.bounds.weight, WeightedTable(None, None) if X.has_weights else None)
+                given = WeightedTable(None, None) if X.has_weights else None
+                persons.opened(self.bounds.weight, self.bounds.unit, given)
             shapes = [self._public_shapes(*chunk)[0] for chunk in chunks]
             if self.adjacency is Adjacency.ADD_REMOVE:
                 return self._facts(shapes[0] if shapes else None, None)
@@ -90,6 +97,8 @@ class AbstractIntake(abc.ABC):
             return self._facts(shapes[0] if shapes else None, X.public_count())
         columns, rows = self._public_shapes(X, y)
         count = columns.rows if rows.rows is None else rows.rows
+        if self.bounds.of_persons:
+            count = persons.count_of(X.weights) if self.adjacency is Adjacency.REPLACE else None
         if count == 0 and self.adjacency is Adjacency.REPLACE:
             raise UnfitShape(schema.EMPTY)
         return self._facts(columns, count)
@@ -122,12 +131,14 @@ class AbstractIntake(abc.ABC):
         """The number of features of a record, the intercept included; None while scalar bounds leave it open."""
         return self.mechanism.dimension
 
-    def prepare(self, X: Any = None, y: Any = None, *, weights: Any = None, dither_key: Any = None) -> Data:
+    def prepare(
+        self, X: Any = None, y: Any = None, *, weights: Any = None, person: Any = None, dither_key: Any = None
+    ) -> Data:
         """Validated and clipped data, summarised where the loss has a sufficient statistic. Private.
 
         Arguments and errors as of the mechanism's `prepare`.
         """
-        X = with_weights(X, weights)
+        X = persons.with_persons(with_weights(X, weights), person)
         require_own_responses(X, y)
         if isinstance(X, Shards):
             return self._prepare_shards(X)
@@ -351,6 +362,8 @@ def require_own_responses(X: Any, y: Any) -> None:
     is_weighted = isinstance(X, WeightedTable)
     table = X.table if is_weighted else X
     if isinstance(table, Passes | Shards):
+        if is_weighted and isinstance(X.weights, persons.Identifiers):
+            raise UnfitType(NO_PARTS)
         what = "a stream brings its" if isinstance(table, Passes) else "shards bring their"
         if y is not None:
             raise UnfitShape(f"{what} own responses: leave y out here")

@@ -71,7 +71,7 @@ class PrivateChoice(AbstractMechanism):
     @property
     def guarantee(self) -> Guarantee:
         """ε-bounded-range."""
-        return Guarantee.bounded_range(float(self.epsilon), self.adjacency)
+        return Guarantee.bounded_range(float(self.epsilon), self.adjacency).of(self.bounds.protects)
 
     @property
     def intake(self) -> "LossesIntake":

@@ -142,9 +142,9 @@ class PrivateQuantile(AbstractDirectMechanism):
     def guarantee(self) -> Guarantee:
         """Pure ε-DP and (ε²/8)-zCDP of one draw; with a split budget the sum of m such at ε/m."""
         if self._is_joint or self.dimension == 1:
-            return Guarantee.bounded_range(float(self.epsilon), self.adjacency)
+            return Guarantee.bounded_range(float(self.epsilon), self.adjacency).of(self.bounds.protects)
         part = Guarantee.bounded_range(float(self._part), self.adjacency)
-        return Guarantee.composed([part] * self.dimension)
+        return Guarantee.composed([part] * self.dimension).of(self.bounds.protects)
 
     def densities(self) -> tuple[KNG, ...]:
         """Each level's KNG of an intercept alone, at ε/m rounded down."""

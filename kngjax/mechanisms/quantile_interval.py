@@ -134,7 +134,7 @@ class QuantileInterval(AbstractDirectMechanism):
     @property
     def guarantee(self) -> Guarantee:
         """Pure ε-DP and (ε²/8)-zCDP."""
-        return Guarantee.bounded_range(float(self.epsilon), self.adjacency)
+        return Guarantee.bounded_range(float(self.epsilon), self.adjacency).of(self.bounds.protects)
 
     @property
     def intake(self) -> SortedIntake:

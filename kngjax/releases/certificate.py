@@ -108,7 +108,7 @@ class Certificate:
         )
         return cls(
             mechanism=describe(mechanism),
-            guarantee=mechanism.guarantee_for(facts.dimension),
+            guarantee=mechanism.guarantee_for(facts.dimension).of(mechanism.bounds.protects),
             sensitivity=mechanism.sensitivity_for(facts.dimension),
             sampler={**draw.settings, **({"published": sorted(draw.published)} if draw.published else {})},
             reason=draw.method,
@@ -141,7 +141,8 @@ class Certificate:
         if not (epsilon < math.inf and delta < 1.0):
             return None
         adjacency = self.guarantee.adjacency
-        return Guarantee.approximate(epsilon, delta, adjacency) if delta else Guarantee.pure(epsilon, adjacency)
+        made = Guarantee.approximate(epsilon, delta, adjacency) if delta else Guarantee.pure(epsilon, adjacency)
+        return made.of(self.guarantee.unit)
 
     @property
     def cost(self) -> Guarantee | None:

@@ -21,6 +21,7 @@ from kngjax.core.errors import holding_no_records, run_telling_refusals
 from kngjax.core.html import html_table
 from kngjax.core.kept_as_json import AbstractKeptAsJson
 from kngjax.data.passes import Passes
+from kngjax.data.persons import with_persons
 from kngjax.data.schema import Schema
 from kngjax.data.weights import with_weights
 from kngjax.draws.base import AbstractDraw
@@ -130,6 +131,7 @@ def release(
     y: Any = None,
     *,
     weights: Any = None,
+    person: Any = None,
     sampler: AbstractSampler | Lattice | Shells | None = None,
     ledger: Ledger | Reservation | None = None,
     progress: bool | None = False,
@@ -152,6 +154,7 @@ def release(
     y: Any = None,
     *,
     weights: Any = None,
+    person: Any = None,
     sampler: AbstractSampler | Lattice | Shells | None = None,
     ledger: Ledger | Reservation | None = None,
     progress: bool | None = False,
@@ -170,6 +173,9 @@ def release(
         together, as `kngjax.WithIntervals`, which returns what it makes of them.
     - `X`, `y`: the private records, as in `kngjax.data.prepare`; or X alone, a `kngjax.stream`.
     - `weights`: private, one a record, where the bounds declare their maximum, `Bounds(..., weight=...)`.
+    - `person`: private, one identifier a row, whole numbers, text or categories, where the bounds are for rows of
+        persons, `Bounds(..., unit=kngjax.Unit("patient", most_rows=1))`. Under replace the persons are counted before
+        anything is spent: how many there are is public.
     - `sampler`: None takes the best for this mechanism; mechanisms that draw directly from their law take none.
     - `ledger`: a budget, `kngjax.Ledger(path)`, which this release is debited from before a value is looked at and
       anything is drawn; what fails afterwards stays spent. Or a reservation made there beforehand.
@@ -189,8 +195,8 @@ def release(
     unknown = sorted(set(refused) - {"key", "seed", "rng_key", "num_draws", "num_chains", "random_state"})
     if unknown:
         raise TypeError(
-            f"release has no argument {', '.join(unknown)}; it takes mechanism, X, y, weights, sampler, ledger "
-            "and progress. For a regression by a formula over a data frame take a method of kngjax.Study, like "
+            f"release has no argument {', '.join(unknown)}; it takes mechanism, X, y, weights, person, sampler, "
+            "ledger and progress. For a regression by a formula over a data frame take a method of kngjax.Study, like "
             "kngjax.Study(frame, bounds=..., adjacency=...).quantile_regression(formula, tau=..., epsilon=...)"
         )
     if refused:
@@ -200,10 +206,10 @@ def release(
             "key=kngjax.research_key(seed))"
         )
     if isinstance(mechanism, AbstractReleasePlan):
-        _check_nothing_else(weights, sampler, progress)
+        _check_nothing_else(weights if person is None else person, sampler, progress)
         return mechanism.release(X, y, ledger=ledger, progress=progress)
-    _check_arguments(mechanism, X, y, weights, sampler, ledger, progress)
-    X = with_weights(X, weights)
+    _check_arguments(mechanism, X, y, (weights, person), sampler, ledger, progress)
+    X = with_persons(with_weights(X, weights), person)
     # What types, shapes and settings refuse is refused before anything is spent.
     facts, refusal = run_telling_refusals(functools.partial(mechanism.intake.check_schema, X, y))
     if refusal is not None:
@@ -253,6 +259,7 @@ def certify(
     y: Any = None,
     *,
     weights: Any = None,
+    person: Any = None,
     sampler: AbstractSampler | Lattice | Shells | None = None,
 ) -> Certificate:
     """The certificate that `release` would give, before anything is spent, drawn, or seen of a value.
@@ -262,8 +269,8 @@ def certify(
 
     **Arguments** and errors as for `release`, of types, names, shapes and settings.
     """
-    _check_arguments(mechanism, X, y, weights, sampler, None, None)
-    X = with_weights(X, weights)
+    _check_arguments(mechanism, X, y, (weights, person), sampler, None, None)
+    X = with_persons(with_weights(X, weights), person)
     facts, refusal = run_telling_refusals(functools.partial(mechanism.intake.check_schema, X, y))
     if refusal is not None:
         raise refusal
@@ -276,13 +283,15 @@ def _check_nothing_else(weights: Any, sampler: Any, progress: Any) -> None:
     if not isinstance(progress, bool | None):
         raise TypeError(f"progress must be True, False or None, not a {type(progress).__name__}")
     if weights is not None or sampler is not None:
-        raise TypeError("a plan of several releases takes neither weights nor a sampler: leave them out")
+        raise TypeError("a plan of several releases takes neither weights, persons nor a sampler: leave them out")
 
 
-def _check_arguments(mechanism: Any, X: Any, y: Any, weights: Any, sampler: Any, ledger: Any, progress: Any) -> None:
+def _check_arguments(
+    mechanism: Any, X: Any, y: Any, given: tuple[Any, ...], sampler: Any, ledger: Any, progress: Any
+) -> None:
     """Raises TypeError for arguments of the wrong kind, and for a key or generator wherever it hides."""
     generators = (np.random.Generator, np.random.RandomState, np.random.BitGenerator, np.random.SeedSequence)
-    for part in (*jax.tree.leaves((mechanism, sampler)), X, y, weights, ledger, progress):
+    for part in (*jax.tree.leaves((mechanism, sampler)), X, y, *given, ledger, progress):
         is_key = isinstance(part, jax.Array) and jnp.issubdtype(part.dtype, jax.dtypes.prng_key)
         if is_key or isinstance(part, generators):
             raise TypeError(

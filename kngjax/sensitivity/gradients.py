@@ -264,7 +264,7 @@ def explain_gradient_sensitivity(
         first, last = _score_range(loss, bounds, domain, adjacency, len(changes))
         score, by_points = (float(first), float(last)), _by_points(bounds, adjacency, norm, len(changes))
     what, most = loss.describe_gradient(adjacency, score)
-    if bounds.weight is not None:
+    if weighted.most(bounds) is not None:
         shown = "" if score is None else f", s*x with s in [{score[0]:.6g}, {score[1]:.6g}]"
         largest = float(bounds.weight)
         what = f"its weight, from 0 to {largest:.6g}, times that of the loss{shown}, in [m_j, M_j] in coordinate j;"
@@ -278,7 +278,7 @@ def explain_gradient_sensitivity(
 
 
 def _times_weight(bounds: Bounds) -> str:
-    return "" if bounds.weight is None else f" times its weight, which is at most {float(bounds.weight):.6g}"
+    return "" if weighted.most(bounds) is None else f" times its weight, which is at most {float(bounds.weight):.6g}"
 
 
 def _by_points(bounds: Bounds, adjacency: Adjacency, norm: norms.AbstractNorm, dimension: int) -> str:
@@ -339,11 +339,14 @@ def explain_value_sensitivity(bounds: Bounds, adjacency: Adjacency, value: float
     return f"{what}{_times_weight(bounds)}, which is {value:.6g}."
 
 
-def explain_ridge(ridge: float, objective: float, noise: float) -> str:
+def explain_ridge(ridge: float, objective: float, noise: float, of_persons: bool = False) -> str:
     """Explains how the ridge and the noise share the ε of objective perturbation. **Arguments:** γ, (1-f)ε, q(1-f)ε."""
+    who, factor = "one record", "1 + lambda/gamma"
+    if of_persons:
+        who, factor = "one person, of whose rows the Hessians' traces add up to at most lambda,", "e^(lambda/gamma)"
     return (
-        f"With the ridge gamma = {ridge:.6g} one record changes the determinant of the Hessian by a factor of at most "
-        f"1 + lambda/gamma = e^{objective - noise:.6g}, and the density of the noise in the objective by one of at "
+        f"With the ridge gamma = {ridge:.6g} {who} changes the determinant of the Hessian by a factor of at most "
+        f"{factor} = e^{objective - noise:.6g}, and the density of the noise in the objective by one of at "
         f"most e^{noise:.6g}."
     )
 

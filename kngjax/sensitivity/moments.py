@@ -36,7 +36,7 @@ def radii(bounds: Bounds, dimension: int) -> tuple[float, float]:
 
 def explain_radii(bounds: Bounds, x: float, y: float) -> str:
     """Says in words what the radii X and Y bound. **Arguments:** `x`, `y`: X and Y."""
-    if bounds.weight is None:
+    if weighted.most(bounds) is None:
         return f"|x| <= {x:.6g} and |y| <= {y:.6g}"
     return (
         f"sqrt(w)*|x| <= {x:.6g} and sqrt(w)*|y| <= {y:.6g} with weights w of at most {float(bounds.weight):.6g}, and "

@@ -110,7 +110,7 @@ def explain_sum_sensitivity(
     event = "exchanging one record moves" if exchange else "one record more or less moves"
     most = "u_j - l_j, the width of the bounds" if exchange else "max(|l_j|, |u_j|), the largest size within the bounds"
     what = "the sum of the records"
-    if bounds.weight is not None:
+    if weighted.most(bounds) is not None:
         what = f"the sum of the records times their weights, each from 0 to {float(bounds.weight):.6g},"
         most = "M_j - m_j" if exchange else "max(|m_j|, |M_j|)"
         most = f"{most}, where a record times its weight lies in [m_j, M_j]"

@@ -3,6 +3,9 @@
 A record with weight w in [0, W] contributes w·∇ℓ(θ; z) to the gradient, which lies in [min(0, W·m_j), max(0, W·M_j)]
 where ∇ℓ lies in [m_j, M_j]. Exchanges, gradients of one length, Hessians, moments and losses follow, with proofs, in
 `docs/proofs/weights.md`.
+
+Of persons with any number of rows W bounds the sum of the weights of one person's rows. Where that sum is exactly 1,
+what is proved of one record without weights holds of one person: `docs/proofs/persons.md`.
 """
 
 from fractions import Fraction
@@ -19,11 +22,16 @@ from kngjax.losses.base import AbstractLoss, Ends
 from kngjax.sensitivity.change_sets import changes_within
 
 
+def most(bounds: Bounds) -> Any:
+    """W; None where records have no weights, and where a person's add up to 1, so that a record's facts hold."""
+    return None if bounds.has_one_vote else bounds.weight
+
+
 def of_weighted(ends: tuple[Any, Any], bounds: Bounds) -> tuple[Any, Any]:
     """[min(0, W·a), max(0, W·b)] for [a, b], number by number; [a, b] where records have no weights."""
-    if bounds.weight is None:
+    if most(bounds) is None:
         return ends
-    first, last = (jnp.asarray(bounds.weight) * jnp.asarray(end) for end in ends)
+    first, last = (jnp.asarray(most(bounds)) * jnp.asarray(end) for end in ends)
     return jnp.minimum(first, 0.0), jnp.maximum(last, 0.0)
 
 
@@ -36,27 +44,27 @@ def of_weighted_in_fractions(ends: tuple[Fraction, Fraction], largest: Fraction 
 
 def largest_in_fractions(bounds: Bounds) -> Fraction | None:
     """W, None where records have no weights."""
-    return None if bounds.weight is None else Fraction(float(bounds.weight))
+    return None if most(bounds) is None else Fraction(float(most(bounds)))
 
 
 def largest(bounds: Bounds) -> float:
     """W; 1 where records have no weights."""
-    return 1.0 if bounds.weight is None else float(bounds.weight)
+    return 1.0 if most(bounds) is None else float(most(bounds))
 
 
 def times(bounds: Bounds, value: Any) -> Float[Array, "..."]:
     """W·value; the value where records have no weights."""
-    return jnp.asarray(value) if bounds.weight is None else jnp.asarray(bounds.weight) * jnp.asarray(value)
+    return jnp.asarray(value) if most(bounds) is None else jnp.asarray(most(bounds)) * jnp.asarray(value)
 
 
 def root_times(bounds: Bounds, radius: Any) -> Float[Array, "..."]:
     """√W·radius, a bound on √w·|x| for one on |x|; the radius where records have no weights."""
-    return jnp.asarray(radius) if bounds.weight is None else jnp.sqrt(jnp.asarray(bounds.weight)) * jnp.asarray(radius)
+    return jnp.asarray(radius) if most(bounds) is None else jnp.sqrt(jnp.asarray(most(bounds))) * jnp.asarray(radius)
 
 
 def adjacency_of_ranges(bounds: Bounds, adjacency: Adjacency) -> Adjacency:
     """Chooses the adjacency of a loss's ranges: with weights, what records share does not cancel by itself."""
-    return adjacency if bounds.weight is None else Adjacency.ADD_REMOVE
+    return adjacency if most(bounds) is None else Adjacency.ADD_REMOVE
 
 
 def gradient_changes(
@@ -67,7 +75,7 @@ def gradient_changes(
     def without(between: Adjacency) -> Float[Array, " dimension"]:
         return changes_within(loss.gradient_range(bounds, reach, between, dimension), between)
 
-    if bounds.weight is None:
+    if most(bounds) is None:
         return without(adjacency)
     comes_or_goes = without(Adjacency.ADD_REMOVE)
     if adjacency is Adjacency.ADD_REMOVE:

@@ -38,6 +38,7 @@ class LatticePlan(NamedTuple):
     `features`: the ends of the d features after rounding, in units of 2^(a_j). `responses`: those of y, in units of
     2^response; None where nothing bounds y. `reach`: more than |X'k| of every record and every k, in units of 2^e.
     `largest_sum`: at least every sum that `QuantileScore` needs below 2^52. `digits`: of the records and of θ.
+    `of_persons`: whether features are shares of a person's, which are rounded toward 0, and their ends away from it.
     """
 
     exponents: tuple[int, ...]
@@ -49,6 +50,7 @@ class LatticePlan(NamedTuple):
     reach: int
     largest_sum: int
     digits: tuple[int, int]
+    of_persons: bool = False
 
     @property
     def ranges(self) -> Ranges:
@@ -92,8 +94,10 @@ def _plan(mechanism, dimension, num_records, data, theta) -> LatticePlan:
     sides = feature_sides(bounds, dimension)
     sizes = np.max(np.abs(sides), axis=0)
     exponents = tuple(exponent_of(float(size)) - data for size in sizes)
+    of_persons = mechanism.bounds.of_persons
     features = tuple(
-        _rounded(ends, exponent) for ends, exponent in zip(np.transpose(sides).tolist(), exponents, strict=True)
+        (_away if of_persons else _rounded)(ends, exponent)
+        for ends, exponent in zip(np.transpose(sides).tolist(), exponents, strict=True)
     )
     widths = [exponent_of(float(width)) - theta for width in np.asarray(mechanism.domain.widths(dimension))]
     if kind_of(loss) == "distances":
@@ -119,13 +123,25 @@ def _plan(mechanism, dimension, num_records, data, theta) -> LatticePlan:
     parts = level(loss).denominator
     if mechanism.exponent.scored_by == "gradient":
         # Records beyond `reach` are moved there, whatever the bounds of y.
-        sums, responses = num_records * parts * (2**data + 1), None
+        sums, responses = num_records * parts * (2**data + 2), None
     else:
         responses = _rounded(ends, unit)
         sums = num_records * parts * (reach + max(map(abs, responses)) + 1)
+    largest = max(sums, 2 * reach)
     return LatticePlan(
-        exponents, unit, response, domain, features, responses, reach, max(sums, 2 * reach), (data, theta)
+        exponents, unit, response, domain, features, responses, reach, largest, (data, theta), of_persons
     )
+
+
+def _away(ends, exponent: int) -> Ends:
+    """The ends beyond which no sum of a person's shares lies, each of which is rounded toward 0.
+
+    Row t has |X_t| ≤ fl(w_t|x_t|)/2^a ≤ w_t·s/2^a·(1 + 2^-53) with |x_t| ≤ s, and Σw_t ≤ W: all of them together stay
+    below W·s/2^a + 1, as W·s/2^a < 2^53, and every part of them below its part of that.
+    """
+    made = [Fraction(float(end)) / power_of_two(exponent) for end in ends]
+    lower, upper = (int(math.copysign(math.ceil(abs(end)) + 1, end)) if end else 0 for end in made)
+    return lower, upper
 
 
 def _rounded(ends, exponent: int) -> Ends:

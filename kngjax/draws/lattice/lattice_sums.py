@@ -26,7 +26,7 @@ def whole_features(records: Records, plan: LatticePlan) -> Int[np.ndarray, "reco
     features = np.asarray(records.x, np.float64)
     # Rounding is monotone and stays within the rounded bounds; whole numbers are held to them all the same.
     columns = [
-        np.clip(on_lattice(column, exponent), *ends)
+        np.clip(on_lattice(column, exponent, plan.of_persons), *ends)
         for column, exponent, ends in zip(features.T, plan.exponents, plan.features, strict=True)
     ]
     return np.column_stack(columns)

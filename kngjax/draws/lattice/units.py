@@ -21,13 +21,16 @@ def exponent_of(value: float) -> int:
     return exponent - (fraction == 0.5) if value else 0
 
 
-def on_lattice(values: Any, exponent: int) -> Integers:
+def on_lattice(values: Any, exponent: int, toward_zero: bool = False) -> Integers:
     """The whole numbers nearest to values/2^e, ties to even: each record for itself, and monotone.
+
+    **Arguments:** `toward_zero`: takes the nearest that is no larger in size, for shares of a person's vote: errors of
+    rounding to nearest add up over the rows of a person.
 
     That is exact: `ldexp` moves the binary point, which loses digits for subnormal numbers alone, where both round to
     0, and `rint` finds the nearest whole number, which has no more than 53 digits. Raises OverflowError beyond 2^62.
     """
-    units = np.rint(np.ldexp(np.asarray(values, np.float64), -exponent))
+    units = (np.trunc if toward_zero else np.rint)(np.ldexp(np.asarray(values, np.float64), -exponent))
     if np.any(np.abs(units) > 2.0**62):
         raise OverflowError("beyond 2^62 units of its lattice: take fewer data_digits and theta_digits")
     return np.asarray(units.astype(np.int64))

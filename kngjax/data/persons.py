@@ -1,0 +1,197 @@
+"""Persons with any number of rows: each has one vote, which the rows of one person share equally.
+
+Row t of a person's m rows has the weight ⌊(t+1)S/m⌋ - ⌊tS/m⌋ in units u, with S = min(m, k)/u whole: so the weights of
+a person add up to min(m, k), exactly and whatever m is, and each is at most 1. They depend on that person's rows alone,
+on how many there are and on their order. `docs/proofs/persons.md` argues what follows for privacy.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import equinox as eqx
+import narwhals as nw
+import numpy as np
+from jaxtyping import Float, Int
+
+from kngjax.core.errors import UnfitShape, UnfitType, raise_from_outside
+from kngjax.core.modules import AbstractModule
+from kngjax.core.owner_only import OwnerOnly, owner_only
+from kngjax.core.representation import ShownAsTyped
+from kngjax.data import weights
+from kngjax.data.column_types import Holds, holds
+
+DROP = "drop"
+_OF_IDENTIFIERS = (
+    "identifiers of persons must be whole numbers, text or categories: of other numbers two persons may have one after "
+    "rounding, and a column of whole numbers with missing cells is one of pandas' type Int64"
+)
+
+
+class Unit(ShownAsTyped, AbstractModule):
+    """Names whom a guarantee protects: what neighbouring data sets differ in. Public.
+
+    **Arguments:** `name`: one of them in words, like "patient". `most_rows`: None where each row is one of them. Else
+    an identifier says which rows are of one, and their weights add up to this number k, or to that of the rows if these
+    are fewer: noise grows with k, and 1 is the best choice but for persons with few rows that differ much. `column`:
+    the name of the column of identifiers, if they come in one. `missing`: "drop" leaves rows without an identifier out;
+    None makes a release of such rows fail. Raises TypeError and ValueError for others.
+    """
+
+    name: str = eqx.field(static=True)
+    most_rows: int | None = eqx.field(static=True)
+    column: str | None = eqx.field(static=True)
+    missing: str | None = eqx.field(static=True)
+
+    def __init__(
+        self, name: str = "person", most_rows: int | None = None, column: str | None = None, missing: str | None = None
+    ):
+        if not isinstance(name, str) or not name.strip():
+            raise TypeError(f"a unit has a name in words, like 'patient', not {name!r}")
+        if most_rows is not None and (isinstance(most_rows, bool) or not isinstance(most_rows, int | np.integer)):
+            raise TypeError(f"most_rows must be a whole number or None, not {most_rows!r}")
+        if most_rows is not None and not 1 <= most_rows <= 1000:
+            raise ValueError(f"most_rows must be between 1 and 1000, not {most_rows}")
+        if missing not in (None, DROP):
+            raise ValueError(f"missing must be 'drop' or None for rows without an identifier, not {missing!r}")
+        if most_rows is None and not (column is None and missing is None):
+            raise ValueError("column and missing are of identifiers: give most_rows=1 too")
+        self.name, self.most_rows = name.strip(), None if most_rows is None else int(most_rows)
+        self.column, self.missing = column, missing
+
+    def explain(self) -> tuple[str, ...]:
+        """Says in sentences for a certificate which rows are of one unit, and how they count."""
+        if self.most_rows is None:
+            return (f"each record is one {self.name}, and no two records are of one",)
+        what = "one identifier" if self.column is None else f"one value of {self.column!r}"
+        left = "are left out" if self.missing == DROP else "make a release fail"
+        votes = f"{self.most_rows} votes, or as many as they are if these are fewer"
+        share = "one vote" if self.most_rows == 1 else votes
+        return (
+            f"rows of one {self.name} are those with {what}, letter by letter; rows without {left}",
+            f"the rows of one {self.name} share {share}: each counts times its weight, a multiple of "
+            f"{weights.unit(self.most_rows):g}, and what a {self.name} adds lies where convex combinations of what "
+            f"records add do{'' if self.most_rows == 1 else f', {self.most_rows} times'}; so the sensitivity to one "
+            f"{self.name}, however many rows, is "
+            + ("that to one record" if self.most_rows == 1 else f"that to one record of weight {self.most_rows}"),
+        )
+
+
+@owner_only
+class Identifiers(OwnerOnly):
+    """Identifiers of persons, in the place of weights: which rows are one person's. Private.
+
+    **Arguments:** `cells`: one a row.
+    """
+
+    cells: Any
+
+
+@owner_only
+class Shares(OwnerOnly):
+    """Weights of rows that were made of identifiers. Private.
+
+    **Arguments:** `weights`: one a row, NaN of a row without identifier. `persons`: N, how many there are.
+    """
+
+    weights: Float[np.ndarray, " rows"]
+    persons: int
+
+
+def with_persons(X: Any, person: Any) -> Any:
+    """X, or X with the identifiers of persons. Private."""
+    if person is None:
+        return X
+    if isinstance(X, weights.WeightedTable):
+        raise UnfitShape("of persons the weights are shares of their votes: give person or weights, not both")
+    return weights.WeightedTable(X, Identifiers(person))
+
+
+def opened(largest: Any, unit: Any, X: Any) -> tuple[Any, Any]:
+    """The table and its weights, or identifiers, which are None where the bounds declare none. Private.
+
+    **Arguments:** `largest`, `unit`: W and the unit of the bounds, or None. Raises UnfitShape where one of the two is
+    missing or is of the other kind.
+    """
+    has_persons = isinstance(X, weights.WeightedTable) and isinstance(X.weights, Identifiers | Shares)
+    of_persons = largest is not None and unit is not None and unit.most_rows is not None
+    if of_persons and not has_persons:
+        raise UnfitShape(
+            "the bounds are for rows of persons, Bounds(..., unit=): say which rows are of one, release(mechanism, X, "
+            "y, person=...)"
+        )
+    if has_persons and not of_persons:
+        raise UnfitShape(
+            "identifiers of persons were given, and the bounds are for records: Bounds(..., unit=kngjax.Unit('person', "
+            "most_rows=1))"
+        )
+    return weights.opened(largest, X)
+
+
+def count_of(person: Any) -> int:
+    """Counts the persons that identifiers are of. Private but where neighbouring tables have as many."""
+    if isinstance(person, Shares):
+        return person.persons
+    try:
+        return int(np.max(codes_of(person.cells), initial=-1)) + 1
+    except Exception as error:
+        raise_from_outside(error)
+    raise UnfitType(_OF_IDENTIFIERS)
+
+
+def shares(codes: Int[np.ndarray, " rows"], most_rows: int) -> Shares:
+    """Shares the votes of each person among that person's rows, in their order. Private.
+
+    **Arguments:** `codes`: from `codes_of`. `most_rows`: k.
+    """
+    known = codes >= 0
+    counts = np.bincount(codes[known])
+    order = np.argsort(codes, kind="stable")[len(codes) - int(known.sum()) :]
+    starts = np.cumsum(counts) - counts
+    m = np.repeat(counts, counts)
+    place = np.arange(len(m)) - np.repeat(starts, counts)
+    step = weights.unit(most_rows)
+    whole = np.minimum(m, most_rows) * round(1.0 / step)
+    made = np.full(len(codes), np.nan)
+    # Below 2^63 for up to 2^43 rows.
+    made[order] = ((place + 1) * whole // m - place * whole // m) * step
+    return Shares(made, int(np.count_nonzero(counts)))
+
+
+def codes_of(identifiers: Any) -> Int[np.ndarray, " rows"]:
+    """Numbers the persons from 0, shape (n,), -1 where a cell is no identifier: missing, empty, or of another type.
+
+    Exact: by equality of whole numbers and of texts, letter by letter, and a text is no number. Private.
+    """
+    native = nw.to_native(identifiers, pass_through=True)
+    series = nw.from_native(native, series_only=True, pass_through=True)
+    if isinstance(series, nw.Series):
+        has_all = series.dtype.is_integer() and not series.is_null().any()
+        native = series.to_numpy() if has_all else series.to_list()
+    if isinstance(native, np.ndarray) or (hasattr(native, "__array__") and not isinstance(native, Sequence)):
+        found = np.asarray(native)
+        if found.dtype.kind in "iu":
+            return np.unique(found, return_inverse=True)[1].astype(np.int64)
+        native = found.tolist()
+    seen: dict[Any, int] = {}
+    return np.fromiter((_code(cell, seen) for cell in native), np.int64, len(native))
+
+
+def _code(cell: Any, seen: dict[Any, int]) -> int:
+    if isinstance(cell, np.generic):
+        cell = cell.item()
+    if type(cell) not in (int, str, bytes) or cell in ("", b""):
+        return -1
+    return seen.setdefault(cell, len(seen))
+
+
+def require_identifiers(column: Any) -> None:
+    """Raises UnfitType, by the type alone, for what cannot be identifiers of persons."""
+    kind = holds(column)
+    if kind is Holds.NUMBERS:
+        native = nw.to_native(column, pass_through=True)
+        series = nw.from_native(native, series_only=True, pass_through=True)
+        is_whole = series.dtype.is_integer() if isinstance(series, nw.Series) else np.dtype(native.dtype).kind in "iu"
+        if is_whole:
+            return
+    if kind is not Holds.CELLS:
+        raise UnfitType(_OF_IDENTIFIERS)
