@@ -90,7 +90,7 @@ class SquaredDistanceLoss(AbstractLoss):
         if isinstance(records, WeightedRecords):
             table = weighted_gram_of(np.column_stack([np.ones(len(x)), x]), np.asarray(records.weights))
             identity = np.eye(x.shape[1], dtype=int).astype(object)
-            return ExactSums(len(x), table[0, 0] * identity, table[0, 1:], table.diagonal()[1:].sum())
+            return ExactSums(records.num_records, table[0, 0] * identity, table[0, 1:], table.diagonal()[1:].sum())
         count, dimension = x.shape
         return ExactSums(count, count * np.eye(dimension, dtype=int).astype(object), column_sums(x), square_sum(x))
 

@@ -81,7 +81,7 @@ class SquaredLoss(AbstractResidualLoss):
         columns = np.column_stack([np.asarray(rows.x), np.asarray(rows.y)])
         has_weights = isinstance(records, WeightedRecords)
         table = weighted_gram_of(columns, np.asarray(records.weights)) if has_weights else gram(columns)
-        return ExactSums(len(columns), table[:-1, :-1], table[:-1, -1], table[-1, -1])
+        return ExactSums(records.num_records, table[:-1, :-1], table[:-1, -1], table[-1, -1])
 
     def summarise(self, records: Rows) -> QuadraticSummary:
         """(n, X'X, X'y, y'y), each correctly rounded; in compiled simulations in blocks."""

@@ -12,6 +12,7 @@ from kngjax.accounting.exact_costs import with_both_orders
 from kngjax.accounting.guarantees import Guarantee
 from kngjax.accounting.kinds import Kind
 from kngjax.data.passes import Passes
+from kngjax.data.persons import Shares
 from kngjax.releases.certificate import Certificate
 from kngjax.releases.division import Division, Membership
 from kngjax.releases.plan import Plan
@@ -19,7 +20,7 @@ from kngjax.releases.release import Release
 from kngjax.releases.totals import composed
 
 # Columns of a table, one row a record, and the place of each record's group; below 0 for those that are in none.
-Records = tuple[tuple[np.ndarray | None, ...], np.ndarray]
+Records = tuple[tuple[Any, ...], np.ndarray]
 # What a ledger debits, and whether it is proved to cost no more.
 Owed = tuple[Guarantee, bool]
 
@@ -88,9 +89,15 @@ def _drawn(
     return [_of_member(one, member) for one, member in zip(made, members, strict=True)]
 
 
-def _of_group(number: int, records: Records) -> tuple[np.ndarray | None, ...]:
+def _of_group(number: int, records: Records) -> tuple[Any, ...]:
     columns, places = records
-    return tuple(None if column is None else column[places == number] for column in columns)
+    return tuple(_some(column, places == number) for column in columns)
+
+
+def _some(column: Any, places: np.ndarray) -> Any:
+    if isinstance(column, Shares):
+        return Shares(column.weights[places], column.persons)
+    return None if column is None else column[places]
 
 
 def _of_member(one: Release, member: Certificate) -> Release:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import equinox as eqx
 import narwhals as nw
 import numpy as np
 
@@ -16,6 +17,7 @@ from kngjax.data import dates
 from kngjax.data.missing import Codes, explain_codes, without_codes
 from kngjax.data.named_columns import Columns
 from kngjax.data.passes import Passes
+from kngjax.data.persons import Shares
 from kngjax.data.schema import EMPTY
 from kngjax.data.tables import on_its_engine, records_of
 from kngjax.data.terms import Design
@@ -29,7 +31,7 @@ from kngjax.study.responses import AbstractResponse, Response
 from kngjax.study.steps import AbstractAnalysis, Step
 
 # Basis, response and weights, one row a record.
-Prepared = tuple[np.ndarray | None, np.ndarray, np.ndarray | None]
+Prepared = tuple[np.ndarray | None, np.ndarray, Any]
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,16 @@ class Part:
     def has_intervals(self) -> bool:
         """Whether what intervals are made of is released with it."""
         return isinstance(self.plan, kng.WithIntervals)
+
+    def protecting(self, unit: kng.Unit) -> "Part":
+        """Copies the part for a unit of which each record is one."""
+        if self.plan is None:
+            return replace(self, mechanism=_protecting(self.mechanism, unit))
+        if isinstance(self.plan, kng.QuantileProcess):
+            plan = replace(self.plan, bounds=eqx.tree_at(_unit, self.plan.bounds, unit, is_leaf=_is_none))
+            return replace(self, mechanism=_protecting(self.mechanism, unit), plan=plan)
+        plan = replace(self.plan, mechanism=_protecting(self.plan.mechanism, unit))
+        return replace(self, mechanism=plan.making().mechanism, plan=plan)
 
     @functools.cached_property
     def alone(self) -> "tuple[Part, ...]":
@@ -95,10 +107,26 @@ def pair_of(mechanism: Any, count: int | None, columns: Prepared | Passes) -> tu
     """
     if isinstance(columns, Passes):
         return columns.mapped(functools.partial(pair_of, mechanism, None), count), None
-    if count is not None and len(columns[1]) != count:
+    if count is not None and _number_of(*columns) != count:
         raise RuntimeError("the frame has another number of records than its releases are certified for")
     given = arguments(mechanism, *columns)
     return with_weights(given["X"], given["weights"]), given.get("y")
+
+
+def _unit(bounds: kng.Bounds) -> Any:
+    return bounds.unit
+
+
+def _is_none(part: Any) -> bool:
+    return part is None
+
+
+def _protecting(mechanism: Any, unit: kng.Unit) -> Any:
+    return eqx.tree_at(lambda one: one.bounds.unit, mechanism, unit, is_leaf=_is_none)
+
+
+def _number_of(x: Any, y: np.ndarray, weights: Any) -> int:
+    return weights.persons if isinstance(weights, Shares) else len(y)
 
 
 @dataclass(frozen=True, repr=False)
@@ -109,14 +137,14 @@ class Analysis(AbstractAnalysis):
     `design`: the terms; None where there are none. `parts`: one a release. `formula`: as it was written, or None.
     `names_of_values`: of what is released, where that is no regression. `link`: what a prediction is the mean by,
     "identity", "odds" (their logarithm is predicted) or "rate" (its logarithm is). `weights`: the column of the
-    records' weights, a `SurveyWeights`; None where they have none: then no mechanism of the parts has bounds for it.
-    `unweighted`: the same without them, of which more is known beforehand.
-    `sampler`: what is asked for of each release, or None. `scale`: how far responses scatter, a public guess, or None.
-    `force`: whether it is released although public facts say that it is little but noise. `expected`: what they say,
-    once that was asked. `remake`: makes the same of another `epsilon` of all parts and another `count` of records, on
-    which its settings depend; None where they do not. `codes`: by column what stands for a missing cell. `dates`:
-    the columns of dates, which count as days.
-    `sizes`: by column how many different cells its bounds or levels let expect, if they are whole numbers or levels.
+    records' weights, a `SurveyWeights`, or of `Persons` who share votes; None where they have none: then no mechanism
+    of the parts has bounds for it. `unweighted`: the same without them, of which more is known beforehand. `sampler`:
+    what is asked for of each release, or None. `scale`: how far responses scatter, a public guess, or None. `force`:
+    whether it is released although public facts say that it is little but noise. `expected`: what they say, once that
+    was asked. `remake`: makes the same of another `epsilon` of all parts and another `count` of records, on which its
+    settings depend; None where they do not. `codes`: by column what stands for a missing cell. `dates`: the columns of
+    dates, which count as days. `sizes`: by column how many different cells its bounds or levels let expect, if they are
+    whole numbers or levels.
     """
 
     title: str
@@ -171,6 +199,10 @@ class Analysis(AbstractAnalysis):
             return made if self.weights is None else self.weights.given_to(made)
         except ValueError:
             return None
+
+    def protecting(self, unit: kng.Unit) -> "Analysis":
+        """Copies the analysis for a unit of which each record is one."""
+        return replace(self, parts=tuple(part.protecting(unit) for part in self.parts))
 
     def forced(self, force: bool) -> "Analysis":
         """Copies the analysis with this `force`."""
@@ -236,6 +268,9 @@ class Analysis(AbstractAnalysis):
             self.weights.check(table)
         return table
 
+    def count(self, table: Any) -> int:
+        return len(table) if self.weights is None else self.weights.count(table)
+
     @property
     def adjacency(self) -> kng.Adjacency:
         """Returns the adjacency of the mechanisms."""
@@ -263,7 +298,13 @@ class Analysis(AbstractAnalysis):
     def of_table(self, table: Any) -> Prepared:
         """Makes `records` of a table that was checked and in which codes are missing cells. Private."""
         x = None if self.design is None else self.design.matrix(table)
-        return x, self.response.of_table(table), None if self.weights is None else self.weights.cells_of(table)
+        y = self.response.of_table(table)
+        if self.weights is None:
+            return x, y, None
+        is_kept = ~np.isnan(y).reshape(len(y), -1).any(axis=1)
+        if x is not None:
+            is_kept &= ~np.isnan(x).any(axis=1)
+        return x, y, self.weights.cells_of(table, is_kept)
 
     def made_by(self, steps: Sequence[Any]) -> "Analysis":
         return replace(self, parts=tuple(step.part for step in steps))
@@ -318,7 +359,7 @@ def names_of_values(mechanism: Any, of: str) -> tuple[str, ...]:
     return (f"{getattr(mechanism, 'statistic', 'mean')} of {of}",)
 
 
-def arguments(mechanism: Any, x: np.ndarray | None, y: np.ndarray | None, weights: np.ndarray | None) -> dict[str, Any]:
+def arguments(mechanism: Any, x: np.ndarray | None, y: np.ndarray | None, weights: Any) -> dict[str, Any]:
     """X, y and weights as `kngjax.release` takes them of this mechanism: means and sums have columns alone. Private."""
     assert y is not None
     if mechanism.loss.has_response:

@@ -19,7 +19,7 @@ from kngjax.study.counted_groups import CountedGroups
 from kngjax.study.expectations import expecting
 from kngjax.study.grouping import GroupedAnalysis
 from kngjax.study.responses import Exposure, Response
-from kngjax.study.survey_weights import SurveyWeights
+from kngjax.study.survey_weights import AbstractRowWeights, Persons, SurveyWeights
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,7 +27,7 @@ class PublicFacts:
     """Holds what is said of a table without looking at it, as `Study` takes it.
 
     **Arguments:** `count`: n where it is public, or a guess. `dates`: the columns whose bounds were dates; all bounds
-    are numbers, in days. `miss`: as of `GroupSize`. Others as of `Study`.
+    are numbers, in days. `miss`: as of `GroupSize`. `unit`: whom guarantees protect. Others as of `Study`.
     """
 
     bounds: dict[str, tuple[float | int, float | int]]
@@ -35,11 +35,12 @@ class PublicFacts:
     adjacency: kng.Adjacency
     missing: Mapping[str, Any] | str | None
     count: int | None
-    weights: SurveyWeights | None = None
+    weights: AbstractRowWeights | None = None
     dither: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     codes: Codes = dataclasses.field(default_factory=dict)
     dates: tuple[str, ...] = ()
     miss: float = 0.0
+    unit: kng.Unit | None = None
 
     @classmethod
     def of(
@@ -52,6 +53,7 @@ class PublicFacts:
         weights: Any = None,
         dither: Any = None,
         missing_codes: Any = None,
+        unit: kng.Unit | None = None,
     ) -> "PublicFacts":
         """Checks public facts as `Study` is given them; raises TypeError or ValueError for wrong ones."""
         for name, given, example in (("bounds", bounds, "(0, 99)"), ("levels", levels, "('no', 'yes')")):
@@ -72,7 +74,8 @@ class PublicFacts:
         if both := sorted(set(ends) & set(choices)):
             raise ValueError(f"columns {both} have bounds and levels: numbers have bounds, categories have levels")
         if isinstance(missing, Mapping):
-            if unknown := [name for name in missing if name not in ends and name not in choices]:
+            known = {*ends, *choices, None if unit is None else unit.column}
+            if unknown := [name for name in missing if name not in known]:
                 raise ValueError(f"missing names {unknown}, which have neither bounds nor levels")
             missing = {name: dates.in_days(dates.plain(value)) for name, value in missing.items()}
         elif missing not in (None, "drop"):
@@ -81,10 +84,12 @@ class PublicFacts:
             raise TypeError(f"dither must name columns, dither={{'carat': 0.01}}, not a {type(dither).__name__}")
         units = {name: dates.plain(unit) for name, unit in (dither or {}).items()}
         codes = codes_by_column(missing_codes, missing, choices, {**ends, **choices}, of_dates)
-        weighing = SurveyWeights.of(weights, ends, missing)
+        weighing: Any = SurveyWeights.of(weights, ends, missing)
+        if unit is not None and unit.column is not None:
+            weighing = Persons(unit)
         if count is not None and adjacency is kng.Adjacency.ADD_REMOVE:
             count = int(check_count("num_records", count, "a public guess of how many there are, like 10_000"))
-        made = cls(ends, choices, adjacency, missing, count, weighing, units, codes, of_dates)
+        made = cls(ends, choices, adjacency, missing, count, weighing, units, codes, of_dates, unit=unit)
         for name in units:
             _ = made.response(name)
         return made
@@ -155,7 +160,8 @@ class PublicFacts:
             return analysis
         coded = dataclasses.replace(analysis, codes=self.codes, dates=self.dates, sizes=self.sizes)
         weights = self.weights if coded.weights is None else coded.weights
-        return coded if weights is None else weights.given_to(coded)
+        made = coded if weights is None else weights.given_to(coded)
+        return made if self.unit is None or self.unit.column is not None else made.protecting(self.unit)
 
     def expecting(self, analysis: Any) -> Any:
         """Adds to an analysis what public facts say of it, or of each group; raises ValueError for little but noise."""

@@ -60,6 +60,10 @@ class AbstractAnalysis(abc.ABC):
     def prepare(self, part: Any, records: Any) -> None:
         """Raises what the mechanisms of a part say of these records. Private: for the owner alone."""
 
+    def count(self, table: Any) -> int:
+        """How many records a table has that `check` returned, or persons; public under replace alone."""
+        return len(table)
+
     def part_after(self, part: Any, made: Mapping[str, list[Any]]) -> Any:
         """Returns the part as it is once others are released. **Arguments:** `made`: the releases by label."""
         return part

@@ -5,8 +5,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import kngjax as kng
-from kngjax.core.errors import holders_of_records, run_telling_refusals
+from kngjax.core.errors import UnfitType, holders_of_records, run_telling_refusals
 from kngjax.data.tables import is_elsewhere, on_its_engine
+from kngjax.mechanisms.preparation import NO_PARTS
 from kngjax.study.analyses import table_of
 from kngjax.study.asked import AbstractAnalyses
 from kngjax.study.checks import Check
@@ -15,6 +16,7 @@ from kngjax.study.groups import GroupedAnalyses, Sizes, groups_of
 from kngjax.study.public_facts import PublicFacts
 from kngjax.study.results import Results
 from kngjax.study.study_plan import Previews, StudyPlan
+from kngjax.study.survey_weights import Persons
 
 
 @holders_of_records
@@ -35,7 +37,10 @@ class Study(AbstractAnalyses[Results]):
     rounded to, as dollars to hundreds: quantiles and quantile regressions with up to four coefficients, which are
     nearly blind on heaps, add uniform noise of this width to each number; all else needs none, and takes none.
     `missing_codes`: by column the codes that stand for a missing cell, `missing_codes={"wage": [9999999, -1]}`: a cell
-    that holds one counts as `missing` says of that column.
+    that holds one counts as `missing` says of that column. `person`: the column that identifies persons, where several
+    rows may be one person's: guarantees then protect a person with all rows, and the rows of one share that person's
+    one vote, or `most_rows` votes. `unit`: whom guarantees protect, in words, like "patient"; without `person` each row
+    is one of them.
 
     Its analyses return results with names. Unfit columns, types and settings are refused before anything is spent, and
     so is an analysis that would be little but noise by public facts, unless it is asked for with force=True.
@@ -54,20 +59,27 @@ class Study(AbstractAnalyses[Results]):
         weights: Any = None,
         dither: Any = None,
         missing_codes: Any = None,
+        person: str | None = None,
+        unit: str | None = None,
+        most_rows: int | None = None,
     ):
-        meant = kng.Adjacency.parse(adjacency)
+        meant, whom = kng.Adjacency.parse(adjacency), whom_of(person, unit, most_rows, missing)
+        if whom is not None and whom.column is not None and weights is not None:
+            raise ValueError("rows of persons have shares of a vote for weights: leave weights or person out")
         is_public = meant is kng.Adjacency.REPLACE
         frame = on_its_engine(frame, num_records if is_public else None)
+        if whom is not None and whom.column is not None and is_elsewhere(frame):
+            raise UnfitType(NO_PARTS)
         if is_public:
             if num_records is not None and not is_elsewhere(frame):
                 raise ValueError("under replace the number of records is that of the table: leave num_records out")
-            counted, refusal = run_telling_refusals(lambda: len(table_of(frame)))
+            counted, refusal = run_telling_refusals(lambda: count_of(frame, whom))
             if refusal is not None:
                 raise refusal
             num_records = counted
         if not isinstance(ledger, kng.Ledger | None):
             raise TypeError(f"ledger must be a kngjax.Ledger(path) or None, not a {type(ledger).__name__}")
-        given = missing, num_records, weights, dither, missing_codes
+        given = missing, num_records, weights, dither, missing_codes, whom
         self.facts = PublicFacts.of(bounds or {}, levels or {}, meant, *given)
         self.ledger = ledger
         self._frame = frame
@@ -117,7 +129,7 @@ class Study(AbstractAnalyses[Results]):
 
     def require_all_records(self) -> None:
         """Raises ValueError where the frame has another number of records than when it was given, under replace."""
-        if self.facts.adjacency is kng.Adjacency.REPLACE and len(table_of(self._frame)) != self.facts.count:
+        if self.facts.adjacency is kng.Adjacency.REPLACE and count_of(self._frame, self.facts.unit) != self.facts.count:
             raise ValueError("the frame has another number of records than the study was made with: make it anew")
 
     def _carry_out(self, analysis: Any, results: Callable[[Any, list[kng.Release]], Any]) -> Any:
@@ -129,3 +141,25 @@ class Study(AbstractAnalyses[Results]):
         self.require_all_records()
         settled = self.facts.expecting(weighted)
         return results(settled, settled.release(self._frame, self.ledger))
+
+
+def whom_of(person: Any, unit: Any, most_rows: Any, missing: Any) -> kng.Unit | None:
+    """Whom a study's guarantees protect; None for one record. **Arguments:** as of `Study`."""
+    if person is None:
+        if most_rows is not None:
+            raise ValueError("most_rows is of persons with several rows: name the column that identifies them, person=")
+        return None if unit is None else kng.Unit(unit)
+    if not isinstance(person, str):
+        raise TypeError(f"person must be the name of a column of the table, not a {type(person).__name__}")
+    policy = missing if isinstance(missing, str) else (missing or {}).get(person)
+    return kng.Unit("person" if unit is None else unit, 1 if most_rows is None else most_rows, person, policy)
+
+
+def count_of(frame: Any, unit: kng.Unit | None) -> int:
+    """Counts the records of a frame, or the persons of a column. Public under replace alone."""
+    table = table_of(frame)
+    if unit is None or unit.column is None:
+        return len(table)
+    of_persons = Persons(unit)
+    of_persons.check(table)
+    return of_persons.count(table)

@@ -1,5 +1,6 @@
 """Weights of a study's records: a column of the table, and what analyses become that honour it."""
 
+import abc
 import dataclasses
 from collections.abc import Callable
 from typing import Any
@@ -9,61 +10,39 @@ import numpy as np
 
 import kngjax as kng
 from kngjax.core.errors import UnfitShape, UnfitType, about
-from kngjax.data import cells
+from kngjax.data import cells, persons
 from kngjax.data.named_columns import Columns
+from kngjax.data.tables import opened
 from kngjax.study.analyses import Analysis, Part
 from kngjax.study.regressions import equal_parts
 from kngjax.study.sums_and_variances import CentredSquares, names_of_sums
 
 
-@dataclasses.dataclass(frozen=True)
-class SurveyWeights:
-    """A column of weights, each clipped to its public bounds. Public.
-
-    **Arguments:** `column`: its name. `bounds`: the least and the largest weight, at least 0. `missing`: what a cell
-    counts as that is missing or no number; None to refuse such cells.
-    """
+class AbstractRowWeights(abc.ABC):
+    """Gives each record of an analysis a weight that a column says. Public. `column`: its name."""
 
     column: str
-    bounds: tuple[float, float]
-    missing: float | None = None
 
-    @classmethod
-    def of(cls, column: Any, bounds: Any, missing: Any, what: str = "weights") -> "SurveyWeights | None":
-        """Makes the weights of a study; None where it names no column. "drop" leaves a record out by the weight 0.
-
-        **Arguments:** `what`: the argument that names the column. Raises TypeError or ValueError for a column without
-        bounds or with negative ones.
-        """
-        if column is None:
-            return None
-        if not isinstance(column, str):
-            raise TypeError(f"{what} must be the name of a column of the table, not a {type(column).__name__}")
-        if column not in bounds:
-            example = "(0, 10)" if what == "weights" else "(0.1, 10)"
-            raise about(
-                ValueError(f"{what}={column!r} needs public bounds, bounds={{{column!r}: {example}}}"), "bounds", column
-            )
-        low, high = (float(end) for end in bounds[column])
-        if low < 0.0:
-            raise ValueError(f"{what} must be at least 0: the bounds of {column!r} begin at {low:g}")
-        policy = missing if isinstance(missing, str) else (missing or {}).get(column)
-        number = 0.0 if policy == "drop" else policy
-        if number is not None and not (isinstance(number, int | float) and (number == 0.0 or low <= number <= high)):
-            raise ValueError(f"missing: {policy!r} is neither 0 nor a weight within the bounds [{low:g}, {high:g}]")
-        return cls(column, (low, high), number)
-
+    @abc.abstractmethod
     def check(self, table: nw.DataFrame | Columns) -> None:
         """Raises `UnfitShape` or `UnfitType` for an absent column and for a type that cannot be read; sees no value."""
-        if self.column not in table.columns:
-            raise UnfitShape(f"the weights are to be in the column {self.column!r}, which the data do not have")
-        if not cells.is_readable(table[self.column]):
-            raise UnfitType(f"the type of the weights, column {self.column!r}, holds no numbers")
 
-    def cells_of(self, table: nw.DataFrame | Columns) -> np.ndarray:
-        """The weight of each record, NaN where there is none and no policy. Private."""
-        found = np.clip(cells.numbers(table[self.column]), *self.bounds)
-        return found if self.missing is None else np.where(np.isnan(found), self.missing, found)
+    @abc.abstractmethod
+    def cells_of(self, table: nw.DataFrame | Columns, is_kept: np.ndarray) -> Any:
+        """The weight of each record. **Arguments:** `is_kept`: marks records that no policy drops. Private."""
+
+    @property
+    @abc.abstractmethod
+    def declared(self) -> dict[str, Any]:
+        """What `kngjax.Bounds` are told of the weights."""
+
+    def has_public_total(self, analysis: Analysis) -> bool:
+        """Whether the sum of the weights is public."""
+        return False
+
+    def count(self, table: Any) -> int:
+        """How many records a table has, or persons; public under replace alone."""
+        return len(table)
 
     def given_to(self, analysis: Analysis) -> Analysis:
         """Changes an analysis so that each record counts times its weight.
@@ -77,7 +56,7 @@ class SurveyWeights:
                 "records with weights have no quantile process: make a Study without weights for it, or ask for "
                 "quantile_regression, which takes them"
             )
-        if isinstance(columns := analysis.response, CentredSquares):
+        if isinstance(columns := analysis.response, CentredSquares) and not self.has_public_total(analysis):
             # The sum of the weights is private, whatever n is.
             columns = CentredSquares(columns.response, has_ones=True)
             made = dataclasses.replace(made, response=columns, names_of_values=names_of_sums(columns, "weights"))
@@ -115,9 +94,103 @@ class SurveyWeights:
             missing_y=bounds.missing_y,
             dither=bounds.dither,
             dither_of_log=bounds.dither_of_log,
-            weight=self.bounds[1],
-            missing_weight=self.missing,
+            **self.declared,
         )
+
+
+@dataclasses.dataclass(frozen=True)
+class SurveyWeights(AbstractRowWeights):
+    """A column of weights, each clipped to its public bounds. Public.
+
+    **Arguments:** `column`: its name. `bounds`: the least and the largest weight, at least 0. `missing`: what a cell
+    counts as that is missing or no number; None to refuse such cells.
+    """
+
+    column: str
+    bounds: tuple[float, float]
+    missing: float | None = None
+
+    @classmethod
+    def of(cls, column: Any, bounds: Any, missing: Any, what: str = "weights") -> "SurveyWeights | None":
+        """Makes the weights of a study; None where it names no column. "drop" leaves a record out by the weight 0.
+
+        **Arguments:** `what`: the argument that names the column. Raises TypeError or ValueError for a column without
+        bounds or with negative ones.
+        """
+        if column is None:
+            return None
+        if not isinstance(column, str):
+            raise TypeError(f"{what} must be the name of a column of the table, not a {type(column).__name__}")
+        if column not in bounds:
+            example = "(0, 10)" if what == "weights" else "(0.1, 10)"
+            raise about(
+                ValueError(f"{what}={column!r} needs public bounds, bounds={{{column!r}: {example}}}"), "bounds", column
+            )
+        low, high = (float(end) for end in bounds[column])
+        if low < 0.0:
+            raise ValueError(f"{what} must be at least 0: the bounds of {column!r} begin at {low:g}")
+        policy = missing if isinstance(missing, str) else (missing or {}).get(column)
+        number = 0.0 if policy == "drop" else policy
+        if number is not None and not (isinstance(number, int | float) and (number == 0.0 or low <= number <= high)):
+            raise ValueError(f"missing: {policy!r} is neither 0 nor a weight within the bounds [{low:g}, {high:g}]")
+        return cls(column, (low, high), number)
+
+    def check(self, table: nw.DataFrame | Columns) -> None:
+        if self.column not in table.columns:
+            raise UnfitShape(f"the weights are to be in the column {self.column!r}, which the data do not have")
+        if not cells.is_readable(table[self.column]):
+            raise UnfitType(f"the type of the weights, column {self.column!r}, holds no numbers")
+
+    def cells_of(self, table: nw.DataFrame | Columns, is_kept: np.ndarray) -> np.ndarray:
+        """The weight of each record, NaN where there is none and no policy. Private."""
+        found = np.clip(cells.numbers(table[self.column]), *self.bounds)
+        return found if self.missing is None else np.where(np.isnan(found), self.missing, found)
+
+    @property
+    def declared(self) -> dict[str, Any]:
+        return {"weight": self.bounds[1], "missing_weight": self.missing}
+
+
+@dataclasses.dataclass(frozen=True)
+class Persons(AbstractRowWeights):
+    """A column of identifiers, whose rows share the votes of one person. Public. **Arguments:** `unit`: with a column.
+
+    Shares are of the whole table: those of a person in several groups add up over all groups.
+    """
+
+    unit: kng.Unit
+
+    @property
+    def column(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.unit.column or ""
+
+    def check(self, table: nw.DataFrame | Columns) -> None:
+        if self.column not in table.columns:
+            raise UnfitShape(f"identifiers are to be in the column {self.column!r}, which the data do not have")
+        persons.require_identifiers(table[self.column])
+
+    def cells_of(self, table: nw.DataFrame | Columns, is_kept: np.ndarray) -> persons.Shares:
+        """The share of each record that no policy drops, in its person's votes. Private."""
+        codes = persons.codes_of(table[self.column])
+        made = persons.shares(np.where(is_kept, codes, -1), self.unit.most_rows or 1)
+        # Of a record that is dropped nothing is read; of one without identifier that there is none.
+        return persons.Shares(np.where(is_kept, made.weights, 0.0), made.persons)
+
+    @property
+    def declared(self) -> dict[str, Any]:
+        return {"unit": self.unit}
+
+    def count(self, table: Any) -> int:
+        return persons.count_of(persons.Identifiers(opened(table)[self.column]))
+
+    def has_public_total(self, analysis: Analysis) -> bool:
+        return self.unit.most_rows == 1 and analysis.adjacency is kng.Adjacency.REPLACE
+
+    def given_to(self, analysis: Analysis) -> Analysis:
+        """Changes an analysis so that rows share votes; raises ValueError where an identifier is a term of it."""
+        if self.column in analysis.columns:
+            raise ValueError(f"{self.column!r} identifies each {self.unit.name}: it is no column to analyse")
+        return super().given_to(analysis)
 
 
 def _one_by_one(part: Part) -> list[Part]:
@@ -163,8 +236,8 @@ def _counts(mechanism: Any, bounds: kng.Bounds) -> Any:
 
 
 def _mean_or_sum(mechanism: Any, bounds: kng.Bounds) -> Any:
-    """Makes the mechanism of Σw_i x_i where the sum is asked for, else of the mean."""
-    if mechanism.statistic != "sum":
+    """Makes the mechanism of Σw_i x_i where the sum is asked for or its total is public, else that of the mean."""
+    if mechanism.statistic != "sum" and not bounds.has_one_vote:
         return _mean(mechanism, bounds)
     parts = mechanism.epsilon, mechanism.adjacency, mechanism.norm, mechanism.statistic
     return kng.KNormMechanism(bounds, *parts, allow_large_epsilon=True)
