@@ -169,6 +169,8 @@ class Bounds(ShownAsTyped, AbstractModule):
                 sides = [np.asarray(side).tolist() for side in (self.x_lower, self.x_upper) if not is_traced(side)]
                 return self.columns if _is_list_of_pairs(sides) else None
             return None if self.by_name else list(self.names)
+        if parameter.name in ("weight", "missing_weight") and self.of_persons:
+            return None
         if parameter.name == "x" and self.by_name:
             sides = (np.asarray(side).tolist() for side in (self.x_lower, self.x_upper))
             return dict(zip(self.names or (), zip(*sides, strict=True), strict=True))

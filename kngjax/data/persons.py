@@ -19,6 +19,7 @@ from kngjax.core.owner_only import OwnerOnly, owner_only
 from kngjax.core.representation import ShownAsTyped
 from kngjax.data import weights
 from kngjax.data.column_types import Holds, holds
+from kngjax.data.named_columns import Columns
 
 DROP = "drop"
 _OF_IDENTIFIERS = (
@@ -182,6 +183,19 @@ def _code(cell: Any, seen: dict[Any, int]) -> int:
     if type(cell) not in (int, str, bytes) or cell in ("", b""):
         return -1
     return seen.setdefault(cell, len(seen))
+
+
+def check_identifiers(table: Any, unit: Unit) -> None:
+    """Raises `UnfitShape` or `UnfitType` for an absent column of identifiers and for its type; sees no value."""
+    if unit.column not in table.columns:
+        raise UnfitShape(f"identifiers are to be in the column {unit.column!r}, which the data do not have")
+    require_identifiers(table[unit.column])
+
+
+def count_in(table: Any, unit: Unit) -> int:
+    """Counts the persons of a table; public under replace alone. **Arguments:** `unit`: with a column."""
+    whole = table.opened() if isinstance(table, Columns) else table
+    return count_of(Identifiers(whole[unit.column]))
 
 
 def require_identifiers(column: Any) -> None:

@@ -269,7 +269,7 @@ class Analysis(AbstractAnalysis):
         return table
 
     def count(self, table: Any) -> int:
-        return len(table) if self.weights is None else self.weights.count(table)
+        return (self.response if self.weights is None else self.weights).count(table)
 
     @property
     def adjacency(self) -> kng.Adjacency:

@@ -10,10 +10,13 @@ import narwhals as nw
 import numpy as np
 from jaxtyping import Float, Int
 
+from kngjax.accounting.adjacency import plural
 from kngjax.data import cells
 from kngjax.data.conditions import AbstractCondition
 from kngjax.data.missing import DROP
 from kngjax.data.named_columns import Columns
+from kngjax.data.persons import Unit, check_identifiers, codes_of, count_in
+from kngjax.data.records import NOT_FINITE
 from kngjax.data.terms import Categorical
 from kngjax.data.terms.base import is_number, refuse_missing
 from kngjax.study.responses import AbstractResponse, check_column
@@ -168,3 +171,59 @@ class Meets(AbstractResponse):
         for one in self.conditions:
             meets = meets * one.of(table[one.column])
         return meets
+
+
+@dataclass(frozen=True)
+class AnyRow(AbstractResponse):
+    """Maps persons, and not rows, to 1 where any row of one meets all conditions, and to 0 else.
+
+    Each number is made of one person's rows alone, and each person has one: so neighbouring tables of persons become
+    neighbouring tables of records. **Arguments:** `rows`: the conditions. `unit`: with a column of identifiers.
+    """
+
+    rows: Meets
+    unit: Unit
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return (*self.rows.columns, self.unit.column or "")
+
+    @property
+    def name(self) -> str:
+        return f"{plural(self.unit.name)} with {self.rows.name}"
+
+    @property
+    def ranges(self) -> dict[str, tuple[float, float]]:
+        return {}
+
+    @property
+    def substitute(self) -> str | None:
+        """ "drop" where a column's policy is that: who has no other row is left out."""
+        return self.rows.substitute
+
+    @property
+    def told(self) -> tuple[str, ...]:
+        return (
+            f"each {self.unit.name} became one record, 1 if any row of that {self.unit.name} meets the condition and "
+            f"0 else; {self.unit.explain()[0]}",
+        )
+
+    def check(self, table: nw.DataFrame | Columns) -> None:
+        self.rows.check(table)
+        check_identifiers(table, self.unit)
+
+    def count(self, table: Any) -> int:
+        return count_in(table, self.unit)
+
+    def of_table(self, table: nw.DataFrame | Columns) -> Float[np.ndarray, " persons"]:
+        codes, meets = codes_of(table[self.unit.column or ""]), self.rows.of_table(table)
+        known = codes >= 0
+        if self.unit.missing != DROP and not known.all():
+            raise ValueError(NOT_FINITE)
+        codes, meets = codes[known], meets[known]
+        made = np.full(int(np.max(codes, initial=-1)) + 1, np.nan)
+        # NaN stays NaN in one of these, and is passed over in the other.
+        most = np.fmax if self.substitute == DROP else np.maximum
+        made[codes] = -np.inf
+        most.at(made, codes, meets)
+        return np.where(np.isneginf(made), np.nan, made)

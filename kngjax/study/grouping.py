@@ -22,6 +22,7 @@ from kngjax.releases.group_plans import plan_of_groups
 from kngjax.releases.plan import Plan
 from kngjax.releases.told import said, telling
 from kngjax.study.analyses import Analysis, Prepared, table_of, tables_of
+from kngjax.study.classifications import AnyRow
 from kngjax.study.group_sizes import GroupSize
 from kngjax.study.steps import AbstractAnalysis, Step
 
@@ -101,6 +102,10 @@ class GroupedAnalysis(AbstractAnalysis):
             raise ValueError(
                 "groups have no quantile process: ask for quantile_regression of each group, or for a quantile process "
                 "of all records with the column of the groups as a term"
+            )
+        if isinstance(first.response, AnyRow):
+            raise ValueError(
+                "one person may have rows in several groups: count persons of one group after another, by a condition"
             )
         named = (*first.response.columns, *(() if first.design is None else first.design.columns))
         for column in self.grouping.division.by:

@@ -47,6 +47,10 @@ class AbstractResponse(abc.ABC):
     def check(self, table: Any) -> None:
         """Raises `UnfitShape` or `UnfitType` for an absent column and for a type that cannot be read; sees no value."""
 
+    def count(self, table: Any) -> int:
+        """How many records, or persons, responses are made of; public under replace alone."""
+        return len(table)
+
     @abc.abstractmethod
     def of_table(self, table: Any) -> np.ndarray:
         """Computes the response of each record, shape (n,) or (n, k), NaN where records are to be dropped. Private.

@@ -206,7 +206,7 @@ class Summary:
             ("groups", view.groups_in_words),
             ("assurance", ", ".join(sorted({one.certificate.assurance for one in releases}))),
             ("clipped to", ", ".join(bounds)),
-            ("weights", "" if weight is None else f"each record counts times its own, which is at most {weight:g}"),
+            ("weights", _of_weights(weight, releases)),
             (
                 "dither",
                 "" if width is None else f"quantiles are of responses with uniform noise of width {width:g} on each",
@@ -246,6 +246,16 @@ class Summary:
     def _repr_html_(self) -> str:
         numbers = self._numbers().to_html(float_format=_shortly)
         return html_table(f"Private {self.view.title}", self.rows()) + numbers
+
+
+def _of_weights(largest: float | None, releases: tuple[Any, ...]) -> str:
+    """Says how records count."""
+    units = [(one.certificate.mechanism.get("bounds") or {}).get("unit") or {} for one in releases]
+    unit = next((one for one in units if one.get("most_rows") is not None), None)
+    if unit is None:
+        return "" if largest is None else f"each record counts times its own, which is at most {largest:g}"
+    votes = "one vote" if unit["most_rows"] == 1 else f"up to {unit['most_rows']} votes"
+    return f"rows of one {unit['name']}, with one {unit['column']}, share {votes}"
 
 
 def _largest(name: str, releases: tuple[Any, ...]) -> float | None:

@@ -12,8 +12,8 @@ import kngjax as kng
 from kngjax.core.errors import UnfitShape, UnfitType, about
 from kngjax.data import cells, persons
 from kngjax.data.named_columns import Columns
-from kngjax.data.tables import opened
 from kngjax.study.analyses import Analysis, Part
+from kngjax.study.classifications import AnyRow
 from kngjax.study.regressions import equal_parts
 from kngjax.study.sums_and_variances import CentredSquares, names_of_sums
 
@@ -165,9 +165,7 @@ class Persons(AbstractRowWeights):
         return self.unit.column or ""
 
     def check(self, table: nw.DataFrame | Columns) -> None:
-        if self.column not in table.columns:
-            raise UnfitShape(f"identifiers are to be in the column {self.column!r}, which the data do not have")
-        persons.require_identifiers(table[self.column])
+        persons.check_identifiers(table, self.unit)
 
     def cells_of(self, table: nw.DataFrame | Columns, is_kept: np.ndarray) -> persons.Shares:
         """The share of each record that no policy drops, in its person's votes. Private."""
@@ -181,13 +179,15 @@ class Persons(AbstractRowWeights):
         return {"unit": self.unit}
 
     def count(self, table: Any) -> int:
-        return persons.count_of(persons.Identifiers(opened(table)[self.column]))
+        return persons.count_in(table, self.unit)
 
     def has_public_total(self, analysis: Analysis) -> bool:
         return self.unit.most_rows == 1 and analysis.adjacency is kng.Adjacency.REPLACE
 
     def given_to(self, analysis: Analysis) -> Analysis:
         """Changes an analysis so that rows share votes; raises ValueError where an identifier is a term of it."""
+        if isinstance(analysis.response, AnyRow):
+            return analysis.protecting(kng.Unit(self.unit.name))
         if self.column in analysis.columns:
             raise ValueError(f"{self.column!r} identifies each {self.unit.name}: it is no column to analyse")
         return super().given_to(analysis)

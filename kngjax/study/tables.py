@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 
 import kngjax as kng
+from kngjax.accounting.adjacency import plural
 from kngjax.core.errors import about
 from kngjax.data import conditions, dates
 from kngjax.study.analyses import Analysis, Part
-from kngjax.study.classifications import Axis, Classification, Meets
+from kngjax.study.classifications import AnyRow, Axis, Classification, Meets
 
 # The number of intervals where nobody says how many.
 _INTERVALS = 10
@@ -24,21 +25,29 @@ def count(
     adjacency: str,
     has_weights: bool = False,
     of_dates: Collection[str] = (),
+    of_persons: kng.Unit | None = None,
 ) -> Analysis:
     """Plans a count of the records, or of those that meet a condition.
 
     **Arguments:** `levels`, `missing`: of all columns. `has_weights`: whether records count as their weights, so that
     under replace the sum of all is not public as their number is. `of_dates`: the columns whose bounds are dates.
+    `of_persons`: counts them, by any of their rows, and not rows; None for rows.
     """
     if where is None and adjacency == kng.Adjacency.REPLACE.value and not has_weights:
-        raise ValueError(
-            "under replace the number of records is public: it is len(frame). A count of some of them needs a "
-            "condition, like count(\"region == 'north'\", epsilon=1)"
+        counted = (
+            "records is public: it is len(frame)" if of_persons is None else f"{plural(of_persons.name)} is public"
         )
-    response = Meets(where or "", () if where is None else conditions.read(where, levels, missing, of_dates))
+        raise ValueError(
+            f"under replace the number of {counted}. A count of some of them needs a condition, like "
+            "count(\"region == 'north'\", epsilon=1)"
+        )
+    response: Any = Meets(where or "", () if where is None else conditions.read(where, levels, missing, of_dates))
+    if of_persons is not None:
+        response = AnyRow(response, of_persons)
     bounds = kng.Bounds(y=(0.0, 1.0), missing_y=response.substitute)
     made = kng.GeometricMechanism(bounds, epsilon, adjacency, counted=[1])
-    title = "number of records" + (f" where {where}" if where else "")
+    counted = "records" if of_persons is None else plural(of_persons.name)
+    title = f"number of {counted}" + (f" where {where}" if where else "")
     return Analysis(title, response, None, (Part("count", made),), names_of_values=(response.name,))
 
 

@@ -52,20 +52,26 @@ class AbstractTabulations(abc.ABC, Generic[Answer]):
     def _carry_out(self, analysis: Analysis, results: Callable[[Analysis, list[kng.Release]], Any]) -> Any:
         """Turns an analysis into what its caller gets. **Arguments:** `results`: makes results of its releases."""
 
-    def count(self, where: str | None = None, *, epsilon: Any) -> Answer:
+    def count(self, where: str | None = None, *, epsilon: Any, of: str = "rows") -> Answer:
         """Counts the records that meet a condition, or under add_remove all records: a whole number.
 
         With weights the count is the sum of the weights.
 
         **Arguments:** `where`: like "wage > 500", "region == 'north'", "day > '2020-01-31'" where the bounds of day are
         dates, or several with "and" between them; see `kngjax.data.conditions`. Under replace the number of all records
-        is public, and refused but for weights, whose sum is not.
+        is public, and refused but for weights, whose sum is not. `of`: of a study of persons "rows", each of which
+        counts as its share of a person's votes, or "persons", who count as one if any of their rows meets the
+        condition.
         """
         facts = self.facts
-        has_weights = facts.weights is not None
-        made = tables.count(
-            where, facts.levels, facts.missing, epsilon, facts.adjacency.value, has_weights, facts.dates
-        )
+        unit = None if facts.unit is None or facts.unit.column is None else facts.unit
+        if of not in ("rows", "persons") or (of == "persons" and unit is None):
+            raise ValueError(f"of must be 'rows', or of a study with person= also 'persons', not {of!r}")
+        has_votes = unit is not None and unit.most_rows == 1
+        has_weights = facts.weights is not None and of == "rows" and not has_votes
+        of_persons = unit if of == "persons" else None
+        given = facts.levels, facts.missing, epsilon, facts.adjacency.value, has_weights, facts.dates, of_persons
+        made = tables.count(where, *given)
         return self._carry_out(made, Results.of("table"))
 
     def histogram(self, column: str, *, epsilon: Any, edges: Any = None) -> Answer:

@@ -19,6 +19,7 @@ import kngjax as kng
 from audits.lattices import LatticeLaw
 from kngjax.core.owner_only import OwnerOnly
 from kngjax.data.exact_sums import ExactSums
+from kngjax.data.persons import Identifiers, Shares
 from kngjax.data.records import Counts, QuadraticSummary, Records, SortedValues, WeightedRecords
 from kngjax.data.weights import WeightedTable
 from kngjax.draws.lattice.window_searches import QuantileScores
@@ -62,6 +63,8 @@ OBJECTS = {
     "utility": kng.owner.UtilityReport(SECRET, {}, {}, None, None, {"it": (["a"], VALUES, VALUES)}),
     "fit": kng.owner.nonprivate.NonprivateFit(VALUES, VALUES),
     "records": Records(np.full((3, 2), SECRET), VALUES),
+    "identifiers": Identifiers(VALUES),
+    "shares": Shares(VALUES, 3),
     "weighted records": WeightedRecords(Records(np.full((3, 2), SECRET), VALUES), VALUES),
     "weighted table": WeightedTable(TABLE, VALUES),
     "sums": QuadraticSummary(np.asarray(SECRET), np.full((3, 3), SECRET), VALUES, np.asarray(SECRET)),

@@ -49,6 +49,10 @@ SHOWN = MadeOnce(
         'QuantileInterval(tau=0.5, bounds=Bounds(y=(0.0, 9.0)), epsilon=1.0, adjacency="replace")': (
             lambda: kng.QuantileInterval(0.5, kng.Bounds(y=(0.0, 9.0)), 1.0, "replace")
         ),
+        'KNG(QuantileLoss(tau=0.5), Bounds(x=(0.0, 1.0), unit=Unit(name="patient", most_rows=1)), Box(-10.0, 10.0), '
+        'epsilon=1.0, adjacency="replace")': lambda: kng.KNG(
+            kng.QuantileLoss(0.5), kng.Bounds((0.0, 1.0), unit=kng.Unit("patient", 1)), SQUARE, 1.0, "replace"
+        ),
         "DesignMoments(Bounds(x=([-1.0, 0.0], [1.0, 2.5]), y=(-3.0, 3.0), columns=2), epsilon=1.0, "
         'adjacency="replace")': lambda: kng.DesignMoments(BOTH, 1.0, "replace"),
         "PrivateIRLS(Bounds(x=([-1.0, 0.0], [1.0, 2.5]), y=(-3.0, 3.0), columns=2), epsilon=1.0, delta=1e-06, "
