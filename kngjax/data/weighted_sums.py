@@ -13,6 +13,8 @@ from kngjax.data.exact_sums import gram_of_wholes
 
 # Binary digits of a weighted row's largest number: as many as `gram_of_wholes` takes.
 _DIGITS = 43
+# Binary digits of a share of one vote.
+_SHARE_DIGITS = 19
 # Few enough records that what is made of them stays in a processor's cache.
 _RECORDS = 1 << 13
 
@@ -103,11 +105,18 @@ class WeightedRows(NamedTuple):
         self,
         columns: Float[np.ndarray, "columns records"],
         weigh: Callable[[Float[np.ndarray, "columns some"]], Float[np.ndarray, " some"] | float],
+        shares: Float[np.ndarray, " records"] | None = None,
     ) -> Shaped[np.ndarray, "columns columns"]:
-        """Σ v v', exactly. Private.
+        """Σ v v', or Σ w v v', exactly. Private.
 
-        **Arguments:** `columns`: z. `weigh`: a function from some records' columns to their u.
+        **Arguments:** `columns`: z. `weigh`: a function from some records' columns to their u. `shares`: w, multiples
+        of 2^-19 of at most 1, of each of whose binary digits a plain sum is made; None for 1.
         """
+        if shares is not None:
+            digits = np.rint(np.ldexp(shares, _SHARE_DIGITS)).astype(np.int64)
+            places = [place for place in range(_SHARE_DIGITS + 1) if np.any(digits >> place & 1)]
+            parts = [self.gram(columns[:, digits >> place & 1 == 1], weigh) * Fraction(2) ** place for place in places]
+            return sum(parts, self.gram(columns[:, :0], weigh)) * power_of_two(-_SHARE_DIGITS)
         wholes = gram_of_wholes((self._wholes(part, weigh(part)) for part in _chunks(columns)), len(columns))
         units = np.array([power_of_two(e) for e in self.exponents], object)
         return wholes * units[:, None] * units[None]

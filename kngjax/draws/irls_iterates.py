@@ -12,7 +12,7 @@ from kngjax.accounting.exact_costs import exactly
 from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.core.arrays import float64
 from kngjax.data.exact_sums import Exact
-from kngjax.data.records import Records
+from kngjax.data.records import Records, WeightedRecords
 from kngjax.data.schema import Schema
 from kngjax.data.weighted_sums import RootWeights, WeightedRows
 from kngjax.draws.base import AbstractDraw
@@ -54,6 +54,7 @@ class IteratesOnGrid(AbstractDraw):
     matrix: AbstractNoisyMatrix
     least: float
     serves: ClassVar[tuple[type, ...]] = (PrivateIRLS,)
+    takes_weights: ClassVar[bool] = True
     rounding: ClassVar[str] = (
         "The moments are exact sums of weighted rows, each a public function of one "
         "record; with their noise they are computed in balls that contain them, and rounded once, to the nearest "
@@ -101,33 +102,37 @@ class IteratesOnGrid(AbstractDraw):
         """The exponents of the grids of Σ s y x and of Σ s x x', where its diagonal may have one of its own."""
         return {"type": "Direct", "grid_exponents": [self.moment.grid.exponents[0], *self.matrix.exponents]}
 
-    def prepare(self, X: Any, y: Any) -> Records:
+    def prepare(self, X: Any, y: Any) -> Records | WeightedRecords:
         """The records, one by one: every iteration weights them anew."""
         with float64():
-            return self.mechanism.intake.records(X, y)
+            return self.mechanism.intake.rows(X, y)
 
-    def draw(self, data: Records, bits: Bits) -> Float[np.ndarray, " dimension"]:
-        columns = np.column_stack([np.asarray(data.x), np.asarray(data.y)]).T.copy()
-        theta = None
+    def draw(self, data: Records | WeightedRecords, bits: Bits) -> Float[np.ndarray, " dimension"]:
+        columns = np.column_stack([np.asarray(data.rows.x), np.asarray(data.rows.y)]).T.copy()
+        theta, shares = None, np.asarray(data.weights) if isinstance(data, WeightedRecords) else None
         for _ in range(self.mechanism.iterations):
-            moment, matrix = self.moments(columns, theta)
+            moment, matrix = self.moments(columns, theta, shares)
             noisy = self.moment.draw(moment, bits), self.matrix.draw(matrix, bits)
             theta = self.iterate(*noisy)
         assert theta is not None
         return theta
 
     def moments(
-        self, columns: Float[np.ndarray, "columns records"], theta: Float[np.ndarray, " dimension"] | None
+        self,
+        columns: Float[np.ndarray, "columns records"],
+        theta: Float[np.ndarray, " dimension"] | None,
+        shares: Float[np.ndarray, " records"] | None = None,
     ) -> tuple[Exact, Exact]:
         """Σ s y x and Σ s x x' of the weighted rows, exactly. Private.
 
-        **Arguments:** `columns`: of x, and y. `theta`: the iterate before; None: all have the largest weight.
+        **Arguments:** `columns`: of x, and y. `theta`: the iterate before; None: all have the largest weight. `shares`:
+        of a person's vote, by which rows are multiplied; None where each record is one.
         """
 
         def weigh(part: np.ndarray) -> Any:
             return self.roots.largest if theta is None else self.roots(part[:-1], part[-1], theta)
 
-        sums = self.rows.gram(columns, weigh)
+        sums = self.rows.gram(columns, weigh, shares)
         return sums[:-1, -1], sums[:-1, :-1]
 
     def iterate(

@@ -137,7 +137,8 @@ class GeometricMechanism(AbstractDirectMechanism):
 
     @property
     def intake(self) -> "CellsIntake":
-        return CellsIntake(self)
+        # A weight is added to the count of a cell, which is no number to multiply.
+        return CellsIntake(self, has_products=False)
 
     @property
     def noise(self) -> "GeometricNoise":
@@ -183,11 +184,6 @@ class CellsIntake(AbstractIntake):
         """The whole number of each cell by itself; NaN where it is none."""
         numbers = cells.numbers(column)
         return np.where(np.floor(numbers) == numbers, numbers, np.nan)
-
-    @property
-    def absorbs_weights(self) -> bool:
-        """False: a weight is added to the count of a cell, which is no number to multiply."""
-        return False
 
     @property
     def _dimension_of_records(self) -> int:

@@ -13,13 +13,15 @@ from kngjax.accounting.accountants import advanced_epsilon
 from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.core.arrays import Scalar, Vector, block_sums, float64, is_traced, parameter
 from kngjax.data.bounds import Bounds
-from kngjax.data.records import Data, Records
+from kngjax.data.records import Data, Records, WeightedRecords
 from kngjax.losses.quantile import QuantileLoss
+from kngjax.losses.rows import Rows
 from kngjax.mechanisms.direct import AbstractDirectMechanism
 from kngjax.mechanisms.noise import matrix_noise
 from kngjax.mechanisms.noise.calibration import advanced_epsilons, largest_shift, renyi_budget
 from kngjax.mechanisms.noise_facts import UnknownNoise
 from kngjax.mechanisms.parameters import check_delta, check_epsilon, require_part, require_positive
+from kngjax.mechanisms.preparation import PlainIntake
 from kngjax.sensitivity import gradients, moments
 from kngjax.sensitivity.gradients import Sensitivity
 
@@ -179,6 +181,20 @@ class PrivateIRLS(AbstractDirectMechanism):
         _ = self.guarantee
 
     @property
+    def takes_weights(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.bounds.has_one_vote
+
+    @property
+    def no_persons(self) -> str | None:
+        if self.matrix_noise == "wishart":
+            return "the proof of Wishart noise rests on the rank of what one record adds"
+        return None if self.bounds.has_one_vote else "it is built for one vote, most_rows=1"
+
+    @property
+    def intake(self) -> PlainIntake:
+        return PlainIntake(self, has_products=False)
+
+    @property
     def loss(self) -> QuantileLoss:
         """½|y - x'θ|, whose minimiser the iterates approach for p = 1; for other p it stands for its records alone."""
         return QuantileLoss(0.5)
@@ -326,13 +342,15 @@ class PrivateIRLS(AbstractDirectMechanism):
         self, data: Data, key: PRNGKeyArray, num_draws: int
     ) -> tuple[Float[Array, "draws dimension"], Bool[Array, ""]]:
         """The last iterates of independent runs."""
-        if not isinstance(data, Records):
+        if not isinstance(data, Records | WeightedRecords):
             raise TypeError(f"private IRLS needs data from its own prepare, not {type(data).__name__}")
         noise = self.noise_scales(data.dimension)
         thetas = jax.lax.map(lambda draw_key: self._run(data, noise, draw_key), jax.random.split(key, num_draws))
         return thetas, jnp.all(jnp.isfinite(thetas))
 
-    def _run(self, data: Records, noise: NoiseScales, key: PRNGKeyArray) -> Float[Array, " dimension"]:
+    def _run(
+        self, data: Records | WeightedRecords, noise: NoiseScales, key: PRNGKeyArray
+    ) -> Float[Array, " dimension"]:
         dimension = data.dimension
         moment_noise, matrix_noises = self._noises(noise, key, dimension)
         least = self._repair_size(noise, dimension)
@@ -346,16 +364,17 @@ class PrivateIRLS(AbstractDirectMechanism):
         theta, _ = jax.lax.scan(iterate, jnp.zeros(dimension), (is_first, moment_noise, matrix_noises))
         return theta
 
-    def _moments(self, theta: Vector, is_first: Array, data: Records) -> tuple[Array, Array]:
-        """Σ s_i y_i x_i and Σ s_i x_i x_i'. Private."""
+    def _moments(self, theta: Vector, is_first: Array, data: Rows) -> tuple[Array, Array]:
+        """Σ s_i y_i x_i and Σ s_i x_i x_i', each times its share of a vote. Private."""
 
-        def terms(x, y):
+        def terms(x, y, shares):
             distances = jnp.maximum(1.0 / self.cap, jnp.abs(y - x @ theta))
             weights = jnp.where(is_first, self._largest_weight, distances ** (self.power - 2.0))
-            weighted = weights[:, None] * x
+            weighted = (shares * weights)[:, None] * x
             return weighted.T @ y, weighted.T @ x
 
-        return block_sums(terms, (data.x, data.y), _ROWS)
+        rows = data.rows
+        return block_sums(terms, (rows.x, rows.y, data.times_weights(jnp.ones(rows.y.shape))), _ROWS)
 
     def _noises(self, noise: NoiseScales, key: PRNGKeyArray, dimension: int) -> tuple[Array, Array]:
         """The noise of all iterations, on vectors and on matrices; of Wishart noise less its mean, which is public."""

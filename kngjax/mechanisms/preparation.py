@@ -43,11 +43,12 @@ class AbstractIntake(abc.ABC):
     """Passes records for a mechanism to `kngjax.data.records`, which validates and clips them, and summarises them.
 
     **Arguments:** `mechanism`: for which. `takes_shards`: whether rows of zeros among the records change nothing of the
-    mechanism's law.
+    mechanism's law. `has_products`: whether the product of a record and its weight may stand for both.
     """
 
     mechanism: AbstractPublicParts
     takes_shards: bool = False
+    has_products: bool = True
 
     @property
     def loss(self) -> AbstractLoss:
@@ -276,7 +277,7 @@ class AbstractIntake(abc.ABC):
     @property
     def absorbs_weights(self) -> bool:
         """Whether records are multiplied by their weights, which then stand for both: where ρ(wη, wy) = wρ(η, y)."""
-        return self.bounds.weight is not None and self.loss.is_homogeneous
+        return self.bounds.weight is not None and self.loss.is_homogeneous and self.has_products
 
     @property
     def weights_enter_loss(self) -> bool:
