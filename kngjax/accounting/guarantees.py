@@ -188,15 +188,17 @@ class Guarantee:
         return cls(Kind.COMPOSED, adjacencies.pop(), *numbers, (), ordered, distance, unit=unit)
 
     @classmethod
-    def parallel(cls, parts: Iterable["Guarantee"]) -> "Guarantee":
+    def parallel(cls, parts: Iterable["Guarantee"], *, shared: bool = False) -> "Guarantee":
         """Composes mechanisms for 'add_remove', each on one group: a public function of a record alone gives its group.
 
         The worst of their guarantees holds, and its `to_replace()` is the price under 'replace': 2ε for ε, as a record
         that leaves one group may enter another. `kngjax.accounting.parallel` argues both. Raises ValueError for parts
         for 'replace', under which the size of a group would be public, for none, and where distances reach 1.
+
+        **Arguments:** `shared`: whether rows of one person may be in several groups, with shares of one vote in all.
         """
         every = tuple(parts)
-        return in_parallel(every).of(one_unit(every))
+        return in_parallel(every, shared).of(one_unit(every))
 
     def _order(self) -> tuple[Any, ...]:
         numbers = (self.exact_epsilon, self.exact_delta, self.exact_rho, self.exact_distance)
@@ -214,14 +216,8 @@ class Guarantee:
     def within(self, distance: Number) -> "Guarantee":
         """The guarantee of a law that lies within η in total variation of one with this guarantee, on every data set.
 
-        With M the law that has this guarantee and M' the other, |M'(D)(A) - M(D)(A)| ≤ η for every set A of outputs
-        and every D. Hence M'(D)(A) ≤ M(D)(A) + η ≤ e^ε M(D')(A) + δ + η ≤ e^ε M'(D')(A) + δ + (1 + e^ε)η: at every
-        (ε, δ) of M it is (ε, δ + (1 + e^ε)η)-DP. Nothing remains of ρ and pure ε, as total variation knows no ratios.
-
-        In a composition the distances add up: draw the two transcripts together so that, while they agree, the next
-        release differs with probability at most η_k given what was released. They are equal but for probability at most
-        Ση_k, or any bound that Ση_k keeps to when the releases are chosen on the way, so the transcript lies within
-        Ση_k of one in which every release follows its M. Two such distances in a row add up as well.
+        At every (ε, δ) of the other it is (ε, δ + (1 + e^ε)η)-DP, and in a composition the distances add up:
+        `kngjax.accounting.nearness` argues both.
 
         **Arguments:** `distance`: η in [0, 1), public. Raises ValueError for others, and where all distances reach 1.
         """

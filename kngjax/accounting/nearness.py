@@ -13,7 +13,17 @@ _STEPS, _SLACK = 200, 1e-10
 
 
 def within(guarantee: Any, distance: Number) -> Any:
-    """The guarantee of a law within this distance of one with that guarantee: `Guarantee.within` argues it."""
+    """The guarantee of a law within this distance of one with that guarantee.
+
+    With M the law that has this guarantee and M' the other, |M'(D)(A) - M(D)(A)| ≤ η for every set A of outputs and
+    every D. Hence M'(D)(A) ≤ M(D)(A) + η ≤ e^ε M(D')(A) + δ + η ≤ e^ε M'(D')(A) + δ + (1 + e^ε)η: at every (ε, δ) of M
+    it is (ε, δ + (1 + e^ε)η)-DP. Nothing remains of ρ and pure ε, as total variation knows no ratios.
+
+    In a composition the distances add up: draw the two transcripts together so that, while they agree, the next release
+    differs with probability at most η_k given what was released. They are equal but for probability at most Ση_k, or
+    any bound that Ση_k keeps to when the releases are chosen on the way, so the transcript lies within Ση_k of one in
+    which every release follows its M. Two such distances in a row add up as well.
+    """
     exact = exactly(distance, "distance")
     if not 0 <= exact < 1:
         raise ValueError(f"a distance in total variation must be at least 0 and below 1, got {distance}")

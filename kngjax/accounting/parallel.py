@@ -9,6 +9,11 @@ from kngjax.accounting.adjacency import Adjacency
 from kngjax.accounting.exact_costs import exactly, inward
 from kngjax.accounting.kinds import Kind
 
+_IN_PROPORTION = (Kind.PURE, Kind.BOUNDED_RANGE, Kind.GAUSSIAN)
+_NOT_IN_PROPORTION = (
+    "rows of one person may lie in several groups, and an (epsilon, delta) guarantee or a table says nothing of a "
+    "share: take mechanisms with pure guarantees or with Gaussian noise"
+)
 _PRIVATE_SIZES = (
     "a part for 'replace' may publish how many records its group has, which is private although the number of all "
     "records is not: two groups whose sizes go from (2, 1) to (1, 2) when one record is exchanged tell where it went. "
@@ -16,7 +21,7 @@ _PRIVATE_SIZES = (
 )
 
 
-def in_parallel(parts: Iterable[Any]) -> Any:
+def in_parallel(parts: Iterable[Any], shared: bool = False) -> Any:
     """The guarantee of mechanisms M_k for 'add_remove', each applied to the records of one group: `Guarantee.parallel`.
 
     A public function of one record alone says which group that record is in, if any. One record more or less then
@@ -38,6 +43,10 @@ def in_parallel(parts: Iterable[Any]) -> Any:
     Parts for 'replace' are refused. Under it the number of records that a mechanism is given is public, and that of one
     group is not: one that publishes it has ε = 0 by itself, and if one record is exchanged, sizes (2, 1) may become
     (1, 2), which two such parts tell for certain.
+
+    With `shared` one person may have a share p_k of a vote in group k, Σp_k ≤ 1. A loss in proportion to the change is
+    at most p_k·ε there, and ε in all, and so of its range; Gaussian shifts p_k·μ are √Σp_k²·μ ≤ μ together. Other
+    guarantees say nothing of a share, and are refused. All groups may differ, so that the distances of all add up.
     """
     every = tuple(parts)
     if not every:
@@ -47,7 +56,10 @@ def in_parallel(parts: Iterable[Any]) -> Any:
     if len(every) == 1:
         return every[0]
     apart = [part.apart() for part in every]
-    distance = sum(sorted((near for _, near in apart), reverse=True)[:2], Fraction(0))
+    if shared and not all(one.kind in _IN_PROPORTION for ideal, _ in apart for one, _ in ideal.parts or ((ideal, 1),)):
+        raise ValueError(_NOT_IN_PROPORTION)
+    distances = sorted((near for _, near in apart), reverse=True)
+    distance = sum(distances if shared else distances[:2], Fraction(0))
     worst = worst_of([ideal for ideal, _ in apart] if distance else every)
     return worst.within(distance)
 

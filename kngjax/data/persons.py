@@ -35,16 +35,23 @@ class Unit(ShownAsTyped, AbstractModule):
     an identifier says which rows are of one, and their weights add up to this number k, or to that of the rows if these
     are fewer: noise grows with k, and 1 is the best choice but for persons with few rows that differ much. `column`:
     the name of the column of identifiers, if they come in one. `missing`: "drop" leaves rows without an identifier out;
-    None makes a release of such rows fail. Raises TypeError and ValueError for others.
+    None makes a release of such rows fail. `groups`: over how many groups of the table, each with a mechanism of its
+    own, the rows of one may be spread. Raises TypeError and ValueError for others.
     """
 
     name: str = eqx.field(static=True)
     most_rows: int | None = eqx.field(static=True)
     column: str | None = eqx.field(static=True)
     missing: str | None = eqx.field(static=True)
+    groups: int | None = eqx.field(static=True, metadata={"only_if_given": True})
 
     def __init__(
-        self, name: str = "person", most_rows: int | None = None, column: str | None = None, missing: str | None = None
+        self,
+        name: str = "person",
+        most_rows: int | None = None,
+        column: str | None = None,
+        missing: str | None = None,
+        groups: int | None = None,
     ):
         if not isinstance(name, str) or not name.strip():
             raise TypeError(f"a unit has a name in words, like 'patient', not {name!r}")
@@ -54,10 +61,12 @@ class Unit(ShownAsTyped, AbstractModule):
             raise ValueError(f"most_rows must be between 1 and 1000, not {most_rows}")
         if missing not in (None, DROP):
             raise ValueError(f"missing must be 'drop' or None for rows without an identifier, not {missing!r}")
-        if most_rows is None and not (column is None and missing is None):
-            raise ValueError("column and missing are of identifiers: give most_rows=1 too")
+        if most_rows is None and not (column is None and missing is None and groups is None):
+            raise ValueError("column, missing and groups are of identifiers: give most_rows=1 too")
+        if groups is not None and not (isinstance(groups, int) and groups >= 1):
+            raise ValueError(f"groups must be a whole number from 1, or None, not {groups!r}")
         self.name, self.most_rows = name.strip(), None if most_rows is None else int(most_rows)
-        self.column, self.missing = column, missing
+        self.column, self.missing, self.groups = column, missing, groups
 
     def explain(self) -> tuple[str, ...]:
         """Says in sentences for a certificate which rows are of one unit, and how they count."""

@@ -72,7 +72,7 @@ class GroupedAnalyses(Generic[Outcome]):
 
     def _of_size(self, size: GroupSize) -> Any:
         """Returns what can be asked of a group of this size."""
-        return self._asked(_facts_of(self._owner.facts, size))
+        return self._asked(_facts_of(self._owner.facts, size, len(self._grouping.division)))
 
     def _ask(self, method: Callable[..., Any], /, *positional: Any, **named: Any) -> Any:
         adjacency, sizes = self._owner.facts.adjacency, tuple(self._sizes)
@@ -98,15 +98,14 @@ class GroupedAnalyses(Generic[Outcome]):
         named |= _shares(named, adjacency)
 
         # The analysis is public, and keeps no hold of the owner.
-        facts, offered = self._owner.facts, self._asked
+        facts, offered, number = self._owner.facts, self._asked, len(self._grouping.division)
 
         def asked(size: GroupSize, **changed: Any) -> Any:
-            return method(offered(_facts_of(facts, size)), *positional, **named | changed)
+            return method(offered(_facts_of(facts, size, number)), *positional, **named | changed)
 
         # What many records cost is what any number does.
         many = GroupSize(max(self._owner.facts.count or 0, MANY))
         usual, results = asked(many, force=True)
-        number = len(self._grouping.division)
         known = GroupedAnalysis(self._grouping, adjacency, (usual,) * number, (many,) * number)
         analysis = CountedGroups.of(known, lambda size: asked(size)[0], level, of_counts, self._sizes[0].count)
         return self._owner._carry_out(analysis, Results.of("groups", results=results))
@@ -115,10 +114,14 @@ class GroupedAnalyses(Generic[Outcome]):
 _ask = holding_no_records(GroupedAnalyses._ask)
 
 
-def _facts_of(facts: PublicFacts, size: GroupSize) -> PublicFacts:
-    """States the public facts of one group. Sizes are private whatever the adjacency of the table."""
+def _facts_of(facts: PublicFacts, size: GroupSize, number: int) -> PublicFacts:
+    """States the public facts of one group. Sizes are private whatever the adjacency of the table.
+
+    **Arguments:** `number`: of groups, over which the rows of one person may be spread.
+    """
     known: dict[str, Any] = {"adjacency": kng.Adjacency.ADD_REMOVE, "count": size.count, "miss": size.miss}
-    return dataclasses.replace(facts, **known)
+    made = dataclasses.replace(facts, **known)
+    return made if facts.unit is None or facts.unit.column is None else made.over_groups(number)
 
 
 def _shares(named: Mapping[str, Any], adjacency: kng.Adjacency) -> dict[str, Any]:

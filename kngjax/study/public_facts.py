@@ -163,6 +163,13 @@ class PublicFacts:
         made = coded if weights is None else weights.given_to(coded)
         return made if self.unit is None or self.unit.column is not None else made.protecting(self.unit)
 
+    def over_groups(self, number: int) -> "PublicFacts":
+        """The facts of persons whose rows may be spread over so many groups."""
+        assert self.unit is not None
+        given = self.unit.name, self.unit.most_rows, self.unit.column, self.unit.missing
+        unit = kng.Unit(*given, groups=number)
+        return dataclasses.replace(self, unit=unit, weights=Persons(unit))
+
     def expecting(self, analysis: Any) -> Any:
         """Adds to an analysis what public facts say of it, or of each group; raises ValueError for little but noise."""
         if isinstance(analysis, CountedGroups):

@@ -212,9 +212,14 @@ def rate_of(mechanism: AbstractDensityMechanism) -> Fraction:
 
     There W is half the range of one record's loss, as a constant added to all scores cancels: s_D - s_D' lies in an
     interval of length 2R before it is rounded, and of at most 2R + 1 after.
+
+    Where the rows of one person are spread over G groups with shares p_k of at most one vote, scores of group k change
+    by at most p_k·R before they are rounded and p_k·R + 1 after: by R + G in all, which stands for R.
     """
+    unit = mechanism.bounds.unit
+    spread = 0 if unit is None or (unit.groups or 1) == 1 else unit.groups
     cancels = mechanism.exponent.scored_by == "loss" and mechanism.adjacency is Adjacency.ADD_REMOVE
-    return exactly(float(mechanism.epsilon)) / (2 * RESOLUTION + cancels)
+    return exactly(float(mechanism.epsilon)) / (2 * (RESOLUTION + spread) + cancels)
 
 
 def _is_limited(mechanism: AbstractMechanism) -> bool:

@@ -10,7 +10,7 @@ import numpy as np
 import kngjax as kng
 from kngjax.releases import totals
 from kngjax.releases.division import how_priced
-from kngjax.releases.group_plans import owed_together
+from kngjax.releases.group_plans import are_shared, owed_together
 from kngjax.study.analyses import Analysis, table_of
 from kngjax.study.grouping import GroupedAnalysis, Grouping
 from kngjax.study.responses import Response
@@ -94,7 +94,9 @@ class GroupsView(AbstractView):
         own = [] if self.counted is None else [self.counted.guarantee]
         if any(one.releases for one in self.each):
             costs = [[owed_of(release) for release in one.releases] for one in self.each]
-            together, proved = owed_together(costs, self.adjacency)
+            every = [release.certificate for one in self.each for release in one.releases]
+            shared = are_shared(every, len(self.each))
+            together, proved = owed_together(costs, self.adjacency, shared)
             own.append(together if proved else None)
         return totals.total(own)
 
