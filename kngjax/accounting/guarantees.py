@@ -207,17 +207,14 @@ class Guarantee:
         return str(self.kind), *(-1 if number is None else number for number in numbers), self.table, parts, inner
 
     def of(self, unit: str) -> "Guarantee":
-        """The same guarantee for another unit: its numbers were proved of what one of them changes."""
-        if unit == self.unit:
-            return self
+        """The same guarantee for another unit, of which its numbers were proved."""
         parts = tuple((part.of(unit), count) for part, count in self.parts)
         return dataclasses.replace(self, unit=unit, parts=parts, ideal=self.ideal and self.ideal.of(unit))
 
     def within(self, distance: Number) -> "Guarantee":
         """The guarantee of a law that lies within η in total variation of one with this guarantee, on every data set.
 
-        At every (ε, δ) of the other it is (ε, δ + (1 + e^ε)η)-DP, and in a composition the distances add up:
-        `kngjax.accounting.nearness` argues both.
+        It is (ε, δ + (1 + e^ε)η)-DP at each (ε, δ) of the other; distances in a composition add up (`nearness.within`).
 
         **Arguments:** `distance`: η in [0, 1), public. Raises ValueError for others, and where all distances reach 1.
         """
@@ -337,13 +334,7 @@ class Guarantee:
     def to_replace(self) -> "Guarantee":
         """The guarantee when one record is exchanged for another: from that of removing one and of adding the other.
 
-        With P_0, P_1, P_2 the laws before, in between, and after: log-ratios add up, and so do their ranges, hence 2ε
-        for pure ε and ε-bounded range. P_0(A) ≤ e^ε P_1(A) + δ ≤ e^ε(e^ε P_2(A) + δ) + δ, hence (2ε, (1 + e^ε)δ) for
-        (ε, δ) and for every row of a table. 4ρ for ρ-zCDP (Bun and Steinke 2016, Proposition 1.9 for groups of two),
-        2μ for μ-Gaussian DP (Dong, Roth and Su 2022, Theorem 2.14). Of a composition each part by itself; a law near
-        another stays as near, as it does on every data set. What was stated at a δ of its own is stated there again.
-
-        Raises ValueError where (1 + e^ε)δ ≥ 1 leaves nothing.
+        2ε and (1 + e^ε)δ, 4ρ, 2μ: `kngjax.accounting.exchanges` argues it. Raises ValueError where (1 + e^ε)δ ≥ 1 leaves nothing.
         """
         if self.adjacency is Adjacency.REPLACE:
             return self
@@ -390,9 +381,8 @@ class Guarantee:
     def _repr_html_(self) -> str:
         numbers = {"epsilon": self.epsilon, "delta": self.delta, "rho (zCDP)": self.rho, "mu (Gaussian)": self.mu}
         known = [(name, f"{number:.6g}") for name, number in numbers.items() if number is not None]
-        return html_table(
-            "Guarantee", [("proved", self.explain()), *known, ("adjacency", self.adjacency), ("unit", self.unit)]
-        )
+        rows = [("proved", self.explain()), *known, ("adjacency", self.adjacency), ("unit", self.unit)]
+        return html_table("Guarantee", rows)
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-ready dictionary. What floats cannot say is under "exactly", as fractions; an infinite ε is null."""

@@ -5,7 +5,7 @@ a person add up to min(m, k), exactly and whatever m is, and each is at most 1. 
 on how many there are and on their order. `docs/proofs/persons.md` argues what follows for privacy.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import equinox as eqx
@@ -165,6 +165,30 @@ def shares(codes: Int[np.ndarray, " rows"], most_rows: int) -> Shares:
     # Below 2^63 for up to 2^43 rows.
     made[order] = ((place + 1) * whole // m - place * whole // m) * step
     return Shares(made, int(np.count_nonzero(counts)))
+
+
+def numbered(given: Any, numbers: Callable[[Any], Any]) -> Any:
+    """What is given in the place of weights, as numbers: of identifiers those of `codes_of`; shares as they are."""
+    if isinstance(given, Shares):
+        return given
+    return codes_of(given.cells) if isinstance(given, Identifiers) else numbers(given)
+
+
+def shared(given: Any, is_kept: np.ndarray, unit: Unit | None, missing: float | None) -> Any:
+    """Weights of the records that are left, with the public value in place of NaN; persons share votes among these.
+
+    **Arguments:** `given`: of all records, from `numbered`. `is_kept`: marks the records that are left. `missing`: the
+    policy of missing weights. Private.
+    """
+    policy = np.nan if missing is None else missing
+    if not isinstance(given, Shares) and (unit is None or unit.most_rows is None):
+        weight = given[is_kept]
+        return np.where(np.isnan(weight), policy, weight)
+    if isinstance(given, Shares):
+        made = Shares(given.weights[is_kept], given.persons)
+    else:
+        made = shares(given[is_kept], (unit and unit.most_rows) or 1)
+    return Shares(np.where(np.isnan(made.weights), policy, made.weights), made.persons)
 
 
 def codes_of(identifiers: Any) -> Int[np.ndarray, " rows"]:

@@ -4,24 +4,23 @@ Every data path of the package goes through `prepare`: what the sensitivity proo
 file enforces, once.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
 import jax.numpy as jnp
-import narwhals as nw
 import numpy as np
 from jaxtyping import Array, Float
 
 from kngjax.core.arrays import Scalar, Vector
-from kngjax.core.errors import UnfitShape, raise_from_outside
+from kngjax.core.errors import UnfitShape
 from kngjax.core.modules import AbstractModule
 from kngjax.core.owner_only import OwnerOnly, without_fields
 from kngjax.data import cells, persons, schema, weights
 from kngjax.data.bounds import Bounds
 from kngjax.data.dither import dithered
-from kngjax.data.lists import numbers_of_rows
 from kngjax.data.missing import DROP, fill_missing
+from kngjax.data.number_columns import hiding_errors, numbers_of_table, readable
 from kngjax.data.schema import EMPTY
 
 NOT_FINITE = (
@@ -324,9 +323,15 @@ def _numbers(
     """
     schema.public_shapes(bounds, X, y, has_response=has_response, dimension=dimension, reads_text=reads_text)
     X, given = persons.opened(bounds.weight, bounds.unit, X)
-    weight = None if given is None else _convert_hiding_errors("weights", lambda: _weights(given))
-    response = _convert_hiding_errors("y", lambda: responses(_cells(y))) if has_response else None
-    columns = np.empty((0 if response is None else len(response), 0)) if X is None else _columns(bounds, X, dimension)
+    weight = (
+        None
+        if given is None
+        else hiding_errors("weights", lambda: persons.numbered(given, lambda own: cells.numbers(readable(own))))
+    )
+    response = hiding_errors("y", lambda: responses(readable(y))) if has_response else None
+    columns = (
+        np.empty((0 if response is None else len(response), 0)) if X is None else numbers_of_table(bounds, X, dimension)
+    )
     schema.require_axes_of_table(columns.ndim)
     response = np.zeros(columns.shape[0]) if response is None else response
     # Types and shapes could not tell this before conversion for lists and for arrays of other libraries.
@@ -358,74 +363,10 @@ def _finite(
     columns, response = columns[~dropped], response[~dropped]
     made = None
     if weight is not None:
-        made = _made_weights(bounds, weight, ~dropped)
+        made = persons.shared(weight, ~dropped, bounds.unit, bounds.missing_weight)
     if response.size == 0 and not may_be_empty:
         raise UnfitShape(EMPTY)
     each = made.weights if isinstance(made, persons.Shares) else made
     if np.isnan(columns).any() or np.isnan(response).any() or (each is not None and np.isnan(each).any()):
         raise ValueError(NOT_FINITE)
     return columns, response, made
-
-
-def _weights(given: Any) -> Any:
-    """The number that each weight stands for; of identifiers the numbers of persons, and shares as they are."""
-    if isinstance(given, persons.Shares):
-        return given
-    return persons.codes_of(given.cells) if isinstance(given, persons.Identifiers) else cells.numbers(_cells(given))
-
-
-def _made_weights(bounds: Bounds, weight: Any, kept: np.ndarray) -> Any:
-    """Weights of the records that are left, with the public value in place of NaN; persons share votes among these."""
-    policy = np.nan if bounds.missing_weight is None else bounds.missing_weight
-    number = None
-    if isinstance(weight, persons.Shares):
-        number, weight = weight.persons, weight.weights[kept]
-    elif bounds.of_persons:
-        assert bounds.unit is not None
-        assert bounds.unit.most_rows is not None
-        made = persons.shares(weight[kept], bounds.unit.most_rows)
-        number, weight = made.persons, made.weights
-    else:
-        weight = weight[kept]
-    weight = np.where(np.isnan(weight), policy, weight)
-    return weight if number is None else persons.Shares(weight, number)
-
-
-def _columns(bounds: Bounds, X: Any, dimension: int | None = None) -> np.ndarray:
-    """The number that each cell of X stands for, NaN where it stands for none."""
-    if isinstance(X, memoryview):
-        # A memoryview is a sequence too, but no list of rows.
-        X = np.asarray(X)
-    frame = nw.from_native(X, eager_only=True, pass_through=True)
-    if isinstance(frame, nw.DataFrame):
-        names = schema.columns_of(bounds, frame)
-        columns = np.empty((len(names), len(frame)))
-        for row, name in enumerate(names):
-            columns[row] = _convert_hiding_errors("X", lambda name=name: cells.numbers(frame.get_column(name)))
-        return columns.T
-    if isinstance(X, Sequence):
-        return _convert_hiding_errors("X", lambda: numbers_of_rows(X, _declared_columns(bounds, dimension)))
-    return _convert_hiding_errors("X", lambda: cells.numbers(_cells(X)))
-
-
-def _declared_columns(bounds: Bounds, dimension: int | None) -> int:
-    """The number of columns of X by public settings, for lists without a row to count them in."""
-    return bounds.columns or (0 if dimension is None else dimension - bounds.intercept)
-
-
-def _cells(column: Any) -> Any:
-    """A column in a form that `kngjax.data.cells` reads: a sequence as a list, a buffer as an array."""
-    if isinstance(column, Sequence) and not hasattr(column, "__array__"):
-        return list(column)
-    return np.asarray(column) if isinstance(column, memoryview) else column
-
-
-def _convert_hiding_errors(name: str, step: Callable[[], Any]) -> Any:
-    """step(); an error of NumPy or of a data frame, which may quote a value, is replaced by a constant text."""
-    try:
-        return step()
-    except BaseException as error:
-        raise_from_outside(error)
-    raise ValueError(
-        f"{name} cannot be read as numbers: pass a NumPy array with a row a record, or a data frame of numbers"
-    )

@@ -91,10 +91,7 @@ class AdaOPS(AbstractDirectMechanism):
     failure_share: Scalar
 
     takes_weights: ClassVar[bool] = True
-
-    @property
-    def no_persons(self) -> str | None:
-        return "its proof rests on the rank of one record's Hessian, and several records have more"
+    rests_on_rank: ClassVar[bool] = True
 
     method: ClassVar[str] = "One draw from a Gaussian posterior, with a ridge and a scale from private bounds."
 

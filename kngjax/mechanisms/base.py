@@ -21,17 +21,21 @@ class AbstractMechanism(AbstractPublicParts):
     """A mechanism: what is computed from the records, with which bounds, at which ε, for which neighbours.
 
     `has_regressors`: whether it explains a response. `takes_weights`: whether it is proved for records with weights;
-    what does not say so refuses bounds that declare them. `no_persons`: why it has no proof for rows of persons; None
+    what does not say so refuses bounds that declare them. `rests_on_rank`: whether its proof needs the Hessian of one
+    record, and of no convex combination. `no_persons`: why it has no proof for rows of persons; None
     where it has one: where a convex combination of what records add is as good as what one record adds.
     """
 
     epsilon: eqx.AbstractVar[Scalar]
     has_regressors: ClassVar[bool] = True
     takes_weights: ClassVar[bool] = False
+    rests_on_rank: ClassVar[bool] = False
 
     @property
     def no_persons(self) -> str | None:
         """Says why there is no proof for rows that share the vote of a person; None where there is one."""
+        if self.rests_on_rank:
+            return "its proof rests on the rank of one record's Hessian, and several records have more"
         return "nobody has proved it for them"
 
     @property

@@ -78,10 +78,7 @@ class PosteriorSample(AbstractGaussianMechanism):
     allow_large_epsilon: bool = eqx.field(static=True)
 
     takes_weights: ClassVar[bool] = True
-
-    @property
-    def no_persons(self) -> str | None:
-        return "its proof rests on the rank of one record's Hessian, and several records have more"
+    rests_on_rank: ClassVar[bool] = True
 
     metric: ClassVar[str] = "hessian"
     assumptions: ClassVar[tuple[str, ...]] = (MAX_RECORDS_ASSUMPTION,)

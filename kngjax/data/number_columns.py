@@ -1,0 +1,52 @@
+"""Numbers of private columns, cell by cell, whatever table they come in; what fails in it tells nothing of a cell."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+
+from kngjax.core.errors import raise_from_outside
+from kngjax.data import cells, schema
+from kngjax.data.bounds import Bounds
+from kngjax.data.lists import numbers_of_rows
+
+
+def numbers_of_table(bounds: Bounds, X: Any, dimension: int | None = None) -> np.ndarray:
+    """The number that each cell of X stands for, NaN where it stands for none."""
+    if isinstance(X, memoryview):
+        # A memoryview is a sequence too, but no list of rows.
+        X = np.asarray(X)
+    frame = nw.from_native(X, eager_only=True, pass_through=True)
+    if isinstance(frame, nw.DataFrame):
+        names = schema.columns_of(bounds, frame)
+        columns = np.empty((len(names), len(frame)))
+        for row, name in enumerate(names):
+            columns[row] = hiding_errors("X", lambda name=name: cells.numbers(frame.get_column(name)))
+        return columns.T
+    if isinstance(X, Sequence):
+        return hiding_errors("X", lambda: numbers_of_rows(X, _declared_columns(bounds, dimension)))
+    return hiding_errors("X", lambda: cells.numbers(readable(X)))
+
+
+def _declared_columns(bounds: Bounds, dimension: int | None) -> int:
+    """The number of columns of X by public settings, for lists without a row to count them in."""
+    return bounds.columns or (0 if dimension is None else dimension - bounds.intercept)
+
+
+def readable(column: Any) -> Any:
+    """A column in a form that `kngjax.data.cells` reads: a sequence as a list, a buffer as an array."""
+    if isinstance(column, Sequence) and not hasattr(column, "__array__"):
+        return list(column)
+    return np.asarray(column) if isinstance(column, memoryview) else column
+
+
+def hiding_errors(name: str, step: Callable[[], Any]) -> Any:
+    """step(); an error of NumPy or of a data frame, which may quote a value, is replaced by a constant text."""
+    try:
+        return step()
+    except BaseException as error:
+        raise_from_outside(error)
+    raise ValueError(
+        f"{name} cannot be read as numbers: pass a NumPy array with a row a record, or a data frame of numbers"
+    )
