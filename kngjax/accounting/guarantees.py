@@ -208,8 +208,8 @@ class Guarantee:
 
     def of(self, unit: str) -> "Guarantee":
         """The same guarantee for another unit, of which its numbers were proved."""
-        parts = tuple((part.of(unit), count) for part, count in self.parts)
-        return dataclasses.replace(self, unit=unit, parts=parts, ideal=self.ideal and self.ideal.of(unit))
+        parts, ideal = tuple((part.of(unit), count) for part, count in self.parts), self.ideal and self.ideal.of(unit)
+        return self if unit == self.unit else dataclasses.replace(self, unit=unit, parts=parts, ideal=ideal)
 
     def within(self, distance: Number) -> "Guarantee":
         """The guarantee of a law that lies within η in total variation of one with this guarantee, on every data set.
@@ -334,7 +334,7 @@ class Guarantee:
     def to_replace(self) -> "Guarantee":
         """The guarantee when one record is exchanged for another: from that of removing one and of adding the other.
 
-        2ε and (1 + e^ε)δ, 4ρ, 2μ: `kngjax.accounting.exchanges` argues it. Raises ValueError where (1 + e^ε)δ ≥ 1 leaves nothing.
+        2ε and (1 + e^ε)δ, 4ρ, 2μ: see `kngjax.accounting.exchanges`. Raises ValueError where (1 + e^ε)δ ≥ 1.
         """
         if self.adjacency is Adjacency.REPLACE:
             return self

@@ -52,7 +52,7 @@ def test_what_is_broken_is_seen(monkeypatch):
         raise KeyError("of another package")
 
     case = every_mechanism.CASES["means"]()
-    monkeypatch.setattr("kngjax.data.records.hiding_errors", crashing)
+    monkeypatch.setattr("kngjax.data.number_columns.hiding_errors", crashing)
     ends = [hostile._try(case, (0, place)) for place in range(20)]
     assert any("KeyError is no class of a refusal" in trouble for _, trouble, _ in ends)
 
