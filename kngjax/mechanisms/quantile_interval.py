@@ -132,6 +132,10 @@ class QuantileInterval(AbstractDirectMechanism):
         return 2
 
     @property
+    def no_persons(self) -> str:
+        return "its ranks are those of independent records, and rows of one person go together"
+
+    @property
     def guarantee(self) -> Guarantee:
         """Pure ε-DP and (ε²/8)-zCDP."""
         return Guarantee.bounded_range(float(self.epsilon), self.adjacency).of(self.bounds.protects)

@@ -145,7 +145,7 @@ class PublicFacts:
         if self.weights is not None:
             raise ValueError(
                 f"records have one weight each, and exposure={exposure!r} is one: ask a Study without "
-                f"weights={self.weights.column!r}"
+                f"{self.weights.kind}, which {self.weights.column!r} says"
             )
         made = Exposure(weights.column, weights.bounds, most_rate, weights.missing)
         return dataclasses.replace(counts, exposure=made), weights

@@ -3,7 +3,7 @@
 import abc
 import dataclasses
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import narwhals as nw
 import numpy as np
@@ -19,9 +19,14 @@ from kngjax.study.sums_and_variances import CentredSquares, names_of_sums
 
 
 class AbstractRowWeights(abc.ABC):
-    """Gives each record of an analysis a weight that a column says. Public. `column`: its name."""
+    """Gives each record of an analysis a weight that a column says. Public. `column`: its name. `kind`: in words."""
 
     column: str
+    kind: ClassVar[str]
+
+    def refusal(self, mechanism: Any) -> str:
+        """Says why a mechanism is not proved with them."""
+        return f"takes no {self.kind}: make a Study without them for it"
 
     @abc.abstractmethod
     def check(self, table: nw.DataFrame | Columns) -> None:
@@ -53,8 +58,8 @@ class AbstractRowWeights(abc.ABC):
         made = analysis
         if any(isinstance(part.plan, kng.QuantileProcess) for part in analysis.parts):
             raise ValueError(
-                "records with weights have no quantile process: make a Study without weights for it, or ask for "
-                "quantile_regression, which takes them"
+                f"a quantile process takes no {self.kind}: ask for quantile_regression, which takes them, or make a "
+                "Study without them"
             )
         if isinstance(columns := analysis.response, CentredSquares) and not self.has_public_total(analysis):
             # The sum of the weights is private, whatever n is.
@@ -74,9 +79,7 @@ class AbstractRowWeights(abc.ABC):
     def _weighted(self, analysis: Analysis, mechanism: Any) -> Any:
         make = _WITH_WEIGHTS.get(type(mechanism))
         if make is None:
-            raise ValueError(
-                f"{analysis.title} by {type(mechanism).__name__} takes no weights: make a Study without weights for it"
-            )
+            raise ValueError(f"{analysis.title} by {type(mechanism).__name__} {self.refusal(mechanism)}")
         columns = analysis.response
         bounds = columns.bounds if isinstance(columns, CentredSquares) else mechanism.bounds
         return make(mechanism, self._bounds(bounds))
@@ -109,6 +112,7 @@ class SurveyWeights(AbstractRowWeights):
     column: str
     bounds: tuple[float, float]
     missing: float | None = None
+    kind: ClassVar[str] = "weights"
 
     @classmethod
     def of(cls, column: Any, bounds: Any, missing: Any, what: str = "weights") -> "SurveyWeights | None":
@@ -159,6 +163,10 @@ class Persons(AbstractRowWeights):
     """
 
     unit: kng.Unit
+    kind: ClassVar[str] = "rows of persons"
+
+    def refusal(self, mechanism: Any) -> str:
+        return f"takes no {self.kind}: {mechanism.no_persons}"
 
     @property
     def column(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
