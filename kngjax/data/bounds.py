@@ -26,8 +26,7 @@ from kngjax.data.missing import (
     policy_of_response,
     require_inside,
 )
-from kngjax.data.persons import DROP as LEFT_OUT
-from kngjax.data.persons import Unit
+from kngjax.data.persons import Unit, votes_of
 from kngjax.geometry.feature_hulls import FeatureHull
 
 Side = Float[Array, "*columns"] | Float[np.ndarray, "*columns"]
@@ -129,7 +128,7 @@ class Bounds(ShownAsTyped, AbstractModule):
         self.dither = width(dither)
         self.dither_of_log = bool(dither_of_log)
         self.unit = Unit(unit) if isinstance(unit, str) else unit
-        weight, missing_weight = _of_persons(self.unit, weight, missing_weight)
+        weight, missing_weight = votes_of(self.unit, weight, missing_weight)
         self.weight = weights.largest_weight(weight)
         self.missing_weight = weights.policy_of_weights(missing_weight, self.weight)
 
@@ -241,6 +240,28 @@ class Bounds(ShownAsTyped, AbstractModule):
         sides = [jnp.stack([lower[index], upper[index]])[:, None] for index in range(self.intercept, dimension)]
         return (np.ones((1, 1)),) * self.intercept + tuple(sides)
 
+    def over_groups(self, number: int) -> "Bounds":
+        """The bounds of one of so many groups, over which rows of one person may be spread."""
+        if not self.of_persons:
+            return self
+        assert self.unit is not None
+        return self.protecting(self.unit.over_groups(number))
+
+    def protecting(self, unit: Unit) -> "Bounds":
+        """The same bounds for another unit; of persons their votes take the place of weights."""
+        weight, missing = votes_of(unit, None, None)
+        if unit.most_rows is None:
+            weight, missing = self.weight, self.missing_weight
+        made = eqx.tree_at(
+            lambda one: (one.unit, one.weight),
+            self,
+            (unit, weights.largest_weight(weight)),
+            is_leaf=lambda part: part is None or isinstance(part, Unit),
+        )
+        # Static, so that no tree holds it.
+        object.__setattr__(made, "missing_weight", missing)
+        return made
+
     @property
     def coefficients(self) -> tuple[str, ...] | None:
         """The declared names of the coefficients, the intercept first; None if no names were declared."""
@@ -292,18 +313,6 @@ class Bounds(ShownAsTyped, AbstractModule):
             f"{what} got its own uniform noise of width {float(self.dither):g} before it was clipped, drawn anew for "
             "this release and whatever the data are: a map of each record by itself",
         )
-
-
-def _of_persons(unit: Any, weight: Any, missing_weight: Any) -> tuple[Any, Any]:
-    """W and the policy of missing weights; of persons both follow from the unit."""
-    if not isinstance(unit, Unit | None):
-        raise TypeError(f"unit must be a kngjax.Unit or its name, like 'patient', not a {type(unit).__name__}")
-    if unit is None or unit.most_rows is None:
-        return weight, missing_weight
-    votes, policy = float(unit.most_rows), 0.0 if unit.missing == LEFT_OUT else None
-    if any(given is not None and given != known for given, known in ((weight, votes), (missing_weight, policy))):
-        raise ValueError("rows of persons have shares of a vote for weights: leave weight and missing_weight out")
-    return votes, policy
 
 
 def _columns(*sides: Any) -> int | None:

@@ -68,6 +68,10 @@ class Unit(ShownAsTyped, AbstractModule):
         self.name, self.most_rows = name.strip(), None if most_rows is None else int(most_rows)
         self.column, self.missing, self.groups = column, missing, groups
 
+    def over_groups(self, number: int) -> "Unit":
+        """The same unit where rows of one may be spread over so many groups."""
+        return Unit(self.name, self.most_rows, self.column, self.missing, number)
+
     def explain(self) -> tuple[str, ...]:
         """Says in sentences for a certificate which rows are of one unit, and how they count."""
         if self.most_rows is None:
@@ -84,6 +88,21 @@ class Unit(ShownAsTyped, AbstractModule):
             f"{self.name}, however many rows, is "
             + ("that to one record" if self.most_rows == 1 else f"that to one record of weight {self.most_rows}"),
         )
+
+
+def votes_of(unit: Any, weight: Any, missing_weight: Any) -> tuple[Any, Any]:
+    """W and the policy of missing weights: of persons both follow from the unit, else they are as given.
+
+    Raises TypeError for what is no unit, and ValueError for other weights beside persons.
+    """
+    if not isinstance(unit, Unit | None):
+        raise TypeError(f"unit must be a kngjax.Unit or its name, like 'patient', not a {type(unit).__name__}")
+    if unit is None or unit.most_rows is None:
+        return weight, missing_weight
+    votes, policy = float(unit.most_rows), 0.0 if unit.missing == DROP else None
+    if any(given is not None and given != known for given, known in ((weight, votes), (missing_weight, policy))):
+        raise ValueError("rows of persons have shares of a vote for weights: leave weight and missing_weight out")
+    return votes, policy
 
 
 @owner_only

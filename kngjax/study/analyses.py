@@ -59,7 +59,7 @@ class Part:
         if self.plan is None:
             return replace(self, mechanism=_protecting(self.mechanism, unit))
         if isinstance(self.plan, kng.QuantileProcess):
-            plan = replace(self.plan, bounds=eqx.tree_at(_unit, self.plan.bounds, unit, is_leaf=_is_none))
+            plan = replace(self.plan, bounds=self.plan.bounds.protecting(unit))
             return replace(self, mechanism=_protecting(self.mechanism, unit), plan=plan)
         plan = replace(self.plan, mechanism=_protecting(self.plan.mechanism, unit))
         return replace(self, mechanism=plan.making().mechanism, plan=plan)
@@ -113,16 +113,8 @@ def pair_of(mechanism: Any, count: int | None, columns: Prepared | Passes) -> tu
     return with_weights(given["X"], given["weights"]), given.get("y")
 
 
-def _unit(bounds: kng.Bounds) -> Any:
-    return bounds.unit
-
-
-def _is_none(part: Any) -> bool:
-    return part is None
-
-
 def _protecting(mechanism: Any, unit: kng.Unit) -> Any:
-    return eqx.tree_at(lambda one: one.bounds.unit, mechanism, unit, is_leaf=_is_none)
+    return eqx.tree_at(lambda one: one.bounds, mechanism, mechanism.bounds.protecting(unit))
 
 
 def _number_of(x: Any, y: np.ndarray, weights: Any) -> int:

@@ -166,8 +166,7 @@ class PublicFacts:
     def over_groups(self, number: int) -> "PublicFacts":
         """The facts of persons whose rows may be spread over so many groups."""
         assert self.unit is not None
-        given = self.unit.name, self.unit.most_rows, self.unit.column, self.unit.missing
-        unit = kng.Unit(*given, groups=number)
+        unit = self.unit.over_groups(number)
         return dataclasses.replace(self, unit=unit, weights=Persons(unit))
 
     def expecting(self, analysis: Any) -> Any:

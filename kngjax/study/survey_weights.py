@@ -41,6 +41,11 @@ class AbstractRowWeights(abc.ABC):
     def declared(self) -> dict[str, Any]:
         """What `kngjax.Bounds` are told of the weights."""
 
+    @property
+    def has_processes(self) -> bool:
+        """Whether quantile processes are proved with them."""
+        return False
+
     def has_public_total(self, analysis: Analysis) -> bool:
         """Whether the sum of the weights is public."""
         return False
@@ -56,7 +61,7 @@ class AbstractRowWeights(abc.ABC):
         mechanism that is not named here.
         """
         made = analysis
-        if any(isinstance(part.plan, kng.QuantileProcess) for part in analysis.parts):
+        if not self.has_processes and any(isinstance(part.plan, kng.QuantileProcess) for part in analysis.parts):
             raise ValueError(
                 f"a quantile process takes no {self.kind}: ask for quantile_regression, which takes them, or make a "
                 "Study without them"
@@ -71,6 +76,9 @@ class AbstractRowWeights(abc.ABC):
         return dataclasses.replace(made, parts=parts, weights=self, unweighted=unweighted)
 
     def _part(self, analysis: Analysis, part: Part) -> Part:
+        if isinstance(part.plan, kng.QuantileProcess):
+            plan = dataclasses.replace(part.plan, bounds=part.plan.bounds.protecting(self.declared["unit"]))
+            return Part(part.label, plan.halving().first, plan)
         if not isinstance(part.plan, kng.WithIntervals):
             return Part(part.label, self._weighted(analysis, part.mechanism))
         plan = dataclasses.replace(part.plan, mechanism=self._weighted(analysis, part.plan.mechanism))
@@ -188,6 +196,10 @@ class Persons(AbstractRowWeights):
 
     def count(self, table: Any) -> int:
         return persons.count_in(table, self.unit)
+
+    @property
+    def has_processes(self) -> bool:
+        return self.unit.most_rows == 1
 
     def has_public_total(self, analysis: Analysis) -> bool:
         return self.unit.most_rows == 1 and analysis.adjacency is kng.Adjacency.REPLACE

@@ -133,6 +133,21 @@ def test_floors_of_scores_in_groups_are_paid_for():
     assert rate_of(one) / rate_of(three) == 1 + 3 / RESOLUTION * 1
 
 
+def test_curves_of_a_process_are_those_of_shares():
+    rows = visits(3000, 3)
+    # Those with many rows are older.
+    rows["age"] = np.clip(20.0 + 6.0 * rows.groupby("patient")["age"].transform("size") + 0.2 * rows["age"], 20, 90)
+    shares = 1.0 / rows.groupby("patient")["age"].transform("size")
+    for adjacency in ("replace", "add_remove"):
+        found = study(rows, adjacency, num_records=3000 if adjacency == "add_remove" else None).quantile_process(
+            "age ~ ward", levels=[0.25, 0.5, 0.75], epsilon=20.0
+        )
+        curves = found.predict(rows)
+        for level in (0.25, 0.5, 0.75):
+            below = (rows["age"].to_numpy() <= np.asarray(curves)[:, [0.25, 0.5, 0.75].index(level)]) * shares
+            assert abs(below.sum() / shares.sum() - level) < 0.03
+
+
 def test_groups_of_persons_need_bounds_that_know_of_the_groups(monkeypatch):
     monkeypatch.setattr("kngjax.study.public_facts.PublicFacts.over_groups", lambda facts, number: facts)
     with pytest.raises(ValueError, match="may lie in 3 groups"):
@@ -168,7 +183,9 @@ def test_what_is_not_proved_of_persons_is_refused_beforehand(tmp_path):
     own = study(ledger=ledger)
     refused = {
         "go together": lambda: own.quantile_interval("age", tau=0.5, epsilon=1.0),
-        "quantile process": lambda: own.quantile_process("age ~ ward", levels=[0.25, 0.75], epsilon=1.0),
+        "quantile process takes no": lambda: study(most_rows=2, ledger=ledger).quantile_process(
+            "age ~ ward", levels=[0.25, 0.75], epsilon=1.0
+        ),
         "no column to analyse": lambda: study(
             levels=FACTS["levels"] | {"patient": ("p1", "p2")}, ledger=ledger
         ).histogram("patient", epsilon=1.0),

@@ -70,7 +70,7 @@ class Halving:
         mechanisms = {
             node.index: KNG(
                 QuantileLoss(float(node.relative)),
-                bounds,
+                bounds if node.depth == 0 else bounds.over_groups(len(nodes)),
                 domain,
                 budget_of(node.depth, len(depths), epsilon, adjacency),
                 adjacency_of(node.depth, adjacency),
@@ -101,7 +101,9 @@ class Halving:
         adjacency = self.first.adjacency
         if first.depth == 0:
             return self.mechanisms[first.index].guarantee
-        together = Guarantee.parallel([self.mechanisms[node.index].guarantee for node in (first, *others)])
+        # Rows of one person may be in several nodes, with shares of one vote.
+        each = [self.mechanisms[node.index].guarantee for node in (first, *others)]
+        together = Guarantee.parallel(each, shared=self.first.bounds.of_persons)
         return together.to_replace() if adjacency is Adjacency.REPLACE else together
 
     @property

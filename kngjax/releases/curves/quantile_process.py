@@ -105,8 +105,11 @@ class QuantileProcess(ShownAsTyped, AbstractReleasePlan):
         keep("allow_large_epsilon", allow_large_epsilon)
         if self.max_records is not None and self.adjacency is Adjacency.REPLACE:
             raise ValueError("under 'replace' the number of records is public: leave max_records out")
-        if self.bounds.weight is not None:
-            raise ValueError("QuantileProcess takes no weights of records: leave Bounds(..., weight=...) out")
+        if self.bounds.weight is not None and not self.bounds.has_one_vote:
+            raise ValueError(
+                "QuantileProcess takes no weights of records, and of persons one vote alone: leave "
+                "Bounds(..., weight=...) out, or say most_rows=1"
+            )
         if self.bounds.dimension is not None:
             # What no lattice serves is refused here, and again where n is known.
             self._halving(Schema(self.bounds.dimension))
