@@ -150,14 +150,14 @@ def other_numbers(loss, fit, making, scale, random):
 def test_some_wild_numbers_have_finite_intervals():
     random = np.random.default_rng(0)
     given = any_release("robust", random)
-    for _ in range(10):
+    for _ in range(5):
         assert_finite(other_numbers("robust", *given, random), "robust")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("loss", LOSSES)
 def test_many_wild_numbers_have_finite_intervals(loss):
-    """A thousand of them; a hundred thousand with shorter chains had finite ends too."""
+    """Of all losses a thousand."""
     random = np.random.default_rng(len(loss))
     for _ in range(10):
         given = any_release(loss, random)
