@@ -19,7 +19,12 @@ class MadeColumns(OwnerOnly):
     numbers: Float[np.ndarray, "columns records"]
 
     def clip(self, bounds: Bounds) -> Float[np.ndarray, "records columns"]:
-        """Clips every number to the bounds of its column, in place. Raises ValueError for another number of columns."""
+        """Clips every number to the bounds of its column, in place.
+
+        Raises ValueError for another number of columns, and for bounds that ask for more than to be clipped.
+        """
+        if bounds.x_lower is None or bounds.intercept or bounds.hull is not None or bounds.weight is not None:
+            raise ValueError("made columns are clipped to a box, and have neither an intercept, a hull nor weights")
         sides = (np.asarray(side) for side in (bounds.x_lower, bounds.x_upper))
         lower, upper = (np.broadcast_to(side, len(self.numbers)).tolist() for side in sides)
         for column, least, most in zip(self.numbers, lower, upper, strict=True):
