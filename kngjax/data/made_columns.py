@@ -13,12 +13,12 @@ class MadeColumns(OwnerOnly):
 
     They are float64 and none is missing, so that they only have to be clipped.
 
-    **Arguments:** `numbers`: a row a column of X, which `clip` writes to.
+    **Arguments:** `numbers`: a row a column of X, which `clipped_to` writes to.
     """
 
     numbers: Float[np.ndarray, "columns records"]
 
-    def clip(self, bounds: Bounds) -> Float[np.ndarray, "records columns"]:
+    def clipped_to(self, bounds: Bounds) -> Float[np.ndarray, "records columns"]:
         """Clips every number to the bounds of its column, in place.
 
         Raises ValueError for another number of columns, and for bounds that ask for more than to be clipped.

@@ -222,7 +222,7 @@ def prepare_rows(
     ValueError for missing values without a policy, lists that make no table, and empty data. No message has a value.
     """
     if isinstance(X, MadeColumns):
-        return Records(made := X.clip(bounds), np.zeros(len(made)))
+        return Records(made := X.clipped_to(bounds), np.zeros(len(made)))
     given = _numbers(bounds, X, y, has_response, dimension, responses=responses, reads_text=reads_text)
     columns, response, weight = _finite(bounds, *given, responses=responses, may_be_empty=may_be_empty)
     design = np.empty((response.size, bounds.intercept + columns.shape[1]))

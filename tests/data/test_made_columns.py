@@ -31,7 +31,7 @@ def test_what_asks_for_more_than_to_be_clipped_is_refused():
     ]
     for bounds in refused:
         with pytest.raises(ValueError, match="made columns are clipped to a box"):
-            MadeColumns(np.zeros((3, 5))).clip(bounds)
-    with pytest.raises(ValueError):
-        MadeColumns(np.zeros((2, 5))).clip(BOUNDS)
+            MadeColumns(np.zeros((3, 5))).clipped_to(bounds)
+    with pytest.raises(ValueError, match="broadcast"):
+        MadeColumns(np.zeros((2, 5))).clipped_to(BOUNDS)
     assert "OWNER ONLY" in repr(MadeColumns(np.zeros((3, 5))))
