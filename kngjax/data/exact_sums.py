@@ -34,6 +34,9 @@ _SMALLEST = 2.0**-300
 # those would take turns with the thread that reads the next chunk, and spin in between.
 _BLOCK = 512
 _ROWS = 8 * _BLOCK
+# Numbers of a column that are summed at once: few enough for a processor's memory of its own.
+_LONG = 2**14
+_HUGE = 2.0**800
 # Rows whose numbers are looked at side by side for the largest of each column.
 _WIDE = 64
 # Binary digits of the lower half of a whole number below 2^53; sums of halves stay exact in int64.
@@ -117,7 +120,11 @@ def weighted_gram_of(columns: Float[np.ndarray, "records columns"], weights: Flo
 
 def column_sums(columns: Float[np.ndarray, "records columns"]) -> Exact:
     """The sum of each column of finite float64 numbers, exactly, as fractions."""
-    return _column_sums(columns, _CUTS[0])
+    total = np.full(columns.shape[1], Fraction(0), object)
+    for start in range(0, len(columns), _LONG):
+        for place, numbers in enumerate(np.ascontiguousarray(columns[start : start + _LONG].T)):
+            total[place] += _sum(numbers)
+    return total
 
 
 def square_sum(columns: Float[np.ndarray, "records columns"]) -> Fraction:
@@ -195,22 +202,28 @@ def _gram(columns: np.ndarray, cuts: int) -> Exact:
     return scaled + (_gram(rows, _CUTS[1]) if cuts < _CUTS[1] else _fractions(rows).T @ _fractions(rows))
 
 
-def _column_sums(columns: np.ndarray, cuts: int) -> Exact:
-    exponents = _exponents(columns)
-    total, finer = np.zeros((cuts, columns.shape[1]), object), []
-    for start in range(0, len(columns), _ROWS):
-        rows = columns[start : start + _ROWS]
-        parts, rest = _cut(rows, exponents, cuts)
-        if rest is not None:
-            finer.append(rows[rest])
-        total[: len(parts)] += np.sum(parts, axis=2).astype(np.int64).astype(object)
-    units = [2 ** (_DIGITS * (cuts - 1 - cut)) for cut in range(cuts)]
-    wholes = np.asarray(sum(whole * unit for whole, unit in zip(total, units, strict=True)), object)
-    scaled = _scale(wholes, exponents - _DIGITS * cuts + 1)
-    if not finer:
-        return scaled
-    rows = np.concatenate(finer)
-    return scaled + (_column_sums(rows, _CUTS[1]) if cuts < _CUTS[1] else _fractions(rows).sum(axis=0))
+def _sum(numbers: np.ndarray) -> Fraction:
+    """Σx, exactly: of the first 22 binary digits of the largest, of which sums are exact in any order, then of others.
+
+    A part r = (x + m) - m of x, with m of 3·2^51 units, is the nearest multiple of the unit, and x - r is exact.
+    """
+    total, cuts = Fraction(0), 0
+    while (largest := max(np.max(numbers, initial=0.0), -np.min(numbers, initial=0.0))) != 0.0:
+        if not largest < np.inf:
+            raise ValueError("sums are of finite numbers")
+        if largest > _HUGE:
+            # m would be infinite.
+            small = np.where(np.abs(numbers) < 1.0, numbers, 0.0)
+            return total + _sum(small) + _sum((numbers - small) / _HUGE) * Fraction(_HUGE)
+        shift = np.ldexp(1.5, int(np.frexp(largest)[1]) + 53 - _DIGITS)
+        part = numbers + shift
+        part -= shift
+        total, cuts = total + Fraction(float(part.sum())), cuts + 1
+        numbers = numbers - part
+        if cuts >= _CUTS[0]:
+            # Few numbers have so many digits.
+            numbers = numbers[numbers != 0.0]
+    return total
 
 
 def _exponents(columns: np.ndarray) -> np.ndarray:

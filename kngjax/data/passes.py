@@ -60,6 +60,11 @@ class Passes(OwnerOnly):
         """Whether batches are counted and marked before they are summarised."""
         return self._marked is not None
 
+    @property
+    def is_compared(self) -> bool:
+        """Whether passes are compared by the marks of their records, as those of one release are."""
+        return self._seen is not None
+
     def held(self, count: int | None) -> "Passes":
         """Copies the passes for one release, all of which must see the same records, n of them where that is public."""
         seen = self._seen if self._marked is not None and self._seen is not None else {}

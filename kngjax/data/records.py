@@ -19,6 +19,7 @@ from kngjax.core.owner_only import OwnerOnly, without_fields
 from kngjax.data import cells, persons, schema, weights
 from kngjax.data.bounds import Bounds
 from kngjax.data.dither import dithered
+from kngjax.data.made_columns import MadeColumns
 from kngjax.data.missing import DROP, fill_missing
 from kngjax.data.number_columns import hiding_errors, numbers_of_table, readable
 from kngjax.data.schema import EMPTY
@@ -206,23 +207,23 @@ def prepare_rows(
     - `bounds`: public.
     - `X`: shape (n, columns): a NumPy or JAX array, a pandas or polars data frame, a pyarrow table, a list of rows;
         None or no columns for a model of the intercept alone. Private. Without a constant column of its own if
-        `bounds.intercept`. Bounds by name select the columns of a frame. Or a `kngjax.data.weights.WeightedTable`.
+        `bounds.intercept`. Bounds by name select the columns of a frame. Or a `WeightedTable`, or `MadeColumns`.
     - `y`: shape (n,): an array or a series of one of these, or a list. Private.
     - `has_response`: whether the model has one; y must be None otherwise.
     - `dimension`: d, which the columns must give with the intercept; None for any.
     - `responses`: a function that makes a number of each cell of y by itself, NaN where it has no meaning.
-    - `reads_text`: whether y may be text.
-    - `may_be_empty`: whether there may be no record.
+    - `reads_text`, `may_be_empty`: whether y may be text, and whether there may be no record.
     - `dither_key`: the research key of the noise of `bounds.dither`; None takes the operating system's randomness.
 
     Each record is mapped by itself, so that neighbours stay neighbours: its cells become numbers by
     `kngjax.data.cells`; those that are none are what `bounds.missing` says, or the record is dropped; its response gets
     the noise of `bounds.dither`, by `kngjax.data.dither`; then it is clipped to the box, and moved towards the hull's
-    centre until it is inside. All of it is silent, since how many
-    records it touched is private. Raises TypeError and ValueError for what types, names and shapes show to be no data
-    for these bounds, before any value is looked at; then ValueError for missing values without a policy, for lists that
-    make no table, and for empty data. No message contains a value of the data.
+    centre until it is inside. All of it is silent, since how many records it touched is private. Raises TypeError and
+    ValueError for what types, names and shapes show to be no data for these bounds, before any value is looked at; then
+    ValueError for missing values without a policy, lists that make no table, and empty data. No message has a value.
     """
+    if isinstance(X, MadeColumns):
+        return Records(made := X.clipped_to(bounds), np.zeros(len(made)))
     given = _numbers(bounds, X, y, has_response, dimension, responses=responses, reads_text=reads_text)
     columns, response, weight = _finite(bounds, *given, responses=responses, may_be_empty=may_be_empty)
     design = np.empty((response.size, bounds.intercept + columns.shape[1]))

@@ -2,6 +2,7 @@
 
 import abc
 import dataclasses
+import functools
 from collections.abc import Iterable
 from fractions import Fraction
 from typing import Any, ClassVar, Literal, NamedTuple
@@ -11,6 +12,7 @@ from jaxtyping import Float
 
 from kngjax.accounting.gaussian_in_balls import is_hidden
 from kngjax.accounting.guarantees import Guarantee
+from kngjax.core.arrays import float64
 from kngjax.data.exact_sums import ExactSums
 from kngjax.data.schema import Schema
 from kngjax.draws.base import AbstractDraw
@@ -106,6 +108,13 @@ class NoisyMean(AbstractNoisySum):
     def of(cls, mechanism: KNormMechanism | DesignMoments | BlockSums, facts: Schema) -> "NoisyMean | None":
         """Returns the draw; None where the norm of the noise is not known in fractions."""
         return cls.with_noise(mechanism, mechanism.noise_in_fractions(facts.dimension, 1))
+
+    def prepare(self, X: Any, y: Any) -> ExactSums:
+        mechanism = self.mechanism
+        if not isinstance(mechanism, KNormMechanism):
+            return super().prepare(X, y)
+        with float64():
+            return mechanism.intake.sums_by(functools.partial(mechanism.loss.sums, has_squares=False), X, y)
 
     def location(self, data: ExactSums) -> list[Fraction]:
         return [Fraction(total) / self._divisor(data) for total in data.moment]

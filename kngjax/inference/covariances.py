@@ -288,7 +288,8 @@ def _read(design: Any) -> Release:
 class PublishedMoments(AbstractCovariance):
     """H = X'X is what the estimate publishes with noise, as `AdaSSP` does: nothing is released for it.
 
-    What the noise may have been is drawn again; eigenvalues of what is left are at least a hundredth of its deviation.
+    What the noise may have been is drawn again; eigenvalues of what is left are at least a hundredth of its deviation,
+    in public units.
     """
 
     share: float | None = None
@@ -309,9 +310,7 @@ class PublishedMoments(AbstractCovariance):
         self, sums: Floats, summing: Any, first: Release, mechanism: Any, curvature: RecordCurvature
     ) -> Matrices:
         moments = mechanism.released_moments(first.published)
-        values, vectors = np.linalg.eigh(moments.grams(np.random.default_rng(_SEED), _GRAMS))
-        values = np.maximum(values, 0.01 * moments.on_matrix * np.min(moments.units.to_own.diagonal() ** 2))
-        return np.einsum("nij,nj,nkj->nik", vectors, values, vectors)
+        return moments.grams(np.random.default_rng(_SEED), _GRAMS, least=0.01 * moments.on_matrix)
 
 
 def suited(covariance: AbstractCovariance, mechanism: Any) -> AbstractCovariance:

@@ -9,18 +9,22 @@ docs/proofs/intervals-of-regressions.md proves.
 import abc
 import dataclasses
 import functools
-from collections.abc import Callable, Sequence
+import operator
+from collections.abc import Sequence
 from typing import Any
 
+import jax
 import numpy as np
 from jaxtyping import Float
 
 from kngjax.accounting.guarantees import Guarantee
 from kngjax.core.errors import UnfitType
 from kngjax.core.randomness import secure_key
+from kngjax.data.made_columns import MadeColumns
 from kngjax.data.passes import Passes
+from kngjax.data.records import Records, WeightedRecords
 from kngjax.data.schema import Schema
-from kngjax.data.streams import BATCH, stream
+from kngjax.data.streams import stream
 from kngjax.inference import score_variances
 from kngjax.inference.covariances import AbstractCovariance, Matrices
 from kngjax.inference.intervals_from_sums import ErrorDraws
@@ -34,6 +38,9 @@ from kngjax.releases.release import Release, plan_for, plan_of_mechanism
 from kngjax.releases.totals import composed
 
 Combinations = Float[np.ndarray, "combinations dimension"] | None
+
+# Of so many records all columns have room in a processor's memory.
+_ROWS = 2**14
 
 
 class AbstractIntervalPlan(abc.ABC):
@@ -128,11 +135,12 @@ class RegressionPlan(AbstractIntervalPlan):
         return Plan(certificates, *self.owed(certificates), functools.partial(self._draw, plans), check=require_passes)
 
     def _draw(self, plans: Sequence[Plan], records: tuple[Any, Any], progress: bool | None) -> list[Release]:
-        parts = plans[0].draw(records, progress)
+        parts, has_noise = plans[0].draw(records, progress), self.mechanism.bounds.dither is not None
         for plan in plans[1:]:
             columns = self._columns(parts, plan is plans[-1])
-            given = mapped(columns, records, has_noise=self.mechanism.bounds.dither is not None)
-            parts += plan.draw((given, None), False)
+            # Without noise they are validated once.
+            records = records if has_noise else in_parts(columns, records)
+            parts += plan.draw((mapped(columns, records, has_noise), None), False)
         return parts
 
     def _columns(self, parts: Sequence[Release], is_last: bool) -> "RecordColumns":
@@ -142,7 +150,7 @@ class RegressionPlan(AbstractIntervalPlan):
             of: Any = functools.partial(_of_hessian, self.covariance, self.mechanism)
         else:
             of = functools.partial(_of_variances, self._directions(parts), curvature.units(theta)[1])
-        return RecordColumns(self.mechanism, theta, curvature, of)
+        return RecordColumns(self.mechanism, theta, curvature, curvature.units(theta), of)
 
     def hessians(self, parts: Sequence[Release]) -> Matrices:
         """Draws H as it may be, given its release at the released θ̃."""
@@ -171,21 +179,44 @@ class RegressionPlan(AbstractIntervalPlan):
         )
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class RecordColumns:
-    """Maps records, each by itself, to bounded columns that are summed. It can be pickled, and holds nothing private.
+class AbstractColumns(abc.ABC):
+    """Maps records, each by itself, to bounded columns to sum. It can be pickled, and holds nothing private."""
 
-    **Arguments:** `theta`: θ̃. `of`: makes the columns of features, curvatures and squared scores over their units.
+    @abc.abstractmethod
+    def rows(self, X: Any, y: Any) -> Any:
+        """Validates and clips records. Private."""
+
+    @abc.abstractmethod
+    def made(self, rows: Any) -> Float[np.ndarray, "records columns"]:
+        """Makes the columns of validated records, of which each is in one piece. Private."""
+
+    def __call__(self, records: tuple[Any, Any]) -> tuple[MadeColumns, None]:
+        is_validated = isinstance(records[0], Records | WeightedRecords)
+        rows = records[0] if is_validated else self.rows(*records)
+        # Each column of records in one piece too.
+        made = self.made(jax.tree.map(np.asfortranarray, rows))
+        return MadeColumns(np.ascontiguousarray(made.T)), None
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class RecordColumns(AbstractColumns):
+    """Makes the columns of one release that follows an estimate.
+
+    **Arguments:** `theta`: θ̃. `units`: of curvatures and squared scores at it. `of`: makes the columns of features,
+    curvatures and squared scores over their units.
     """
 
     mechanism: Any
     theta: Float[np.ndarray, " dimension"]
     curvature: RecordCurvature
+    units: tuple[float, float]
     of: Any
 
-    def __call__(self, records: tuple[Any, Any]) -> tuple[np.ndarray, None]:
-        rows = self.mechanism.intake.rows(*records, dither_key=secure_key(), may_be_empty=True)
-        return self.of(np.asarray(rows.rows.x, np.float64), *self.curvature.of(rows, self.theta)), None
+    def rows(self, X: Any, y: Any) -> Any:
+        return self.mechanism.intake.rows(X, y, dither_key=secure_key(), may_be_empty=True)
+
+    def made(self, rows: Any) -> np.ndarray:
+        return self.of(np.asarray(rows.rows.x, np.float64), *self.curvature.of(rows, self.theta, self.units))
 
 
 def _of_hessian(covariance: AbstractCovariance, mechanism: Any, x: Any, curvature: Any, square: Any) -> np.ndarray:
@@ -213,16 +244,23 @@ def _hessians(given: _Given) -> Matrices:
     return plan.covariance.hessians(sums, plan.summing, parts[0], plan.mechanism, plan.curvature)
 
 
-def mapped(columns: Callable[[Any], Any], records: tuple[Any, Any], has_noise: bool = False) -> Any:
-    """Maps records to the columns that are summed; arrays of many batch by batch, which is less memory. Private.
+def mapped(columns: AbstractColumns, records: tuple[Any, Any], has_noise: bool = False) -> Any:
+    """Maps records to the columns that are summed. Private.
 
-    **Arguments:** `columns`: of a pair (X, y). `has_noise`: whether equal records may have different columns.
+    **Arguments:** `has_noise`: whether equal records may have different columns.
     """
-    X, y = records
-    if isinstance(X, np.ndarray) and isinstance(y, np.ndarray | None) and len(X) > BATCH:
-        starts = range(0, len(X), BATCH)
-        X = stream([(X[one : one + BATCH], None if y is None else y[one : one + BATCH]) for one in starts])
-    return X.mapped(columns, has_noise=has_noise) if isinstance(X, Passes) else columns(records)[0]
+    passes, _ = in_parts(columns, records)
+    return passes.mapped(columns, has_noise=has_noise)
+
+
+def in_parts(columns: AbstractColumns, records: tuple[Any, Any]) -> tuple[Passes, None]:
+    """Validates records in memory, and divides them into parts that columns are made of one after another. Private."""
+    if isinstance(records[0], Passes):
+        return records[0], None
+    rows = columns.rows(*records)
+    starts = range(0, rows.num_records, _ROWS)
+    parts = [jax.tree.map(operator.itemgetter(slice(one, one + _ROWS)), rows) for one in starts]
+    return stream([(part, None) for part in parts]), None
 
 
 def require_passes(X: Any, y: Any) -> None:

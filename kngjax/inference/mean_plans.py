@@ -9,10 +9,9 @@ import numpy as np
 
 from kngjax.core.arrays import float64
 from kngjax.data.bounds import Bounds
-from kngjax.data.records import Records
 from kngjax.data.schema import Schema
 from kngjax.inference.covariances import NOTHING_ASSUMED
-from kngjax.inference.interval_plans import AbstractIntervalPlan, mapped, require_passes
+from kngjax.inference.interval_plans import AbstractColumns, AbstractIntervalPlan, mapped, require_passes
 from kngjax.inference.intervals_from_sums import ErrorDraws
 from kngjax.inference.noise_of_sums import box_noise
 from kngjax.inference.score_moments import Floats
@@ -79,18 +78,19 @@ class MeanPlan(AbstractIntervalPlan):
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class _Squares:
+class _Squares(AbstractColumns):
     """Maps records, each by itself, to their squared distances from θ̃, in units of the largest, within [0, 1]."""
 
     mechanism: Any
     theta: Floats
 
-    def __call__(self, records: tuple[Any, Any]) -> tuple[np.ndarray, None]:
-        rows = self.mechanism.intake.rows(*records, may_be_empty=True)
-        assert isinstance(rows, Records)
+    def rows(self, X: Any, y: Any) -> Any:
+        return self.mechanism.intake.records(X, y, may_be_empty=True)
+
+    def made(self, rows: Any) -> np.ndarray:
         bounds = self.mechanism.bounds
         away = np.asarray(rows.x, np.float64) - within(self.theta, bounds)[0]
-        return np.clip(away * away / largest_squares(self.theta, bounds), 0.0, 1.0), None
+        return np.clip(away * away / largest_squares(self.theta, bounds), 0.0, 1.0)
 
 
 def largest_squares(theta: Floats, bounds: Bounds) -> Floats:

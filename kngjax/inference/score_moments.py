@@ -55,15 +55,23 @@ class RecordCurvature:
         return min(curvature, _LARGEST), min(score * score, _LARGEST)
 
     @np.errstate(over="ignore", invalid="ignore")
-    def of(self, records: Records | WeightedRecords, theta: Float[np.ndarray, " dimension"]) -> tuple[Floats, Floats]:
-        """w and s² of each record over `units`, within [0, 1]; with weights ωw and ω²s². Private."""
+    def of(
+        self,
+        records: Records | WeightedRecords,
+        theta: Float[np.ndarray, " dimension"],
+        units: tuple[float, float] | None = None,
+    ) -> tuple[Floats, Floats]:
+        """w and s² of each record over `units`, within [0, 1]; with weights ωw and ω²s². Private.
+
+        **Arguments:** `units`: those at θ, where they are known.
+        """
         x, y = np.asarray(records.rows.x, np.float64), np.asarray(records.rows.y, np.float64)
         predictor = np.zeros(len(x))
         # Column by column, so that what is computed of a record does not depend on where it stands.
         for column, coefficient in zip(x.T, theta.tolist(), strict=True):
             predictor = predictor + column * coefficient
-        largest = weighted.largest(self.bounds)
-        curvature_unit, square_unit = (max(unit, np.finfo(np.float64).tiny) for unit in self.units(theta))
+        largest, units = weighted.largest(self.bounds), units or self.units(theta)
+        curvature_unit, square_unit = (max(unit, np.finfo(np.float64).tiny) for unit in units)
         curvature_unit, square_unit = curvature_unit / largest, square_unit / (largest * largest)
         none = np.zeros_like(predictor)
         if self.bandwidth is not None:
@@ -86,7 +94,9 @@ class RecordCurvature:
 def _share(numbers: Floats, unit: float) -> Floats:
     """Divides numbers by their unit, within [0, 1]; 1 where float64 has no quotient."""
     shares = numbers / unit
-    return np.where(np.isnan(shares), 1.0, np.clip(shares, 0.0, 1.0))
+    np.clip(shares, 0.0, 1.0, out=shares)
+    shares[np.isnan(shares)] = 1.0
+    return shares
 
 
 def can_serve(loss: Any) -> bool:

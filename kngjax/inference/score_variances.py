@@ -61,16 +61,21 @@ class Directions(NamedTuple):
         **Arguments:** `square`: s² over its unit.
         """
         made = np.empty((len(self.cuts), len(x)))
-        for place, (vector, cut) in enumerate(zip(self.vectors, self.cuts.tolist(), strict=True)):
+        product = np.empty(len(x))
+        for shares, vector, cut in zip(made, self.vectors.tolist(), self.cuts.tolist(), strict=True):
             # Column by column, so that what is computed of a record does not depend on where it stands.
             along = np.zeros(len(x))
-            for column, coefficient in zip(x.T, vector.tolist(), strict=True):
-                along = along + column * coefficient
+            for column, coefficient in zip(x.T, vector, strict=True):
+                along += np.multiply(column, coefficient, out=product)
             with np.errstate(over="ignore", invalid="ignore"):
-                shares = (square * (square_unit / cut)) * (along * along)
-            made[place] = np.where(np.isnan(shares), 1.0, np.clip(shares, 0.0, 1.0))
-        # To few digits, of which sums are exact without much ado: by far less than their noise.
-        return (np.rint(made * _DIGITS) / _DIGITS).T
+                np.multiply(square, square_unit / cut, out=shares)
+                shares *= np.multiply(along, along, out=along)
+            np.clip(shares, 0.0, 1.0, out=shares)
+            shares[np.isnan(shares)] = 1.0
+            # To few digits, of which sums are exact without much ado: by far less than their noise.
+            np.rint(np.multiply(shares, _DIGITS, out=shares), out=shares)
+            shares /= _DIGITS
+        return made.T
 
 
 def summing_of(number: int, epsilon: float, adjacency: Any) -> KNormMechanism:

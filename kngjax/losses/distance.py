@@ -1,5 +1,6 @@
 """Losses of the distance between θ and a record x ∈ R^d: the squared distance for means, the distance for medians."""
 
+from fractions import Fraction
 from typing import Any, ClassVar
 
 import jax
@@ -84,15 +85,19 @@ class SquaredDistanceLoss(AbstractLoss):
     def whole_score(self) -> WholeScore:
         return WholeScore("distances")
 
-    def sums(self, records: Rows) -> ExactSums:
-        """(n, nI, Σx, Σ‖x‖²), exactly: the quadratic ½nθ'θ - θ'Σx + ½Σ‖x‖². With weights (n, ΣwI, Σwx, Σw‖x‖²)."""
+    def sums(self, records: Rows, *, has_squares: bool = True) -> ExactSums:
+        """(n, nI, Σx, Σ‖x‖²), exactly: the quadratic ½nθ'θ - θ'Σx + ½Σ‖x‖². With weights (n, ΣwI, Σwx, Σw‖x‖²).
+
+        **Arguments:** `has_squares`: whether the last is needed; else it may be 0.
+        """
         x = np.asarray(records.rows.x)
         if isinstance(records, WeightedRecords):
             table = weighted_gram_of(np.column_stack([np.ones(len(x)), x]), np.asarray(records.weights))
             identity = np.eye(x.shape[1], dtype=int).astype(object)
             return ExactSums(records.num_records, table[0, 0] * identity, table[0, 1:], table.diagonal()[1:].sum())
         count, dimension = x.shape
-        return ExactSums(count, count * np.eye(dimension, dtype=int).astype(object), column_sums(x), square_sum(x))
+        identity, squares = np.eye(dimension, dtype=int).astype(object), square_sum(x) if has_squares else Fraction(0)
+        return ExactSums(count, count * identity, column_sums(x), squares)
 
     def summarise(self, records: Rows) -> QuadraticSummary:
         """(n, nI, Σx, Σ‖x‖²), each correctly rounded; in compiled simulations in blocks."""

@@ -115,8 +115,10 @@ class BlockSums(AbstractKNormLaw):
 
     def alone(self, x: Float[np.ndarray, "records columns"]) -> Float[np.ndarray, "records columns"]:
         """Leaves of each exclusive group the column that is largest in size, of each record by itself. Private."""
-        x, rows = np.array(x, np.float64), np.arange(len(x))
-        for group in self.exclusive:
+        x, rows = np.asarray(x, np.float64), np.arange(len(x))
+        crowded = [group for group in self.exclusive if _is_crowded(x.T, group)]
+        x = x.copy("K") if crowded else x
+        for group in crowded:
             columns = np.array(group, int)
             largest = columns[np.argmax(np.abs(x[:, columns]), axis=1)]
             kept = x[rows, largest]
@@ -130,6 +132,17 @@ class BlockSums(AbstractKNormLaw):
         # Of a location nothing else is needed: no squares.
         count = len(x)
         return ExactSums(count, count * np.eye(self.dimension, dtype=int).astype(object), column_sums(x), Fraction(0))
+
+
+def _is_crowded(columns: Float[np.ndarray, "columns records"], group: tuple[int, ...]) -> bool:
+    """Whether some record has two of these columns that are not 0."""
+    taken = np.zeros(columns.shape[1], bool)
+    for place in group:
+        is_there = columns[place] != 0.0
+        if np.any(taken & is_there):
+            return True
+        taken |= is_there
+    return False
 
 
 class BlockSumsIntake(AbstractSumsIntake):

@@ -28,14 +28,23 @@ class ReleasedMoments:
     on_matrix: float
     published: Mapping[str, np.ndarray]
 
-    def grams(self, random: Any, number: int) -> Float[np.ndarray, "draws dimension dimension"]:
-        """X'X in own units as it may be: G̃ less noise as it has."""
+    def grams(
+        self, random: Any, number: int, least: float | None = None
+    ) -> Float[np.ndarray, "draws dimension dimension"]:
+        """X'X in own units as it may be: G̃ less noise as it has.
+
+        **Arguments:** `least`: what eigenvalues are raised to in public units, in which all entries have noise alike:
+        where columns differ 1e8 times in size the least eigenvalue in their own has no digit that is right.
+        """
         dimension = len(self.published["moment"])
         normals = random.standard_normal((number, dimension, dimension))
         # Off the diagonal the mean of two has the deviation 1/√2, and on it of one number 1.
         noise = self.on_matrix * 0.5 * (normals + normals.transpose(0, 2, 1))
-        to_own = self.units.to_own
-        return to_own @ (self.published["gram"] - noise) @ to_own.T
+        made, to_own = self.published["gram"] - noise, self.units.to_own
+        if least is not None:
+            values, vectors = np.linalg.eigh(made)
+            made = np.einsum("nij,nj,nkj->nik", vectors, np.maximum(values, least), vectors)
+        return to_own @ made @ to_own.T
 
     def noise(self, theta: Float[np.ndarray, " dimension"]) -> MomentNoise:
         """Gives the law of z = Gθ̃ - m at the released θ̃, given G = X'X, with m = X'y."""

@@ -28,6 +28,8 @@ COLUMNS = {
     "tenths": np.full((2000, 2), 0.1),
     "whole numbers": GENERATOR.integers(-9, 10, (5000, 2)).astype(float),
     "the ends of float64": GENERATOR.choice([1.7e308, -1.7e308, 5e-324, -5e-324, 0.0, 1.0], (60, 2)),
+    # As products are: few digits, but for the bounds that they are clipped to.
+    "clipped": np.clip(np.rint(GENERATOR.normal(size=(2500, 2)) * 2.0**20) * 2.0**-20, -0.3, 0.7),
     "nothing": np.zeros((5, 2)),
     "no records": np.zeros((0, 2)),
 }
@@ -54,6 +56,20 @@ def test_sums_of_any_floats_are_exact(x):
     rows = fractions(x)
     assert exact_sums.gram(x)[0, 1] == sum(row[0] * row[1] for row in rows)
     assert exact_sums.column_sums(x)[1] == sum(row[1] for row in rows)
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_sums_of_columns_are_those_of_fractions_in_any_blocks(monkeypatch, order):
+    monkeypatch.setattr(exact_sums, "_LONG", 333)
+    for name, x in COLUMNS.items():
+        found = exact_sums.column_sums(np.asarray(x, order=order))
+        assert found.tolist() == [sum(map(Fraction, column.tolist())) for column in x.T], name
+
+
+@pytest.mark.parametrize("number", [np.nan, np.inf, -np.inf])
+def test_numbers_without_a_sum_end_it(number):
+    with pytest.raises(ValueError, match="sums are of finite numbers"):
+        exact_sums.column_sums(np.array([[1.0], [number], [2.0]]))
 
 
 def test_the_parts_of_a_sum_add_up():

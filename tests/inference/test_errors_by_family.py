@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+import json
 import pickle
 import random
 from fractions import Fraction
@@ -229,6 +230,23 @@ def test_noise_of_each_moment_is_drawn_as_it_was():
     np.testing.assert_allclose(noise.std(axis=0), deviations, rtol=0.03)
     z = moments.noise(np.zeros(3)).draws(np.zeros((20_000, 3, 3)), 0)
     np.testing.assert_allclose((inverse @ z.T).std(axis=1), 3.5 * on_moment, rtol=0.03)
+
+
+@pytest.mark.parametrize("sizes", [(1.0, 1e-7), (1e10, 1e-8), (1e6, 1e10)])
+def test_intervals_of_ada_ssp_do_not_depend_on_the_units_of_columns(sizes):
+    """Of columns that are equal, so that noise decides: eigenvalues of X'X in these units are not known in float64."""
+    x, found = np.repeat(np.linspace(-1.0, 1.0, 9)[:, None], 2, axis=1), []
+    for size in (np.ones(2), np.array(sizes)):
+        bounds = kng.Bounds(x=(-size, size), y=(-1.0, 1.0))
+        fit = kng.release(kng.WithIntervals(kng.AdaSSP(bounds, 1.0, DELTA, "replace"), force=True), x * size, x[:, 0])
+        fields = json.loads(fit.parts[0].to_json())
+        fields["value"] = [0.1, *(np.array([0.2, -0.3]) / size)]
+        fields["published"] = {"gram": [[9, 0, 1], [0, -1, 4], [1, 4, 3]], "least_eigenvalue": 1.0, "moment": [1, 2, 3]}
+        first, second = kng.Release.from_json(json.dumps(fields)), json.loads(fit.parts[1].to_json())
+        last = kng.Release.from_json(json.dumps(second | {"value": [5.0, 6.0, 7.0]}))
+        made = kng.inference.ReleaseWithIntervals((first, last), fit.making | {"cuts": None}, fit.guarantee)
+        found.append([end * [1.0, *size] for end in (made.intervals().lower, made.intervals().upper)])
+    np.testing.assert_allclose(found[0], found[1], rtol=1e-6)
 
 
 def test_with_next_to_no_noise_intervals_of_ada_ssp_are_those_without_privacy():

@@ -331,6 +331,27 @@ def test_a_source_in_batches_gives_the_sums_of_the_table_to_the_bit(monkeypatch)
     assert repr(found[0].intervals()) == repr(found[1].intervals())
 
 
+def test_records_in_memory_give_the_same_in_any_parts_and_are_validated_once(monkeypatch):
+    """Records of levels, beside bounds that have many binary digits and cut some records."""
+    x, y = table_of_levels(1000)
+    bounds = kng.Bounds(x=([0.0, 0.0, -0.9, -0.9, -0.9], [1.0, 1.0, 1.7, 1.7, 1.7]), y=RESPONSES)
+    plan, found, validated = kng.WithIntervals(mechanism(bounds=bounds), OF_LEVELS, force=True), [], []
+    rows = interval_plans.RecordColumns.rows
+
+    def counted(*given):
+        validated.append(given)
+        return rows(*given)
+
+    monkeypatch.setattr(interval_plans.RecordColumns, "rows", counted)
+    for size in (10**6, 77):
+        monkeypatch.setattr(interval_plans, "_ROWS", size)
+        monkeypatch.setattr("secrets.randbits", random.Random(2).getrandbits)
+        found.append([part.value for part in kng.release(plan, x, y).parts])
+    assert len(validated) == 2
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
 def test_what_has_no_intervals_is_refused_in_words():
     weighted = kng.Bounds(x=(LOWER, UPPER), y=RESPONSES, weight=2.0)
     for made, words in (

@@ -13,7 +13,7 @@ SLIPS = (
     Slip("the key of a chain is seeded", "ChainDraw.draw", called("key_from", "__import__('kngjax').research_key(0)")),
     Slip(
         "draws of which every rounding is proved are seeded",
-        "drawn",
+        "release:drawn",
         reference("randbits", "__import__('random').Random(1).getrandbits"),
     ),
     Slip("radius and direction of noise share a key", "k_norm_noise", reference("ball_key", "radius_key")),

@@ -26,7 +26,12 @@ SLIPS = (
         assigned("twice", "Guarantee.bounded_range(cost.epsilon, Adjacency.REPLACE)"),
     ),
     Slip(
-        "an estimate with intervals has all of epsilon", "interval_plans:_with_sums", assigned("first", "inward(whole)")
+        "an estimate with intervals has all of epsilon", "interval_choices:_divided", assigned("first", "inward(whole)")
+    ),
+    Slip(
+        "an estimate with intervals costs what it costs alone",
+        "AbstractIntervalPlan.owed",
+        reference("costs", "{}[:1]", nth=0),
     ),
     Slip(
         "intervals of counted groups have all of epsilon beside their counts",

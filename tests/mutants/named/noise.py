@@ -14,7 +14,29 @@ SLIPS = (
     Slip("posterior draws have half of their noise", "draw_ridge", called("sqrt", "{call} / 2")),
     Slip("noise of means has half of its size", "draw_cell", assigned("length", "{} / 2")),
     Slip("geometric noise has one side", "draw_two_sided_geometric", called("_geometric", "0", nth=1)),
-    Slip("an exchange has positive columns by fair coins", "_exchanged", comparison("wanted", "bits(1)")),
+    Slip("an exchange has positive columns by fair coins", "noises:_exchanged", comparison("wanted", "bits(1)")),
+    Slip(
+        "points of an exchange have positive columns by fair coins",
+        "uniform_points",
+        comparison("both", "own < 0.5"),
+    ),
+    Slip("noise in blocks has half of its size", "BlockNoise.balls", assigned("radius", "{} / 2")),
+    Slip("noise in blocks has a radius of D exponential numbers", "BlockNoise", constant(1, 0, nth=-1)),
+    Slip("points of blocks lie on the faces of their balls", "BlockNoise", constant(1, 0, nth=-2)),
+    Slip(
+        "sums in blocks have half of their noise",
+        "BlockSums.noise_in_fractions",
+        called("scaled", "self._norm.scaled({0} / 4)"),
+    ),
+    Slip("variances beside a mean have half of their noise", "MeanPlan.summing", reference("epsilon", "2 * {}")),
+    Slip(
+        "the curvature beside a design has half of its noise", "ReleasedDesign.summing", reference("epsilon", "2 * {}")
+    ),
+    Slip(
+        "counts before intervals of groups have half of their noise",
+        "CountedGroups.of",
+        called("GeometricMechanism", "GeometricMechanism({0}, 2 * {1}, {2})"),
+    ),
     Slip("H has half of its noise", "RegressionPlan.summing", reference("epsilons", "(2 * {}[0],)")),
     Slip(
         "sampling variances have half of their noise",

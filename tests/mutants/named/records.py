@@ -5,6 +5,7 @@ from tests.mutants.syntax import assigned, beginning, called, condition, returne
 
 SLIPS = (
     Slip("responses are not clipped", "prepare_rows", called("clip", "{0}", nth=1)),
+    Slip("columns made of records are not clipped", "MadeColumns.clipped_to", called("clip", "{0}")),
     Slip("features outside of a hull stay there", "prepare_rows", called("move_inside", "{0}")),
     Slip("responses are scaled by the largest of them", "prepare_rows", beginning("y = y / np.max(np.abs(y))")),
     Slip("a level that nobody declared is the first", "_Levels.place", called("min", "min({0}, default=0)")),
