@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import kngjax as kng
 from kngjax.study.analyses import Analysis
-from kngjax.study.counted_groups import FOR_COUNTS
 from kngjax.study.expectations import preview_of
 from kngjax.study.group_sizes import GroupSize
 from kngjax.study.grouping import GroupedAnalysis, Grouping
@@ -31,13 +30,22 @@ class AnalysisPreview:
     of_counts: "CountsPreview | None" = None
 
     @classmethod
-    def of(cls, analysis: Analysis, count: int | None, design: Any = None, residual: Any = None) -> "AnalysisPreview":
-        """Previews an analysis of n records, or of a guess of n. **Arguments:** as of `kngjax.preview`."""
-        parts, assumed = analysis.previewed, (design, residual, False)
+    def of(
+        cls, analysis: Analysis, count: int | None, design: Any = None, residual: Any = None, times: float = 1.0
+    ) -> "AnalysisPreview":
+        """Previews an analysis of n records, or of a guess of n.
+
+        **Arguments:** as of `kngjax.preview`. `times`: ε of all groups over that of one; figures are of the former.
+        """
+        parts, assumed = analysis.previewed, (design, residual, False, times)
         title = analysis.title if analysis.formula is None else f"{analysis.title} {analysis.formula}"
         previews = tuple(preview_of(analysis, part, count, *assumed) for part in parts)
         return cls(
-            title, tuple(part.label for part in parts), previews, len(analysis.parts), CountsPreview.of(analysis, count)
+            title,
+            tuple(part.label for part in parts),
+            previews,
+            len(analysis.parts),
+            CountsPreview.of(analysis, count, times),
         )
 
     @property
@@ -159,15 +167,13 @@ class GroupsPreview:
     """Previews the analysis of every group of a table: `preview["north"]` is that of one. Print it for what they say.
 
     **Arguments:** `grouping`: by which columns. `title`: what it is. `each`: the preview of each group, in order; None
-    where a group would be refused. `sizes`: how many records each is taken to have. `times`: what ε of all groups is
-    over that of one.
+    where a group would be refused. `sizes`: how many records each is taken to have.
     """
 
     grouping: Grouping
     title: str
     each: tuple[AnalysisPreview | None, ...]
     sizes: tuple[GroupSize, ...]
-    times: float
 
     @classmethod
     def of(cls, analysis: Any, design: Any = None, residual: Any = None) -> "GroupsPreview":
@@ -178,12 +184,10 @@ class GroupsPreview:
         for one, size in zip(made.analyses, made.sizes, strict=True):
             key = id(one), size.count
             if key not in known:
-                found = AnalysisPreview.of(one, size.count, design, residual) if one.parts else None
+                found = AnalysisPreview.of(one, size.count, design, residual, analysis.times) if one.parts else None
                 known[key] = found if found is None or size.noise is not None else found.of_size_unknown(size)
             each.append(known[key])
-        times = 2.0 if made.adjacency is kng.Adjacency.REPLACE else 1.0
-        times /= 1.0 if made is analysis else float(1 - FOR_COUNTS)
-        return cls(made.grouping, made.title, tuple(each), made.sizes, times)
+        return cls(made.grouping, made.title, tuple(each), made.sizes)
 
     def __getitem__(self, level: Any) -> AnalysisPreview | None:
         return dict(zip(self.keys(), self.each, strict=True))[level]
@@ -214,7 +218,7 @@ class GroupsPreview:
 
     def epsilon_for(self, ratio: float = 0.5) -> float:
         """ε of all groups together with noise of at most `ratio` standard errors in every one of them."""
-        return self.times * max(one.epsilon_for(ratio) for one in self.each if one is not None)
+        return max(one.epsilon_for(ratio) for one in self.each if one is not None)
 
     def explain(self) -> str:
         """Says in words what is expected of each group; groups of which the same is expected together."""
@@ -239,20 +243,21 @@ class CountsPreview:
     """Previews each count of a table. Public.
 
     **Arguments:** `mechanism`: the one that counts. `cells`: how many kinds of records there are, also those that no
-    count is of. `num_records`: n, or a guess of it, or None.
+    count is of. `num_records`: n, or a guess of it, or None. `times`: ε of all groups over that of one.
     """
 
     mechanism: kng.GeometricMechanism
     cells: int
     num_records: int | None
+    times: float = 1.0
 
     @classmethod
-    def of(cls, analysis: Analysis, count: int | None) -> "CountsPreview | None":
+    def of(cls, analysis: Analysis, count: int | None, times: float = 1.0) -> "CountsPreview | None":
         """Previews an analysis that releases nothing but counts; None for any other analysis."""
         mechanisms = [part.mechanism for part in analysis.parts]
         if len(mechanisms) != 1 or not isinstance(mechanisms[0], kng.GeometricMechanism):
             return None
-        return cls(mechanisms[0], max(mechanisms[0].dimension or 1, 2), count)
+        return cls(mechanisms[0], max(mechanisms[0].dimension or 1, 2), count, times)
 
     @property
     def noise(self) -> float:
@@ -272,7 +277,7 @@ class CountsPreview:
         while high / low > 1.001:
             middle = math.sqrt(low * high)
             low, high = (low, middle) if self._noise_at(middle) <= wanted else (middle, high)
-        return high
+        return self.times * high
 
     def num_records_for(self, ratio: float) -> int:
         """The least n with noise of at most `ratio` standard errors."""

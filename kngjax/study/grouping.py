@@ -123,6 +123,19 @@ class GroupedAnalysis(AbstractAnalysis):
         return self.title if formula is None else f"{self.title} {formula}"
 
     @property
+    def times(self) -> float:
+        """Returns ε of all groups, which was asked for, over that of one."""
+        return 2.0 if self.adjacency is kng.Adjacency.REPLACE else 1.0
+
+    def require_intervals(self) -> None:
+        """Raises ValueError for intervals of a quantile of a group that is said to have too few records for one."""
+        for group, one in zip(self.grouping.division.groups(), self.analyses, strict=True):
+            for part in one.parts:
+                is_asked = isinstance(part.mechanism, kng.QuantileInterval) and not one.force
+                if is_asked and (why := part.mechanism.refusal(times=self.times)) is not None:
+                    raise ValueError(f"{self.grouping.division.name(group)}: {why}")
+
+    @property
     def codes(self) -> Codes:
         """The codes that stand for a missing cell, by column."""
         return self.analyses[0].codes
