@@ -136,6 +136,11 @@ class AbstractView(abc.ABC):
         """Says how `params` come of what was released, where they are not that itself; empty elsewhere."""
         return ""
 
+    @property
+    def why_no_difference(self) -> str:
+        """Says what a difference of two such results would need; asked of results that have no `draws`."""
+        return "how far both may be off is not known"
+
     def interval_in_words(self, level: float) -> str:
         """Says how intervals were made and what they assume; empty where none were asked for."""
         return ""

@@ -2,6 +2,7 @@
 
 import abc
 import dataclasses
+import math
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
@@ -104,6 +105,14 @@ class AbstractColumnView(AbstractView):
         found = known_noise.mean_of_population(value / times, deviation / times, self._bounds, count, level)
         return times * found[0], times * found[1]
 
+    def _row_of(self, middle: float, ends: tuple[float, float], level: float) -> "pd.DataFrame":
+        """Makes the row of an interval of a quantile; without a level it has no standard error."""
+        import pandas as pd
+
+        made = pd.DataFrame([ends], self.index[:1].str.removesuffix(", lower end"), ["lower", "upper"])
+        errors = None if math.isnan(level) else standard_errors_of(made, level)
+        return rows_of(pd.Series([middle], made.index), errors, made, level)
+
     def ends(self, level: float) -> "dict[str, pd.DataFrame]":
         return {self.labels[0]: self.conf_int(level)} if self._has_ends else {}
 
@@ -153,16 +162,31 @@ class EstimateView(AbstractColumnView):
         return {"quantile": np.sort(np.concatenate([one.value for one in self.releases]))}
 
     def to_frame(self, level: float = 0.95) -> "pd.DataFrame":
-        """Lists every number in a row, as of all results; an interval in one, with its middle and its own level."""
-        found = self.intervals() if self._is_interval else None
-        if not isinstance(found, Interval):
-            return super().to_frame(level)
-        import pandas as pd
+        """Lists every number in a row, as of all results; an interval in one, with its middle and its own level.
 
-        ends = pd.DataFrame(
-            {"lower": found.lower, "upper": found.upper}, self.index[:1].str.removesuffix(", lower end")
-        )
-        return rows_of(ends.mean(axis=1), standard_errors_of(ends, found.level), ends, found.level)
+        Of an interval that was forced, and is none, the ends are infinite.
+        """
+        if not self._is_interval:
+            return super().to_frame(level)
+        found, made_for = self.intervals(), self.releases[0].certificate.mechanism["level"]
+        if isinstance(found, NoInterval):
+            return self._row_of(float(np.mean(self.releases[0].value)), (-math.inf, math.inf), made_for)
+        lower, upper = float(found.lower[0]), float(found.upper[0])
+        return self._row_of(0.5 * (lower + upper), (lower, upper), made_for)
+
+    @property
+    def why_no_difference(self) -> str:
+        if self._is_interval and isinstance(found := self.intervals(), NoInterval):
+            return found.reason
+        if self._is_interval:
+            level = 2.0 * self.releases[0].certificate.mechanism["level"] - 1.0
+            return (
+                "the lower end of the one less the upper end of the other, and the upper less the lower, hold the "
+                f"difference of the quantiles with probability {max(level, 0.0):.4g} at least"
+            )
+        if self.labels[0] == "mean":
+            return "how values vary is released with a mean, by intervals=True, or not at all"
+        return "how far a quantile is off depends on the records: two of quantile_interval hold a difference"
 
     @property
     def _is_interval(self) -> bool:
@@ -229,12 +253,20 @@ class RefusedView(AbstractColumnView):
         return None
 
     @property
+    def why_no_difference(self) -> str:
+        return self.reason
+
+    @property
     def _deviation(self) -> None:
         return None
 
     @property
     def _range(self) -> tuple[float, float]:
         return self._bounds
+
+    def to_frame(self, level: float = 0.95) -> "pd.DataFrame":
+        """Lists the interval that was asked for in a row without numbers, so that tables of groups have one shape."""
+        return self._row_of(math.nan, (math.nan, math.nan), math.nan)
 
     def intervals(self, level: float | None = None) -> NoInterval:
         """Says why there is no interval."""

@@ -73,6 +73,13 @@ class AbstractCurveView(AbstractView):
         return pd.Index(self.design.names, name="coefficient")
 
     @property
+    def why_no_difference(self) -> str:
+        return (
+            "ask one regression of all records, with the column of the groups as a term and intervals=True: the "
+            "coefficients of 'y ~ x * region' that name a level are differences from the first one"
+        )
+
+    @property
     def basis_params(self) -> "pd.DataFrame":
         """Coefficients of the basis, a column for each curve: `params` are sums of these.
 
