@@ -139,7 +139,7 @@ class CountedGroups(AbstractAnalysis):
         """The intervals as they would be if the counts were the sizes that are taken for granted beforehand."""
         share = self.share
         if share is None:
-            return self.usual
+            return dataclasses.replace(self.usual, sizes=(GroupSize(None, None),) * len(self.usual.sizes))
         return self._with([share] * len(self.grouping.division))
 
     def _with(self, counts: list[int]) -> GroupedAnalysis:
@@ -158,15 +158,20 @@ class CountedGroups(AbstractAnalysis):
         why = mechanism.refusal()
         if why is None or (made.force and (size.count or 0) >= 3):
             return dataclasses.replace(made, expected=Expectations((None,), f"not stated: {HOLDS_WITH_IT}"))
-        enough, least = mechanism.records_needed(), mechanism.epsilon_needed()
-        would = [] if enough is None else [f"a count of {enough + counted.margin(self.level):,}"]
-        would += [] if least is None else [f"epsilon = {rounded_up(self.times * least)} for all groups together"]
-        takes = f", and an interval takes at least about {' or '.join(would)}" if would else ""
         warning = (
             f"nothing was released of this group: {counted.count:,} records were counted, with noise of standard "
-            f"deviation {counted.noise:.3g}, too few{takes}; narrower bounds or a guess, spread=, may need less"
+            f"deviation {counted.noise:.3g}, too few{self.takes(size)}; narrower bounds or a guess, spread=, may need "
+            "less"
         )
         return dataclasses.replace(made, parts=(), expected=Expectations((), None, warning))
+
+    def takes(self, size: GroupSize) -> str:
+        """Says which count, or which ε of all groups, an interval takes. **Arguments:** `size`: as of `at_least`."""
+        mechanism = self.of_size(size).parts[0].mechanism
+        enough, least = mechanism.records_needed(), mechanism.epsilon_needed()
+        would = [] if enough is None else [f"a count of {enough + size.margin(self.level):,}"]
+        would += [] if least is None else [f"epsilon = {rounded_up(self.times * least)} for all groups together"]
+        return f", and an interval takes at least about {' or '.join(would)}" if would else ""
 
     def refusal(self, count: int | None) -> str | None:
         """Says why no group could have an interval, even one that all records are in; None if one could, or forced.
