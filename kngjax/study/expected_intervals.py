@@ -31,7 +31,8 @@ def interval_in_words(
     if count is None:
         return None
     if isinstance(mechanism, kng.QuantileInterval):
-        return _of_quantile(mechanism, count, residual, times)
+        heaps = response.heaps_in_words(mechanism.count(count)) if isinstance(response, Response) else ""
+        return "\n".join([_of_quantile(mechanism, count, residual, times), *([f"dither: {heaps}."] if heaps else [])])
     if isinstance(response, CentredSquares) and part.label == "mean":
         return _of_mean(mechanism, response, count, design, residual)
     return None

@@ -209,7 +209,9 @@ class Summary:
             ("weights", "" if weight is None else f"each record counts times its own, which is at most {weight:g}"),
             (
                 "dither",
-                "" if width is None else f"quantiles are of responses with uniform noise of width {width:g} on each",
+                view.heaps_in_words
+                if width is None
+                else f"quantiles are of responses with uniform noise of width {width:g} on each",
             ),
             ("made consistent with", ", ".join(getattr(view, "adjustments", ()))),
             ("estimate", view.estimate_in_words),

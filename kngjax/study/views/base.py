@@ -137,6 +137,11 @@ class AbstractView(abc.ABC):
         return ""
 
     @property
+    def heaps_in_words(self) -> str:
+        """Says by public facts what heaped values would do, and which setting is the remedy; empty elsewhere."""
+        return ""
+
+    @property
     def why_no_difference(self) -> str:
         """Says what a difference of two such results would need; asked of results that have no `draws`."""
         return "how far both may be off is not known"

@@ -175,6 +175,13 @@ class EstimateView(AbstractColumnView):
         return self._row_of(0.5 * (lower + upper), (lower, upper), made_for)
 
     @property
+    def heaps_in_words(self) -> str:
+        made = self.releases[0].certificate
+        if not self._is_interval:
+            return ""
+        return self.response.heaps_in_words(made.mechanism.get("num_records") or made.num_records)
+
+    @property
     def why_no_difference(self) -> str:
         if self._is_interval and isinstance(found := self.intervals(), NoInterval):
             return found.reason

@@ -162,6 +162,10 @@ class GroupsView(AbstractView):
     def noise_in_words(self) -> str:
         return "; ".join(dict.fromkeys(one.noise_in_words for one in self.each if one.noise_in_words))
 
+    @property
+    def heaps_in_words(self) -> str:
+        return next((one.heaps_in_words for one in self.each if one.heaps_in_words), "")
+
     def _by_group(self, found: list[Any]) -> "pd.Series | pd.DataFrame":
         import pandas as pd
 
