@@ -108,3 +108,26 @@ def test_a_refused_group_has_no_difference_for_its_own_reason():
         found.difference("b", "a")
     [points] = found.plot().containers
     assert np.isnan(points[0].get_ydata()).tolist() == [False, True]
+
+
+def test_summaries_say_in_short_what_explain_says_in_full():
+    found = of_sizes({"a": 2000, "b": 4, "c": 3}).by("g").quantile_interval("v", tau=0.5, epsilon=1)
+    row = dict(found.summary().rows())["interval"]
+    lower, upper = (getattr(found["a"].intervals(), end)[0] for end in ("lower", "upper"))
+    assert row.startswith(f"g = a: 0.95: [{lower:.5g}, {upper:.5g}]; g = b")
+    assert row.endswith("too few; explain() says how, and what is assumed")
+    assert len(row) < 150 + 130 * 2
+    assert "ranks" not in row
+    full = found.explain()
+    assert "by two private order statistics, of ranks" in full
+    assert found["b"].intervals().reason in full
+    assert all(one in full for one in found["a"].intervals().assumptions)
+    assert all(one.certificate.explain() in full for one in found.releases)
+    mean = ask("mean with intervals")
+    assert dict(mean.summary(0.9).rows())["interval"] == (
+        "holds the mean of clipped values in the population with probability about 0.9; explain() says how, and what "
+        "is assumed"
+    )
+    assert "by the law of the noise of the released sums" in mean.explain()
+    count = ask("count")
+    assert "explain()" not in dict(count.summary().rows())["interval"]

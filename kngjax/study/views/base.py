@@ -146,8 +146,11 @@ class AbstractView(abc.ABC):
         """Says what a difference of two such results would need; asked of results that have no `draws`."""
         return "how far both may be off is not known"
 
-    def interval_in_words(self, level: float) -> str:
-        """Says how intervals were made and what they assume; empty where none were asked for."""
+    def interval_in_words(self, level: float, in_full: bool = True) -> str:
+        """Says how intervals were made and what they assume; empty where none were asked for.
+
+        **Arguments:** `in_full`: False, for summaries, leaves out what they assume, and details of how they were made.
+        """
         return ""
 
     @property

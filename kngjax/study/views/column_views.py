@@ -126,15 +126,13 @@ class AbstractColumnView(AbstractView):
             return super().standard_errors
         return {self.labels[0]: self._named({self.labels[0]: [self._deviation]}).to_frame("std. error")}
 
-    def interval_in_words(self, level: float) -> str:
+    def interval_in_words(self, level: float, in_full: bool = True) -> str:
         if not self._has_ends:
             return ""
         if self._is_of_population:
             method, assumed = self.ends_rest_on
-            return (
-                f"holds the {self.labels[0]} of clipped values in the population with probability about {level:g}, by "
-                f"{method}; assumed: {'; '.join(assumed)}"
-            )
+            said = f"holds the {self.labels[0]} of clipped values in the population with probability about {level:g}"
+            return f"{said}, by {method}; assumed: {'; '.join(assumed)}" if in_full else said
         # Of sums by which a variance is made nothing says how they vary from table to table.
         has_another = self._public_count is not None and self._deviation is not None
         population = "; conf_int(of='population') is of its population" * has_another
@@ -234,14 +232,14 @@ class EstimateView(AbstractColumnView):
         found = cast("Interval", self.releases[0].intervals(level))
         return float(found.lower[0]), float(found.upper[0])
 
-    def interval_in_words(self, level: float) -> str:
-        """Describes the interval for the summary; empty where there is none."""
+    def interval_in_words(self, level: float, in_full: bool = True) -> str:
         if not self._is_interval:
-            return super().interval_in_words(level)
+            return super().interval_in_words(level, in_full)
         found = self.intervals()
         if isinstance(found, NoInterval):
             return f"none: {found.reason}"
-        return f"{found.level:.12g}: [{found.lower[0]:.5g}, {found.upper[0]:.5g}], by {found.method}"
+        said = f"{found.level:.12g}: [{found.lower[0]:.5g}, {found.upper[0]:.5g}]"
+        return f"{said}, by {found.method}; assumed: {'; '.join(found.assumptions)}" if in_full else said
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
@@ -279,5 +277,5 @@ class RefusedView(AbstractColumnView):
         """Says why there is no interval."""
         return NoInterval(self.reason)
 
-    def interval_in_words(self, level: float) -> str:
-        return f"none: {self.reason}"
+    def interval_in_words(self, level: float, in_full: bool = True) -> str:
+        return f"none: {self.reason if in_full else self.reason.partition(', and')[0].partition(';')[0]}"

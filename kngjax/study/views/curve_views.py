@@ -311,11 +311,11 @@ class RegressionView(AbstractCurveView):
         sums = "; others are sums of these" * any(self._mixed)
         return f"the middle of the interval of each released coefficient, with the pull of a ridge taken off{sums}"
 
-    def interval_in_words(self, level: float) -> str:
+    def interval_in_words(self, level: float, in_full: bool = True) -> str:
         if not self.has_intervals:
             return ""
         found = self._intervals(level)
-        words = in_words(found, self.design.names, self._mixed)
+        words = in_words(found, self.design.names, self._mixed, in_full)
         if not any(isinstance(one, Interval) for one in found.values()):
             return words
         return words + (_AT_THE_EDGE if self.at_the_edge else "" if tell_errors(self.releases) else _ROUGH)

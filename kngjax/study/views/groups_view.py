@@ -243,8 +243,8 @@ class GroupsView(AbstractView):
         [own] = zip(*(one.values() for one in each), strict=True)
         return {str(name): pd.DataFrame([one.loc[name].to_dict() for one in own], index) for name in own[0].index}
 
-    def interval_in_words(self, level: float) -> str:
-        return "; ".join(said_once({name: one.interval_in_words(level) for name, one in self._by_name()}))
+    def interval_in_words(self, level: float, in_full: bool = True) -> str:
+        return "; ".join(said_once({name: one.interval_in_words(level, in_full) for name, one in self._by_name()}))
 
     @property
     def estimate_in_words(self) -> str:
