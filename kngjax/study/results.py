@@ -40,7 +40,8 @@ class Results(AbstractKeptAsJson):
 
     All results have `title`, what was estimated; `labels`, one a release, and `releases`, each with its certificate;
     `params`, `value` of a single number, `noise` and `noise_in_words`, `clipped`, the public bounds, and `expected`,
-    what they said beforehand; `explain` says in full what `summary` says in short. The rest depends on what was asked for:
+    what they said beforehand; `explain` says in full what `summary` says in short. The rest depends on what was asked
+    for:
 
     - of regressions `predict`, `predict_interval`, `conf_int`, `contrast`, `wald_test`, `plot`, `curves`,
       `basis_params`, `formula`, `design`,
