@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-import kngjax as kng
 from kngjax.inference.given_sums import DRAWS, ends_of_draws, means_given
 from kngjax.inference.noise_of_sums import noise_of_deviations
 from kngjax.inference.response_laws import nodes_and_weights, quantiles_of
 from kngjax.mechanisms.interval_ranks import ranks_for
+from kngjax.mechanisms.quantile_interval import QuantileInterval
 from kngjax.study.analyses import Analysis, Part
 from kngjax.study.responses import Response
 from kngjax.study.sums_and_variances import CentredSquares
@@ -30,7 +30,7 @@ def interval_in_words(
     mechanism, response = part.mechanism, analysis.response
     if count is None:
         return None
-    if isinstance(mechanism, kng.QuantileInterval):
+    if isinstance(mechanism, QuantileInterval):
         heaps = response.heaps_in_words(mechanism.count(count)) if isinstance(response, Response) else ""
         return "\n".join([_of_quantile(mechanism, count, residual, times), *([f"dither: {heaps}."] if heaps else [])])
     if isinstance(response, CentredSquares) and part.label == "mean":
@@ -41,12 +41,12 @@ def interval_in_words(
 def is_refused(part: Part, count: int | None) -> bool:
     """Whether a release of an interval of a quantile would be refused, as so few records have none."""
     mechanism = part.mechanism
-    if not count or not isinstance(mechanism, kng.QuantileInterval) or mechanism.force:
+    if not count or not isinstance(mechanism, QuantileInterval) or mechanism.force:
         return False
     return mechanism.refusal(count) is not None
 
 
-def _of_quantile(mechanism: kng.QuantileInterval, count: int, residual: Any, times: float) -> str:
+def _of_quantile(mechanism: QuantileInterval, count: int, residual: Any, times: float) -> str:
     """Says between which quantiles of the values the interval lies, and how wide it is of values of a law."""
     number, tau = mechanism.count(count), float(mechanism.tau)
     if (why := mechanism.refusal(count, times)) is not None:

@@ -129,11 +129,15 @@ class GroupedAnalysis(AbstractAnalysis):
 
     def require_intervals(self) -> None:
         """Raises ValueError for intervals of a quantile of a group that is said to have too few records for one."""
+        # Groups of which the same is known share an analysis: the first of each is looked at.
+        firsts: dict[int, Any] = {}
         for group, one in zip(self.grouping.division.groups(), self.analyses, strict=True):
-            for part in one.parts:
-                is_asked = isinstance(part.mechanism, kng.QuantileInterval) and not one.force
-                if is_asked and (why := part.mechanism.refusal(times=self.times)) is not None:
-                    raise ValueError(f"{self.grouping.division.name(group)}: {why}")
+            firsts.setdefault(id(one), (group, one))
+        for group, one in firsts.values():
+            mechanism = one.parts[0].mechanism
+            is_asked = isinstance(mechanism, kng.QuantileInterval) and not one.force
+            if is_asked and (why := mechanism.refusal(times=self.times)) is not None:
+                raise ValueError(f"{self.grouping.division.name(group)}: {why}")
 
     @property
     def codes(self) -> Codes:

@@ -26,7 +26,7 @@ def figure(words, text):
 
 @pytest.mark.parametrize("described", ["evenly", "design", "number", "law"])
 def test_means_are_previewed_with_the_standard_error_that_results_print(described):
-    """Of releases whose noise is a fifth and more of the error, of 20 groups in all, by their median."""
+    """Of releases whose noise is a fifth and more of the error, of 12 groups in all, by their median."""
     random = np.random.default_rng(0)
     values = np.linspace(0.0, 100.0, COUNT) if described == "evenly" else random.normal(50.0, 8.0, COUNT)
     one = study(values)
@@ -37,7 +37,7 @@ def test_means_are_previewed_with_the_standard_error_that_results_print(describe
         "law": {"residual": numpyro.distributions.Normal(50.0, 8.0)},
     }[described]
     text = one.preview(**said).by("g", num_records=COUNT // 2).mean("v", epsilon=0.5, intervals=True).explain()
-    released = [one.by("g").mean("v", epsilon=0.5, intervals=True).to_frame()["std. error"].median() for _ in range(10)]
+    released = [one.by("g").mean("v", epsilon=0.5, intervals=True).to_frame()["std. error"].median() for _ in range(6)]
     expected = figure("the standard error will be about", text)
     assert expected == pytest.approx(np.median(released), rel=0.1)
     assert figure("interval", text) == pytest.approx(3.92 * expected, rel=0.01)
