@@ -21,13 +21,15 @@ class IntervalPreview:
     """Widths of 95% intervals over those without privacy, previewed. All of it is public.
 
     **Arguments:** `making`: of the plan, at n. `setting`: what is assumed, of the plan's own mechanism at the whole ε.
-    `num_records`: n. `combinations`: A, for intervals of Aθ; None for those of θ.
+    `num_records`: n. `combinations`: A, for intervals of Aθ; None for those of θ. `times`: ε of all groups over that of
+    one, of which the plan is; what is said of ε is in terms of the former.
     """
 
     making: AbstractIntervalPlan
     setting: Scenario
     num_records: int
     combinations: Any = None
+    times: float = 1.0
 
     @classmethod
     def of(
@@ -81,7 +83,9 @@ class IntervalPreview:
                 "come from far off, where no sums tell its error: a larger epsilon, more records or a smaller domain "
                 "would do, or kngjax.ObjectivePerturbation"
             )
-        return self.offer.refusal(what, self.setting.epsilon, self.num_records, "; ".join(self.setting.words))
+        return self.offer.refusal(
+            what, self.times * self.setting.epsilon, self.num_records, "; ".join(self.setting.words)
+        )
 
     def explain(self) -> str:
         """Says in words how wide the plan's intervals would be."""

@@ -17,6 +17,7 @@ from kngjax.inference.covariances import Sandwich, family_of
 from kngjax.inference.noise_of_sums import block_noise
 from kngjax.inference.score_laws import scatter_is_known
 from kngjax.inference.settings import Scenario
+from kngjax.mechanisms.parameters import rounded_up
 
 SHARES = (0.35, 0.6), (0.45, 1.0)
 _LARGEST_SHARE, _MOST = SHARES[-1]
@@ -99,10 +100,3 @@ def noise_over(hessian: np.ndarray, mechanism: Any, covariance: Sandwich, epsilo
     noise = family_of(products, None).matrices(numbers)
     root = np.linalg.inv(np.linalg.cholesky(hessian))
     return float(np.median(np.abs(np.linalg.eigvalsh(root @ noise @ root.T)).max(axis=1)))
-
-
-def rounded_up(number: int | float) -> str:
-    """Rounds a number up to two digits, as text."""
-    step = 10.0 ** (math.floor(math.log10(number)) - 1)
-    rounded = math.ceil(number / step) * step
-    return f"{rounded:,.0f}" if step >= 1.0 else f"{rounded:.6g}"

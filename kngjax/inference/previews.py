@@ -10,8 +10,8 @@ import numpy as np
 from kngjax.core.arrays import float64
 from kngjax.inference.far_draws import LITTLE
 from kngjax.inference.interval_previews import IntervalPreview
-from kngjax.inference.offers import rounded_up
 from kngjax.inference.settings import Expected, Scenario
+from kngjax.mechanisms.parameters import rounded_up
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -58,6 +58,19 @@ class Preview:
         """Returns the preview of the coefficients Mθ. **Arguments:** `matrix`: M."""
         shown = None if self.intervals is None else dataclasses.replace(self.intervals, combinations=matrix)
         return dataclasses.replace(self, names=names, own_units=matrix, intervals=shown)
+
+    def of_group(self, times: float) -> "Preview":
+        """Copies the preview with every ε in the terms of what is asked of all groups.
+
+        **Arguments:** `times`: ε of all groups over that of one.
+        """
+        again, own = self.again, self.intervals
+        return dataclasses.replace(
+            self,
+            kept=self.kept / times,
+            again=None if again is None else lambda count, epsilon: again(count, epsilon / times),
+            intervals=None if own is None else dataclasses.replace(own, times=times),
+        )
 
     @property
     def noise(self) -> "pd.Series | None":

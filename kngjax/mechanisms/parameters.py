@@ -158,3 +158,10 @@ def require_part(name: str, value: Any) -> Any:
 def order_domain(domain: Any, bounds: Bounds) -> Any:
     """The domain, one by name with its coefficients in the order of the bounds; raises TypeError for what is none."""
     return None if domain is None else require_part("domain", domain).in_order_of(bounds.coefficients)
+
+
+def rounded_up(number: int | float) -> str:
+    """Rounds a number up to two digits, as text."""
+    step = 10.0 ** (math.floor(math.log10(number)) - 1)
+    rounded = math.ceil(number / step) * step
+    return f"{rounded:,.0f}" if step >= 1.0 else f"{rounded:.6g}"

@@ -16,7 +16,7 @@ from kngjax.mechanisms import interval_ranks
 from kngjax.mechanisms.direct import AbstractDirectMechanism
 from kngjax.mechanisms.interval_ranks import Ranks
 from kngjax.mechanisms.noise_facts import AbstractNoiseFacts
-from kngjax.mechanisms.parameters import check_epsilon, require_part
+from kngjax.mechanisms.parameters import check_epsilon, require_part, rounded_up
 from kngjax.mechanisms.private_quantile import PrivateQuantile, SortedIntake
 from kngjax.sensitivity import gradients
 from kngjax.sensitivity.gradients import Sensitivity
@@ -184,26 +184,27 @@ class QuantileInterval(AbstractDirectMechanism):
         upper = min(count - interval_ranks.lower_rank(count, 1.0 - tau, rate, tail), count - 1)
         return Ranks(min(max(interval_ranks.lower_rank(count, tau, rate, tail), 1), upper - 1), upper)
 
-    def refusal(self, num_records: int | None = None) -> str | None:
-        """Says why so few records have no interval, and what would do; None where they have one. By public facts."""
-        count, tau, epsilon = self.count(num_records), float(self.tau), float(self.epsilon)
-        settings = self._settings
-        if interval_ranks.holds(count, *settings):
+    def refusal(self, num_records: int | None = None, times: float = 1.0) -> str | None:
+        """Says why so few records have no interval, and what it takes; None where they have one. By public facts.
+
+        **Arguments:** `num_records`: as of `count`. `times`: ε of all groups over that of one, which this draws for.
+        """
+        count, tau = self.count(num_records), float(self.tau)
+        if interval_ranks.holds(count, *self._settings):
             return None
         ranks = interval_ranks.ranks_for(count, tau, self._least_rate, self._level_of_ranks)
-        why = f"no two ranks have that level with noise for privacy at epsilon = {epsilon:g}"
+        at = f"at epsilon = {times * float(self.epsilon):.4g}{' for all groups together' if times > 1.0 else ''}"
+        why = f"no two ranks have that level with noise for privacy {at}"
         if ranks is not None:
             nearest = min(ranks.lower, count - ranks.upper)
             why = (
-                f"only {nearest} of them lie beyond one of its ends, and at epsilon = {epsilon:g} that end could come "
+                f"only {nearest} of them lie beyond one of its ends, and {at} that end could come "
                 "from beyond all values, with public bounds so much wider than the values are spread"
             )
-        records = self.records_needed(num_records)
-        rate = interval_ranks.rate_needed(count, *settings)
+        records, least = self.records_needed(num_records), self.epsilon_needed(num_records)
         would = [] if records is None else [f"{records:,} records"]
-        if rate is not None:
-            would.append(f"epsilon = {_rounded_up(epsilon * rate / self._least_rate):g}")
-        enough = f". {' or '.join(would)} would do" if would else ""
+        would += [] if least is None else [f"epsilon = {rounded_up(times * least)}"]
+        enough = f". It takes at least about {' or '.join(would)}" if would else ""
         return (
             f"{count:,} records are too few for a {self.level:.0%} interval of the {tau:g}-quantile: {why}{enough}; so "
             "may narrower bounds. Nothing was spent; force=True releases the two numbers without a level"
@@ -212,6 +213,11 @@ class QuantileInterval(AbstractDirectMechanism):
     def records_needed(self, num_records: int | None = None) -> int | None:
         """The least number of records with an interval, to two digits; None where none is enough. By public facts."""
         return interval_ranks.records_needed(self.count(num_records), *self._settings)
+
+    def epsilon_needed(self, num_records: int | None = None) -> float | None:
+        """The least ε with which so few records have an interval; None where none is enough. By public facts."""
+        rate = interval_ranks.rate_needed(self.count(num_records), *self._settings)
+        return None if rate is None else float(self.epsilon) * rate / self._least_rate
 
     @property
     def _settings(self) -> tuple[float, float, float, float]:
@@ -276,9 +282,3 @@ def _level(name: str, value: Any) -> Any:
     if not 0.0 < float(made) < 1.0:
         raise ValueError(f"{name} must lie strictly between 0 and 1, got {value!r}")
     return np.asarray(parameter(value))
-
-
-def _rounded_up(number: float) -> float:
-    """Rounds a number up to two digits."""
-    step = 10.0 ** (math.floor(math.log10(number)) - 1)
-    return math.ceil(number / step) * step

@@ -2,17 +2,22 @@
 
 import dataclasses
 import math
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import kngjax as kng
 from kngjax.study.analyses import Analysis
-from kngjax.study.counted_groups import FOR_COUNTS
 from kngjax.study.expectations import preview_of
+from kngjax.study.expected_intervals import interval_in_words, is_refused
 from kngjax.study.group_sizes import GroupSize
 from kngjax.study.grouping import GroupedAnalysis, Grouping
 
 if TYPE_CHECKING:
     import pandas as pd
+
+_SHARE = (
+    "Each group is taken to have an equal share of the records, which nobody said; by(..., num_records=) takes numbers."
+)
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -21,7 +26,8 @@ class AnalysisPreview:
 
     **Arguments:** `title`: what it is. `labels`: one a release, or of several levels that are drawn together one a
     level. `previews`: of each, None where nothing is known. `number`: of releases, which have equal parts of ε.
-    `of_counts`: the preview of the counts of a table; None for other analyses.
+    `of_counts`: the preview of the counts of a table; None for other analyses. `of_intervals`: says of each release of
+    a mean or an interval how wide it will be; None of others.
     """
 
     title: str
@@ -29,16 +35,24 @@ class AnalysisPreview:
     previews: tuple[kng.inference.Preview | None, ...]
     number: int
     of_counts: "CountsPreview | None" = None
+    of_intervals: tuple[str | None, ...] = ()
 
     @classmethod
-    def of(cls, analysis: Analysis, count: int | None, design: Any = None, residual: Any = None) -> "AnalysisPreview":
-        """Previews an analysis of n records, or of a guess of n. **Arguments:** as of `kngjax.preview`."""
-        parts, assumed = analysis.previewed, (design, residual, False)
+    def of(
+        cls, analysis: Analysis, count: int | None, design: Any = None, residual: Any = None, times: float = 1.0
+    ) -> "AnalysisPreview":
+        """Previews an analysis of n records, or of a guess of n.
+
+        **Arguments:** as of `kngjax.preview`. `times`: ε of all groups over that of one; figures are of the former.
+        """
+        parts, assumed = analysis.previewed, (design, residual, False, times)
         title = analysis.title if analysis.formula is None else f"{analysis.title} {analysis.formula}"
-        previews = tuple(preview_of(analysis, part, count, *assumed) for part in parts)
-        return cls(
-            title, tuple(part.label for part in parts), previews, len(analysis.parts), CountsPreview.of(analysis, count)
+        previews = tuple(
+            None if is_refused(part, count) else preview_of(analysis, part, count, *assumed) for part in parts
         )
+        words = tuple(interval_in_words(analysis, part, count, design, residual, times) for part in parts)
+        counts, labels = CountsPreview.of(analysis, count, times), tuple(part.label for part in parts)
+        return cls(title, labels, previews, len(analysis.parts), counts, words)
 
     @property
     def noise(self) -> "pd.DataFrame":
@@ -122,10 +136,10 @@ class AnalysisPreview:
         )
         if self.of_counts is not None:
             unknown = self.of_counts.explain()
-        lines = [
-            f"{label}: {unknown if one is None else one.explain()}"
-            for label, one in zip(self.labels, self.previews, strict=True)
-        ]
+        lines = []
+        for label, one, words in zip(self.labels, self.previews, self.of_intervals, strict=True):
+            said = [*filter(None, (words, one and one.explain()))] or [unknown]
+            lines.append(f"{label}: " + "\n".join(said))
         return "\n\n".join([f"Preview of {self.title}", *lines])
 
     __repr__ = explain
@@ -159,15 +173,16 @@ class GroupsPreview:
     """Previews the analysis of every group of a table: `preview["north"]` is that of one. Print it for what they say.
 
     **Arguments:** `grouping`: by which columns. `title`: what it is. `each`: the preview of each group, in order; None
-    where a group would be refused. `sizes`: how many records each is taken to have. `times`: what ε of all groups is
-    over that of one.
+    where a group would be refused. `sizes`: how many records each is taken to have. `is_share`: whether
+    that is an equal share, which nobody said. `takes`: says what an interval of a group that would be refused takes.
     """
 
     grouping: Grouping
     title: str
     each: tuple[AnalysisPreview | None, ...]
     sizes: tuple[GroupSize, ...]
-    times: float
+    is_share: bool = False
+    takes: Callable[[GroupSize], str] = lambda _: ""
 
     @classmethod
     def of(cls, analysis: Any, design: Any = None, residual: Any = None) -> "GroupsPreview":
@@ -178,12 +193,12 @@ class GroupsPreview:
         for one, size in zip(made.analyses, made.sizes, strict=True):
             key = id(one), size.count
             if key not in known:
-                found = AnalysisPreview.of(one, size.count, design, residual) if one.parts else None
+                found = AnalysisPreview.of(one, size.count, design, residual, analysis.times) if one.parts else None
                 known[key] = found if found is None or size.noise is not None else found.of_size_unknown(size)
             each.append(known[key])
-        times = 2.0 if made.adjacency is kng.Adjacency.REPLACE else 1.0
-        times /= 1.0 if made is analysis else float(1 - FOR_COUNTS)
-        return cls(made.grouping, made.title, tuple(each), made.sizes, times)
+        is_share = made is not analysis or any(one.noise is None for one in made.sizes)
+        found = cls(made.grouping, made.title, tuple(each), made.sizes, is_share and made.sizes[0].count is not None)
+        return found if isinstance(analysis, GroupedAnalysis) else dataclasses.replace(found, takes=analysis.takes)
 
     def __getitem__(self, level: Any) -> AnalysisPreview | None:
         return dict(zip(self.keys(), self.each, strict=True))[level]
@@ -214,16 +229,18 @@ class GroupsPreview:
 
     def epsilon_for(self, ratio: float = 0.5) -> float:
         """ε of all groups together with noise of at most `ratio` standard errors in every one of them."""
-        return self.times * max(one.epsilon_for(ratio) for one in self.each if one is not None)
+        return max(one.epsilon_for(ratio) for one in self.each if one is not None)
 
     def explain(self) -> str:
         """Says in words what is expected of each group; groups of which the same is expected together."""
         lines: dict[str, list[str]] = {}
         for group, one, size in zip(self.grouping.division.groups(), self.each, self.sizes, strict=True):
-            few = f"of as few as {size.count} records there would be no interval" if size.count else ""
+            few = (
+                f"of as few as {size.count} records there would be no interval{self.takes(size)}" if size.count else ""
+            )
             lines.setdefault(few if one is None else one.explain(), []).append(self.grouping.division.name(group))
         each = [f"{'; '.join(names)}:\n{said}" for said, names in lines.items()]
-        return "\n\n".join([f"Preview of {self.title}", *each])
+        return "\n\n".join([f"Preview of {self.title}", *([_SHARE] if self.is_share else []), *each])
 
     __repr__ = explain
 
@@ -239,20 +256,21 @@ class CountsPreview:
     """Previews each count of a table. Public.
 
     **Arguments:** `mechanism`: the one that counts. `cells`: how many kinds of records there are, also those that no
-    count is of. `num_records`: n, or a guess of it, or None.
+    count is of. `num_records`: n, or a guess of it, or None. `times`: ε of all groups over that of one.
     """
 
     mechanism: kng.GeometricMechanism
     cells: int
     num_records: int | None
+    times: float = 1.0
 
     @classmethod
-    def of(cls, analysis: Analysis, count: int | None) -> "CountsPreview | None":
+    def of(cls, analysis: Analysis, count: int | None, times: float = 1.0) -> "CountsPreview | None":
         """Previews an analysis that releases nothing but counts; None for any other analysis."""
         mechanisms = [part.mechanism for part in analysis.parts]
         if len(mechanisms) != 1 or not isinstance(mechanisms[0], kng.GeometricMechanism):
             return None
-        return cls(mechanisms[0], max(mechanisms[0].dimension or 1, 2), count)
+        return cls(mechanisms[0], max(mechanisms[0].dimension or 1, 2), count, times)
 
     @property
     def noise(self) -> float:
@@ -272,7 +290,7 @@ class CountsPreview:
         while high / low > 1.001:
             middle = math.sqrt(low * high)
             low, high = (low, middle) if self._noise_at(middle) <= wanted else (middle, high)
-        return high
+        return self.times * high
 
     def num_records_for(self, ratio: float) -> int:
         """The least n with noise of at most `ratio` standard errors."""

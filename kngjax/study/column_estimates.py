@@ -38,7 +38,8 @@ def quantile_interval(
     response: Response, tau: Any, epsilon: Any, facts: Any, level: Any, spread: Any, force: bool
 ) -> Analysis:
     """An interval that holds a quantile. **Arguments:** `facts`: of the table. Others: as of its mechanism."""
-    bounds = kng.Bounds(y=_ends(response), missing_y=response.substitute)
+    _ends(response)
+    bounds = kng.Bounds(**response.bounds_of_quantiles, missing_y=response.substitute)
     known = None if facts.adjacency is kng.Adjacency.REPLACE else facts.count
     given: dict[str, Any] = {"num_records": known, "spread": spread, "force": bool(force), "miss": facts.miss}
     made = kng.QuantileInterval(tau, bounds, epsilon, facts.adjacency, level, **given)

@@ -12,6 +12,7 @@ from kngjax.data.bounds import Bounds
 from kngjax.data.missing import DROP
 from kngjax.data.passes import Passes
 from kngjax.mechanisms.geometric import GeometricMechanism
+from kngjax.mechanisms.parameters import rounded_up
 from kngjax.releases.certificate import Certificate
 from kngjax.releases.plan import Plan
 from kngjax.releases.told import telling
@@ -96,6 +97,11 @@ class CountedGroups(AbstractAnalysis):
         return self.usual.grouping
 
     @property
+    def times(self) -> float:
+        """Returns ε of all, which was asked for, over that of the interval of one group."""
+        return self.usual.times / float(1 - FOR_COUNTS)
+
+    @property
     def sampler(self) -> None:
         """Releases of groups take the best sampler."""
         return None
@@ -133,7 +139,7 @@ class CountedGroups(AbstractAnalysis):
         """The intervals as they would be if the counts were the sizes that are taken for granted beforehand."""
         share = self.share
         if share is None:
-            return self.usual
+            return dataclasses.replace(self.usual, sizes=(GroupSize(None, None),) * len(self.usual.sizes))
         return self._with([share] * len(self.grouping.division))
 
     def _with(self, counts: list[int]) -> GroupedAnalysis:
@@ -152,14 +158,20 @@ class CountedGroups(AbstractAnalysis):
         why = mechanism.refusal()
         if why is None or (made.force and (size.count or 0) >= 3):
             return dataclasses.replace(made, expected=Expectations((None,), f"not stated: {HOLDS_WITH_IT}"))
-        enough = mechanism.records_needed()
-        need = "no number of records" if enough is None else f"about {enough + counted.margin(self.level):,}"
         warning = (
             f"nothing was released of this group: {counted.count:,} records were counted, with noise of standard "
-            f"deviation {counted.noise:.3g}, and an interval at this epsilon needs a count of {need} or more; narrower "
-            "bounds or a guess, spread=, may need fewer"
+            f"deviation {counted.noise:.3g}, too few{self.takes(size)}; narrower bounds or a guess, spread=, may need "
+            "less"
         )
         return dataclasses.replace(made, parts=(), expected=Expectations((), None, warning))
+
+    def takes(self, size: GroupSize) -> str:
+        """Says which count, or which ε of all groups, an interval takes. **Arguments:** `size`: as of `at_least`."""
+        mechanism = self.of_size(size).parts[0].mechanism
+        enough, least = mechanism.records_needed(), mechanism.epsilon_needed()
+        would = [] if enough is None else [f"a count of {enough + size.margin(self.level):,}"]
+        would += [] if least is None else [f"epsilon = {rounded_up(self.times * least)} for all groups together"]
+        return f", and an interval takes at least about {' or '.join(would)}" if would else ""
 
     def refusal(self, count: int | None) -> str | None:
         """Says why no group could have an interval, even one that all records are in; None if one could, or forced.
@@ -168,7 +180,7 @@ class CountedGroups(AbstractAnalysis):
         """
         if count is None or (made := self.of_size(GroupSize(count))).force:
             return None
-        why = made.parts[0].mechanism.refusal()
+        why = made.parts[0].mechanism.refusal(times=self.times)
         return None if why is None else f"even a group of all records has no interval: {why}"
 
     def words_of(self, part: Stage) -> dict[str, Any]:

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 import kngjax as kng
-from kngjax.inference.offers import rounded_up
 from kngjax.inference.previews import LITTLE, MOST_NOISE
 from kngjax.inference.score_laws import Responses, scatter_is_known
 from kngjax.inference.settings import EVEN, Scenario
 from kngjax.mechanisms.base import AbstractMechanism
+from kngjax.mechanisms.parameters import rounded_up
 from kngjax.study.analyses import Analysis, Part
 from kngjax.study.group_sizes import GroupSize
 from kngjax.study.responses import Response
@@ -57,11 +57,13 @@ def preview_of(
     design: Any = None,
     residual: Any = None,
     simulate: Any = False,
+    times: float = 1.0,
 ) -> kng.inference.Preview | None:
     """The preview of one release in own units; None where n is not known, and for mechanisms of other kinds.
 
     **Arguments:** all public. `part`: of `Analysis.previewed`. `count`: n, or a guess of it. `design`, `residual`,
     `simulate`: as of `kngjax.preview`, or as `design` a frame or a mapping of public or made-up cells in own units.
+    `times`: as of `expect`.
     """
     is_served = isinstance(analysis.response, Response) and isinstance(part.mechanism, AbstractMechanism)
     if not count or not is_served or (residual is None and _has_open_scatter(analysis, part)):
@@ -87,6 +89,7 @@ def preview_of(
             return None if made is None else Scenario.of(made.parts[place].mechanism, **assumed)
 
         found = dataclasses.replace(found, again=again)
+    found = found.of_group(times)
     if terms is not None:
         return found.shown_in(analysis.names, terms.own_units_matrix)
     names = analysis.names_of(part)
@@ -111,14 +114,15 @@ def _usual_of(analysis: Analysis) -> Any:
     return Responses.of_rates(min(response.ends[1], largest / longest), longest)
 
 
-def expect(analysis: Analysis, count: int | None, size: GroupSize | None = None) -> Expectations:
+def expect(analysis: Analysis, count: int | None, size: GroupSize | None = None, times: float = 1.0) -> Expectations:
     """Foresees the noise of an analysis; raises ValueError for one that would be little but noise, unless it is forced.
 
-    **Arguments:** `count`: n, or a guess of it. `size`: the size of a group; None for a whole table.
+    **Arguments:** `count`: n, or a guess of it. `size`: the size of a group; None for a whole table. `times`: ε of all
+    groups over that of one: what is said of ε is in terms of the former, which was asked for.
     """
     parts = analysis.previewed
     if isinstance(analysis.response, CentredSquares):
-        return Expectations((None,) * len(parts), warning=_of_sums(analysis, count))
+        return Expectations((None,) * len(parts), warning=_of_sums(analysis, count, times))
     if not isinstance(analysis.response, Response):
         # The noise of counts and sums is known exactly, and stands beside each number.
         return Expectations((None,) * len(parts))
@@ -126,16 +130,16 @@ def expect(analysis: Analysis, count: int | None, size: GroupSize | None = None)
         # An analysis that is little but noise if every record has the largest weight is so with smaller ones.
         of_weights = [preview_of(analysis, part, count) for part in parts]
         if any(one is None or one.expected is None for one in of_weights):
-            at_best = expect(analysis.unweighted, count, size)
+            at_best = expect(analysis.unweighted, count, size, times)
         else:
-            at_best = expect(dataclasses.replace(analysis, unweighted=None), count, size)
+            at_best = expect(dataclasses.replace(analysis, unweighted=None), count, size, times)
         return Expectations((None,) * len(parts), warning=at_best.warning or _WEIGHTED)
     if not count:
         return Expectations((None,) * len(parts), warning=_UNKNOWN_COUNT)
     warning = _unclear(analysis, count)
     if warning is None and any(_has_open_scatter(analysis, part) for part in parts):
         warning = _OPEN_SCATTER
-    previews = [preview_of(analysis, part, count) for part in parts]
+    previews = [preview_of(analysis, part, count, times=times) for part in parts]
     for part, preview in zip(parts, previews, strict=True):
         if preview is None or warning is not None or (why := preview.hopeless) is None:
             continue
@@ -171,11 +175,11 @@ def _unclear(analysis: Analysis, count: int) -> str | None:
     return None
 
 
-def _of_sums(analysis: Analysis, count: int | None) -> str | None:
+def _of_sums(analysis: Analysis, count: int | None, of_all: float) -> str | None:
     """Says why a variance, or a mean of a private number, is little but noise at best; raises ValueError unless forced.
 
     Its noise is least where the mean lies in the middle of the bounds. A variance is known to lie within [0, h²], and a
-    mean within [-h, h] about it.
+    mean within [-h, h] about it. **Arguments:** `of_all`: `times` of `expect`.
     """
     columns, (part,) = analysis.response, analysis.parts
     assert isinstance(columns, CentredSquares)
@@ -183,7 +187,7 @@ def _of_sums(analysis: Analysis, count: int | None) -> str | None:
         return None
     half, of = columns.half_width, part.label
     noise, room = least_noise(part, count), EVEN * (2.0 * half if of == "mean" else half**2)
-    epsilon, times = float(part.mechanism.epsilon), noise / (MOST_NOISE * room)
+    epsilon, times = of_all * float(part.mechanism.epsilon), noise / (MOST_NOISE * room)
     if times < 1.0:
         return None
     warning = (
@@ -213,9 +217,9 @@ def _has_open_scatter(analysis: Analysis, part: Part) -> bool:
     return analysis.design is not None and analysis.scale is None and not scatter_is_known(part.mechanism)
 
 
-def expecting(analysis: Analysis, count: int | None, size: GroupSize | None = None) -> Analysis:
-    """Adds its expectations to an analysis; raises as `expect`."""
-    return dataclasses.replace(analysis, expected=expect(analysis, count, size))
+def expecting(analysis: Analysis, *of: Any) -> Analysis:
+    """Adds its expectations to an analysis. **Arguments:** `of`: those of `expect`, which raises."""
+    return dataclasses.replace(analysis, expected=expect(analysis, *of))
 
 
 def _stated(preview: kng.inference.Preview | None, size: GroupSize | None) -> tuple[float, ...] | None:

@@ -128,6 +128,23 @@ class GroupedAnalysis(AbstractAnalysis):
         return self.title if formula is None else f"{self.title} {formula}"
 
     @property
+    def times(self) -> float:
+        """Returns ε of all groups, which was asked for, over that of one."""
+        return 2.0 if self.adjacency is kng.Adjacency.REPLACE else 1.0
+
+    def require_intervals(self) -> None:
+        """Raises ValueError for intervals of a quantile of a group that is said to have too few records for one."""
+        # Groups of which the same is known share an analysis: the first of each is looked at.
+        firsts: dict[int, Any] = {}
+        for group, one in zip(self.grouping.division.groups(), self.analyses, strict=True):
+            firsts.setdefault(id(one), (group, one))
+        for group, one in firsts.values():
+            mechanism = one.parts[0].mechanism
+            is_asked = isinstance(mechanism, kng.QuantileInterval) and not one.force
+            if is_asked and (why := mechanism.refusal(times=self.times)) is not None:
+                raise ValueError(f"{self.grouping.division.name(group)}: {why}")
+
+    @property
     def codes(self) -> Codes:
         """The codes that stand for a missing cell, by column."""
         return self.analyses[0].codes

@@ -180,7 +180,8 @@ class PublicFacts:
         # Groups of which the same is known share an analysis.
         known = {id(one): one for one in analysis.analyses}
         sizes = dict(zip(map(id, analysis.analyses), analysis.sizes, strict=True))
-        made = {key: expecting(one, sizes[key].count, sizes[key]) for key, one in known.items()}
+        analysis.require_intervals()
+        made = {key: expecting(one, sizes[key].count, sizes[key], analysis.times) for key, one in known.items()}
         return dataclasses.replace(analysis, analyses=tuple(made[id(one)] for one in analysis.analyses))
 
     @property

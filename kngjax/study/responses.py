@@ -250,6 +250,25 @@ class Response(AbstractResponse):
         ends = float(max(lower - half, lower / 2) if is_log else lower - half), float(upper + half)
         return {"y": tuple(map(math.log, ends)) if is_log else ends, "dither": self.dither, "dither_of_log": is_log}
 
+    def heaps_in_words(self, count: int | None) -> str:
+        """Says why an interval of a quantile may hold too seldom, by public facts alone; empty where these say nothing.
+
+        So it may where bounds are whole numbers, or days, and these are fewer than the records: then some are alike if
+        values are whole, and ends avoid the heaps. **Arguments:** `count`: n, where it is public, or about how many.
+        """
+        if self.levels is not None:
+            shares = f"histogram({self.column!r}, epsilon=...).shares()"
+            return f"a quantile of two levels is one of them: {shares} has intervals"
+        if self.dither is not None or self.bounds is None or not all(float(end).is_integer() for end in self.bounds):
+            return ""
+        whole = int(self.bounds[1] - self.bounds[0]) + 1
+        if count is not None and count < whole:
+            return ""
+        return (
+            f"none. If values of {self.column} are whole numbers, as their bounds are, many are one of {whole:,}, and "
+            f"the interval holds too seldom: Study(..., dither={{{self.column!r}: 1}})"
+        )
+
     @property
     def ranges(self) -> dict[str, tuple[float, float]]:
         """The public bounds of the column in own units, by its name, if there are some, and those of the exposure."""

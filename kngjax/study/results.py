@@ -40,7 +40,8 @@ class Results(AbstractKeptAsJson):
 
     All results have `title`, what was estimated; `labels`, one a release, and `releases`, each with its certificate;
     `params`, `value` of a single number, `noise` and `noise_in_words`, `clipped`, the public bounds, and `expected`,
-    what they said beforehand. The rest depends on what was asked for:
+    what they said beforehand; `explain` says in full what `summary` says in short. The rest depends on what was asked
+    for:
 
     - of regressions `predict`, `predict_interval`, `conf_int`, `contrast`, `wald_test`, `plot`, `curves`,
       `basis_params`, `formula`, `design`,
@@ -164,6 +165,17 @@ class Results(AbstractKeptAsJson):
         """
         return Summary(self.view, level)
 
+    def explain(self, level: float = 0.95) -> str:
+        """Says in full how estimates and intervals were made, what these assume, and what each release guarantees.
+
+        **Arguments:** `level`: of the intervals.
+        """
+        view = self.view
+        named = ("estimate", view.estimate_in_words), ("interval", view.interval_in_words(level))
+        said = [f"{name}: {words}" for name, words in (*named, ("noise", view.noise_in_words)) if words]
+        each = zip(view.labels, view.releases, strict=True)
+        return "\n\n".join([view.title, *said, *(f"{label}: {one.certificate.explain()}" for label, one in each)])
+
     def __repr__(self) -> str:
         return str(self.summary())
 
@@ -209,15 +221,23 @@ class Summary:
             ("weights", _of_weights(weight, releases)),
             (
                 "dither",
-                "" if width is None else f"quantiles are of responses with uniform noise of width {width:g} on each",
+                view.heaps_in_words
+                if width is None
+                else f"quantiles are of responses with uniform noise of width {width:g} on each",
             ),
             ("made consistent with", ", ".join(getattr(view, "adjustments", ()))),
             ("estimate", view.estimate_in_words),
-            ("interval", view.interval_in_words(self.level)),
+            ("interval", self._interval),
             ("noise", view.noise_in_words),
             ("warning", ("" if view.expected is None else view.expected.warning) or ""),
         ]
         return [row for row in rows if row[1]]
+
+    @property
+    def _interval(self) -> str:
+        """Says in short what intervals hold, and where the rest is said."""
+        short, full = (self.view.interval_in_words(self.level, in_full) for in_full in (False, True))
+        return short if short == full else f"{short}; explain() says how, and what is assumed"
 
     def __str__(self) -> str:
         head = self.rows()

@@ -11,6 +11,7 @@ from kngjax.inference.covariances import Sandwich
 from kngjax.inference.interval_choices import interval_plan_of, offer_for
 from kngjax.inference.offers import Offer, noise_over, offer_of, usual_setting
 from kngjax.inference.settings import Scenario
+from kngjax.mechanisms.parameters import rounded_up
 from tests.inference.test_with_intervals import LEVELS, LOWER, OF_LEVELS, UPPER, mechanism, table_of_levels
 
 
@@ -115,7 +116,7 @@ def test_the_n_and_the_epsilon_that_a_refusal_names_are_then_accepted_and_hardly
 
 
 def test_numbers_are_rounded_up_to_two_digits():
-    assert [offers.rounded_up(number) for number in (316, 320, 14_229, 0.5301, 1.0, 9.99)] == [
+    assert [rounded_up(number) for number in (316, 320, 14_229, 0.5301, 1.0, 9.99)] == [
         "320", "320", "15,000", "0.54", "1", "10",
     ]  # fmt: skip
 

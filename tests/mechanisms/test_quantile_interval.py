@@ -148,7 +148,7 @@ def test_too_few_records_are_refused_before_anything_is_spent(tmp_path):
     ledger = kng.Ledger.create(tmp_path / "ledger", kng.Budget.pure(5.0), adjacency="replace", dataset="values")
     mechanism, head = kng.QuantileInterval(0.9, wide, 1.0, "replace"), ledger.head()
     with pytest.raises(
-        ValueError, match=r"only 8 of them lie beyond .* 530 records or epsilon = .* would do"
+        ValueError, match=r"only 8 of them lie beyond .* It takes at least about 530 records or epsilon = "
     ) as refused:
         kng.release(mechanism, values, ledger=ledger)
     assert str(refused.value) == mechanism.refusal(200)
@@ -157,9 +157,9 @@ def test_too_few_records_are_refused_before_anything_is_spent(tmp_path):
         kng.certify(mechanism, values)
     with pytest.raises(ValueError, match="no two ranks have that level"):
         kng.release(kng.QuantileInterval(0.5, LINE, 1.0, "replace"), values[:20])
-    # What the message says would do.
+    # What the message says is enough.
     assert mechanism.refusal(530) is None
-    epsilon = float(str(refused.value).split("epsilon = ")[2].split(" ")[0])
+    epsilon = float(str(refused.value).split("epsilon = ")[2].split(";")[0])
     assert kng.QuantileInterval(0.9, wide, epsilon, "replace").refusal(200) is None
     # Public guesses of the spread count by their logarithm.
     assert kng.QuantileInterval(0.9, wide, 1.0, "replace", spread=100.0).refusal(450) is None

@@ -1,6 +1,7 @@
 """Intervals of quantiles of groups whose sizes nobody said: groups are counted first, and small ones are refused."""
 
 import gc
+import re
 import types
 
 import numpy as np
@@ -161,6 +162,54 @@ def test_plans_checks_and_previews_know_both_releases():
     wanted = preview.epsilon_for(1.0)
     again = one.preview(residual=50.0).by("g").quantile_interval("v", tau=0.5, epsilon=wanted)
     np.testing.assert_allclose(again.ratio.max().max(), 1.0, rtol=0.05)
+
+
+def epsilon_in(words):
+    """What a refusal names as enough, of all groups together."""
+    assert "at epsilon = 1 for all groups together" in words
+    return float(re.search(r"It takes at least about [\d,]+ records or epsilon = ([\d.]+);", words)[1])
+
+
+@pytest.mark.parametrize("said", [None, {"a": 3000, "b": 60}])
+def test_a_refused_group_names_the_epsilon_of_all_groups_that_is_about_enough(said):
+    sizes = said or {"a": 50, "b": 50}
+
+    def ask(epsilon):
+        plan = study(sizes).plan()
+        plan.by("g", num_records=said).quantile_interval("v", tau=0.5, epsilon=epsilon)
+        plan.settled()
+
+    with pytest.raises(
+        ValueError, match="even a group of all records" if said is None else "g = b: 60 records"
+    ) as told:
+        ask(1)
+    enough = epsilon_in(str(told.value))
+    ask(enough)
+    with pytest.raises(ValueError, match="too few"):
+        ask(0.9 * enough)
+
+
+def test_a_group_that_was_counted_and_refused_names_the_epsilon_of_all_groups():
+    found = study({"a": 3000, "b": 100}).by("g").quantile_interval("v", tau=0.5, epsilon=1)
+    enough = float(re.search(r"or epsilon = ([\d.]+) for all groups together", found["b"].intervals().reason)[1])
+    bound = GroupSize(int(found.counted.params["b"]), float(found.counted.noise["b"])).at_least(0.95)
+    given = kng.Bounds(y=(0.0, 1000.0)), 0.5 * 0.8 * enough, "add_remove"
+    made = kng.QuantileInterval(0.5, *given, num_records=bound.count, miss=bound.miss)
+    assert made.refusal() is None
+    assert made.at_epsilon(0.9 * float(made.epsilon)).refusal() is not None
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+def test_refusals_and_previews_of_groups_are_in_terms_of_the_epsilon_that_was_asked(adjacency):
+    one = study({"a": 40, "b": 40}, adjacency, num_records=None if adjacency == "replace" else 80)
+    with pytest.raises(ValueError, match=r"of 40 records at epsilon = 0\.1 noise .* epsilon = ([\d.]+) would") as told:
+        one.by("g", num_records=40).variance("v", epsilon=0.1)
+    enough = float(re.search(r"or epsilon = ([\d.]+) would do", str(told.value))[1])
+    one.by("g", num_records=40).variance("v", epsilon=enough)
+    preview = one.preview().by("g", num_records=400)
+    assert "of 400 records at epsilon = 3, previewed" in preview.mean("v", epsilon=3).explain()
+    wanted = preview.mean("v", epsilon=3)["a"].epsilon_for(0.5)
+    np.testing.assert_allclose(preview.mean("v", epsilon=wanted)["b"].ratio.max().max(), 0.5, rtol=0.03)
 
 
 def held_by(function):

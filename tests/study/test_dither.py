@@ -1,5 +1,7 @@
 """Noise on heaped numbers that a study is told of: quantiles get it, say so, and find what heaps hide."""
 
+import datetime
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -93,6 +95,64 @@ def test_weighted_and_grouped_quantiles_get_it_too():
         assert analysis.parts[0].mechanism.bounds.dither == UNIT
     grouped = study(levels={"half": (0, 1)}).plan().by("half").median("wage", epsilon=1)
     assert [one.parts[0].mechanism.bounds.dither for one in grouped.analyses] == [UNIT, UNIT]
+
+
+DAYS = (datetime.date(2020, 1, 1), datetime.date(2020, 4, 1))
+
+
+def wholes(bounds, count=3000, **changed):
+    age = np.arange(count) % 60 + 20
+    age = age if bounds is not DAYS else np.datetime64("2020-01-01") + age
+    frame = pd.DataFrame({"age": age, "half": np.arange(count) % 2})
+    facts = {"bounds": {"age": bounds}, "levels": {"half": (0, 1)}, "adjacency": "replace"} | changed
+    return kng.Study(frame, **facts)
+
+
+@pytest.mark.parametrize(
+    ("facts", "has_hint"),
+    [
+        ({"bounds": (0, 100)}, True),
+        ({"bounds": (0.0, 100.0)}, True),
+        ({"bounds": DAYS}, True),
+        ({"bounds": (0, 100), "dither": {"age": 1}}, False),
+        ({"bounds": (0.5, 100)}, False),
+        # More whole numbers than records.
+        ({"bounds": (0, 3000)}, False),
+        ({"bounds": (0, 2999)}, True),
+    ],
+)
+def test_intervals_of_what_may_be_heaped_by_public_facts_name_the_remedy(facts, has_hint):
+    one = wholes(**facts)
+    found = one.quantile_interval("age", tau=0.5, epsilon=1, force=True)
+    preview = one.preview().quantile_interval("age", tau=0.5, epsilon=1, force=True).explain()
+    for text in (str(found), str(kng.Results.from_json(found.to_json())), preview):
+        assert ("Study(..., dither={'age': 1})" in text) == has_hint
+    assert "dither={" not in str(one.mean("age", epsilon=1))
+
+
+def test_hints_of_groups_go_by_the_counts_of_their_records_and_never_by_values():
+    """Of a count of 1,500 a group; values that are not whole have the same hint."""
+    for bounds, has_hint in (((0, 1000), True), ((0, 1700), False)):
+        found = wholes(bounds).by("half").quantile_interval("age", tau=0.5, epsilon=4)
+        assert ("dither={'age': 1}" in str(found)) == has_hint
+    frame = pd.DataFrame({"age": np.linspace(20.1, 79.9, 3000), "half": np.arange(3000) % 2})
+    found = kng.Study(frame, bounds={"age": (0, 100)}, adjacency="replace").quantile_interval("age", tau=0.5, epsilon=1)
+    assert "dither={'age': 1}" in str(found)
+
+
+def test_the_remedy_makes_intervals_of_whole_ages_hold():
+    """Of a thousand records of each age, of which 74 is the .905-quantile: without it both ends lie beside the heap."""
+    held = {}
+    for unit in (None, 1):
+        one = wholes((0, 100), 60_000, dither=None if unit is None else {"age": unit})
+        found = [one.quantile_interval("age", tau=0.905, epsilon=1).intervals() for _ in range(8)]
+        held[unit] = sum(bool(interval.lower[0] <= 74.0 <= interval.upper[0]) for interval in found)
+    assert held == {None: 0, 1: 8}
+
+
+def test_intervals_of_two_levels_say_where_there_are_some():
+    found = wholes((0, 100)).plan().quantile_interval("half", tau=0.5, epsilon=1)
+    assert "histogram('half', epsilon=...).shares()" in found.response.heaps_in_words(3000)
 
 
 @pytest.mark.parametrize(

@@ -213,7 +213,11 @@ def test_the_middle_of_an_interval_is_the_estimate_that_is_printed(by_sums):
 
 def test_results_show_their_intervals_and_survive_json(by_sums):
     text = str(by_sums)
-    assert "interval: each 0.95, by H at the released value for 0.4 of epsilon, drawn given its noise" in text
+    assert "interval: each 0.95, by H at the released value for 0.4 of epsilon; those of" in text
+    assert "drawn given its noise" not in text
+    full = by_sums.explain(level=0.9)
+    assert "interval: each 0.9, by H at the released value for 0.4 of epsilon, drawn given its noise" in full
+    assert "; assumed: records are independent" in full
     assert "those of intercept, experience are of sums of several released coefficients" in text
     assert text.splitlines()[-5].split() == ["robust", "std.", "error", "lower", "upper"]
     assert "each 0.9, by H at" in str(by_sums.summary(level=0.9))

@@ -70,7 +70,8 @@ def test_predictions_are_the_public_basis_times_what_was_released(smoothed):
     assert list(found.index) == [5, 17, 3]
     np.testing.assert_allclose(fit.predict(pl.DataFrame(new.to_dict("list"))), found, rtol=1e-12)
     np.testing.assert_allclose(fit.predict(new, original=True), np.exp(found), rtol=1e-12)
-    beyond = fit.predict({"education": 99.0, "experience": [-5.0, 0.0], "region": "north"})
+    with pytest.warns(UserWarning, match=r"public bounds, education in \[0, 18\], experience in \[0, 60\]: there"):
+        beyond = fit.predict({"education": 99.0, "experience": [-5.0, 0.0], "region": "north"})
     assert beyond[0] == beyond[1] == fit.predict({"education": 18, "experience": 0, "region": "north"})[0]
 
 

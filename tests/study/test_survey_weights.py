@@ -5,6 +5,8 @@ import itertools
 import jax
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 
 import kngjax as kng
@@ -448,6 +450,22 @@ def test_an_exposure_is_of_counts_as_they_are():
         exposed(bounds=bounds).poisson_regression("log(calls) ~ age", epsilon=1, exposure="years")
     with pytest.raises(ValueError, match="counts are at least 0"):
         exposed(bounds=bounds | {"calls": (-1, 20)}).poisson_regression("calls ~ age", epsilon=1, exposure="years")
+
+
+@pytest.mark.parametrize("make", [dict, pd.DataFrame, pl.DataFrame, pa.table])
+def test_predictions_of_rates_are_counts_where_the_exposure_is_told(make):
+    ask = {"formula": "calls ~ age", "epsilon": 80, "exposure": "years", "most_rate": 15}
+    fit = exposed().poisson_regression(**ask, intervals=True)
+    age, years = [30.0, 40.0, 50.0], np.array([0.0, 1.0, 7.0])
+    rates, counts = fit.predict({"age": age}), fit.predict(make({"age": age, "years": years}))
+    np.testing.assert_allclose(counts, years * rates, rtol=1e-12)
+    bands = fit.predict_interval({"age": age}).to_numpy(), fit.predict_interval(make({"age": age, "years": years}))
+    np.testing.assert_allclose(bands[1], years[:, None] * bands[0], rtol=1e-12)
+    with pytest.raises(ValueError, match="exposures are at least 0, and some new cells of 'years'"):
+        fit.predict(make({"age": age, "years": -years}))
+    for ask in (fit.predict, fit.predict_interval):
+        with pytest.warns(UserWarning, match=r"beyond the public bounds, age in \[20, 60\]"):
+            ask(make({"age": [10.0, 30.0, 61.0], "years": years}))
 
 
 def test_groups_take_exposures():

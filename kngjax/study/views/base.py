@@ -136,8 +136,21 @@ class AbstractView(abc.ABC):
         """Says how `params` come of what was released, where they are not that itself; empty elsewhere."""
         return ""
 
-    def interval_in_words(self, level: float) -> str:
-        """Says how intervals were made and what they assume; empty where none were asked for."""
+    @property
+    def heaps_in_words(self) -> str:
+        """Says by public facts what heaped values would do, and which setting is the remedy; empty elsewhere."""
+        return ""
+
+    @property
+    def why_no_difference(self) -> str:
+        """Says what a difference of two such results would need; asked of results that have no `draws`."""
+        return "how far both may be off is not known"
+
+    def interval_in_words(self, level: float, in_full: bool = True) -> str:
+        """Says how intervals were made and what they assume; empty where none were asked for.
+
+        **Arguments:** `in_full`: False, for summaries, leaves out what they assume, and details of how they were made.
+        """
         return ""
 
     @property

@@ -2,6 +2,7 @@
 
 import abc
 import dataclasses
+import math
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
@@ -104,6 +105,14 @@ class AbstractColumnView(AbstractView):
         found = known_noise.mean_of_population(value / times, deviation / times, self._bounds, count, level)
         return times * found[0], times * found[1]
 
+    def _row_of(self, middle: float, ends: tuple[float, float], level: float) -> "pd.DataFrame":
+        """Makes the row of an interval of a quantile; without a level it has no standard error."""
+        import pandas as pd
+
+        made = pd.DataFrame([ends], self.index[:1].str.removesuffix(", lower end"), ["lower", "upper"])
+        errors = None if math.isnan(level) else standard_errors_of(made, level)
+        return rows_of(pd.Series([middle], made.index), errors, made, level)
+
     def ends(self, level: float) -> "dict[str, pd.DataFrame]":
         return {self.labels[0]: self.conf_int(level)} if self._has_ends else {}
 
@@ -117,15 +126,13 @@ class AbstractColumnView(AbstractView):
             return super().standard_errors
         return {self.labels[0]: self._named({self.labels[0]: [self._deviation]}).to_frame("std. error")}
 
-    def interval_in_words(self, level: float) -> str:
+    def interval_in_words(self, level: float, in_full: bool = True) -> str:
         if not self._has_ends:
             return ""
         if self._is_of_population:
             method, assumed = self.ends_rest_on
-            return (
-                f"holds the {self.labels[0]} of clipped values in the population with probability about {level:g}, by "
-                f"{method}; assumed: {'; '.join(assumed)}"
-            )
+            said = f"holds the {self.labels[0]} of clipped values in the population with probability about {level:g}"
+            return f"{said}, by {method}; assumed: {'; '.join(assumed)}" if in_full else said
         # Of sums by which a variance is made nothing says how they vary from table to table.
         has_another = self._public_count is not None and self._deviation is not None
         population = "; conf_int(of='population') is of its population" * has_another
@@ -153,16 +160,38 @@ class EstimateView(AbstractColumnView):
         return {"quantile": np.sort(np.concatenate([one.value for one in self.releases]))}
 
     def to_frame(self, level: float = 0.95) -> "pd.DataFrame":
-        """Lists every number in a row, as of all results; an interval in one, with its middle and its own level."""
-        found = self.intervals() if self._is_interval else None
-        if not isinstance(found, Interval):
-            return super().to_frame(level)
-        import pandas as pd
+        """Lists every number in a row, as of all results; an interval in one, with its middle and its own level.
 
-        ends = pd.DataFrame(
-            {"lower": found.lower, "upper": found.upper}, self.index[:1].str.removesuffix(", lower end")
-        )
-        return rows_of(ends.mean(axis=1), standard_errors_of(ends, found.level), ends, found.level)
+        Of an interval that was forced, and is none, the ends are infinite.
+        """
+        if not self._is_interval:
+            return super().to_frame(level)
+        found, made_for = self.intervals(), self.releases[0].certificate.mechanism["level"]
+        if isinstance(found, NoInterval):
+            return self._row_of(float(np.mean(self.releases[0].value)), (-math.inf, math.inf), made_for)
+        lower, upper = float(found.lower[0]), float(found.upper[0])
+        return self._row_of(0.5 * (lower + upper), (lower, upper), made_for)
+
+    @property
+    def heaps_in_words(self) -> str:
+        made = self.releases[0].certificate
+        if not self._is_interval:
+            return ""
+        return self.response.heaps_in_words(made.mechanism.get("num_records") or made.num_records)
+
+    @property
+    def why_no_difference(self) -> str:
+        if self._is_interval and isinstance(found := self.intervals(), NoInterval):
+            return found.reason
+        if self._is_interval:
+            level = 2.0 * self.releases[0].certificate.mechanism["level"] - 1.0
+            return (
+                "the lower end of the one less the upper end of the other, and the upper less the lower, hold the "
+                f"difference of the quantiles with probability {max(level, 0.0):.4g} at least"
+            )
+        if self.labels[0] == "mean":
+            return "how values vary is released with a mean, by intervals=True, or not at all"
+        return "how far a quantile is off depends on the records: two of quantile_interval hold a difference"
 
     @property
     def _is_interval(self) -> bool:
@@ -203,14 +232,14 @@ class EstimateView(AbstractColumnView):
         found = cast("Interval", self.releases[0].intervals(level))
         return float(found.lower[0]), float(found.upper[0])
 
-    def interval_in_words(self, level: float) -> str:
-        """Describes the interval for the summary; empty where there is none."""
+    def interval_in_words(self, level: float, in_full: bool = True) -> str:
         if not self._is_interval:
-            return super().interval_in_words(level)
+            return super().interval_in_words(level, in_full)
         found = self.intervals()
         if isinstance(found, NoInterval):
             return f"none: {found.reason}"
-        return f"{found.level:.12g}: [{found.lower[0]:.5g}, {found.upper[0]:.5g}], by {found.method}"
+        said = f"{found.level:.12g}: [{found.lower[0]:.5g}, {found.upper[0]:.5g}]"
+        return f"{said}, by {found.method}; assumed: {'; '.join(found.assumptions)}" if in_full else said
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
@@ -229,6 +258,10 @@ class RefusedView(AbstractColumnView):
         return None
 
     @property
+    def why_no_difference(self) -> str:
+        return self.reason
+
+    @property
     def _deviation(self) -> None:
         return None
 
@@ -236,9 +269,13 @@ class RefusedView(AbstractColumnView):
     def _range(self) -> tuple[float, float]:
         return self._bounds
 
+    def to_frame(self, level: float = 0.95) -> "pd.DataFrame":
+        """Lists the interval that was asked for in a row without numbers, so that tables of groups have one shape."""
+        return self._row_of(math.nan, (math.nan, math.nan), math.nan)
+
     def intervals(self, level: float | None = None) -> NoInterval:
         """Says why there is no interval."""
         return NoInterval(self.reason)
 
-    def interval_in_words(self, level: float) -> str:
-        return f"none: {self.reason}"
+    def interval_in_words(self, level: float, in_full: bool = True) -> str:
+        return f"none: {self.reason if in_full else self.reason.partition(', and')[0].partition(';')[0]}"

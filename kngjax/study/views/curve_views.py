@@ -27,6 +27,7 @@ from kngjax.study.views.interval_frames import (
     standard_errors_of,
     tell_errors,
 )
+from kngjax.study.views.new_cells import basis_of, counts_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -73,6 +74,13 @@ class AbstractCurveView(AbstractView):
         return pd.Index(self.design.names, name="coefficient")
 
     @property
+    def why_no_difference(self) -> str:
+        return (
+            "ask one regression of all records, with the column of the groups as a term and intervals=True: the "
+            "coefficients of 'y ~ x * region' that name a level are differences from the first one"
+        )
+
+    @property
     def basis_params(self) -> "pd.DataFrame":
         """Coefficients of the basis, a column for each curve: `params` are sums of these.
 
@@ -91,9 +99,11 @@ class AbstractCurveView(AbstractView):
         """Predicts the response at new cells, which the basis clips to the public bounds.
 
         A logistic regression predicts probabilities and a Poisson regression means; others predict the response as it
-        stands to the left of "~". A quantile process predicts a column a level, of which a higher one never has a lower
-        quantile, within the bounds of the response; between the released levels quantiles are linear in the normal
-        score of their level, as of `kngjax.releases.QuantileCurves.quantiles`.
+        stands to the left of "~". Of rates by an exposure it predicts those of one unit of it, and expected counts
+        where `new` has the column of the exposure. A quantile process predicts a column a level, of which a higher one
+        never has a lower quantile, within the bounds of the response; between the released levels quantiles are linear
+        in the normal score of their level, as of `kngjax.releases.QuantileCurves.quantiles`. It warns of cells beyond
+        the bounds.
 
         **Arguments:** `new`: a frame, or a mapping of names to arrays or single values. `tau`: of a quantile process
         one level, for a series, or several, for a frame; the released ones if left out. `original`: for a response
@@ -105,6 +115,7 @@ class AbstractCurveView(AbstractView):
         x, index = self._cells(new, original)
         found = self._predicted(x, tau)
         frame = pd.DataFrame(self._mean_of(found.to_numpy(), original), index, found.columns)
+        frame = counts_of(frame, self.response.exposure, new)
         if frame.shape[1] > 1 or np.ndim(tau):
             return frame
         return frame.iloc[:, 0].rename(_PREDICTED.get(self.link, frame.columns[0]))
@@ -167,15 +178,12 @@ class AbstractCurveView(AbstractView):
 
         **Arguments:** `original`: refused unless the response is a logarithm.
         """
-        import pandas as pd
-
         if original and self.response.transform != "log":
             raise ValueError(
                 "original=True is for a response log(y), and this one is not transformed: leave it out, and "
                 "predictions are means or quantiles of the response, of a logistic regression probabilities"
             )
-        x = self.design.matrix_of(new) if isinstance(new, Mapping) else self.design.matrix(new)
-        return x, new.index if isinstance(new, pd.DataFrame) else pd.RangeIndex(len(x))
+        return basis_of(self.design, new)
 
     def _mean_of(self, eta: np.ndarray, original: bool) -> np.ndarray:
         """Makes predictions of linear predictors; it is monotone."""
@@ -303,11 +311,11 @@ class RegressionView(AbstractCurveView):
         sums = "; others are sums of these" * any(self._mixed)
         return f"the middle of the interval of each released coefficient, with the pull of a ridge taken off{sums}"
 
-    def interval_in_words(self, level: float) -> str:
+    def interval_in_words(self, level: float, in_full: bool = True) -> str:
         if not self.has_intervals:
             return ""
         found = self._intervals(level)
-        words = in_words(found, self.design.names, self._mixed)
+        words = in_words(found, self.design.names, self._mixed, in_full)
         if not any(isinstance(one, Interval) for one in found.values()):
             return words
         return words + (_AT_THE_EDGE if self.at_the_edge else "" if tell_errors(self.releases) else _ROUGH)
@@ -343,7 +351,9 @@ class RegressionView(AbstractCurveView):
         x, index = self._cells(new, original)
         found = frames_of(intervals_of(dict(self._pairs()), level, self.design.with_constant(x)), index)
         return {
-            label: pd.DataFrame(self._mean_of(one.to_numpy(), original), index, one.columns)
+            label: counts_of(
+                pd.DataFrame(self._mean_of(one.to_numpy(), original), index, one.columns), self.response.exposure, new
+            )
             for label, one in found.items()
         }
 

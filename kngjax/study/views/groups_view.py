@@ -17,6 +17,7 @@ from kngjax.study.responses import Response
 from kngjax.study.views.base import AbstractView, owed_of
 from kngjax.study.views.column_views import RefusedView
 from kngjax.study.views.interval_frames import difference_of, said_once, side_by_side, with_columns
+from kngjax.study.views.points import points_of
 from kngjax.study.views.public_json import from_json, in_json
 from kngjax.study.views.table_view import TableView
 
@@ -163,6 +164,10 @@ class GroupsView(AbstractView):
     def noise_in_words(self) -> str:
         return "; ".join(dict.fromkeys(one.noise_in_words for one in self.each if one.noise_in_words))
 
+    @property
+    def heaps_in_words(self) -> str:
+        return next((one.heaps_in_words for one in self.each if one.heaps_in_words), "")
+
     def _by_group(self, found: list[Any]) -> "pd.Series | pd.DataFrame":
         import pandas as pd
 
@@ -201,9 +206,15 @@ class GroupsView(AbstractView):
 
         **Arguments:** `first`, `second`: keys of two groups. `level`: of each interval by itself. `asked`: as of the
         `draws` of one group: of="table", of tables shares=True. Raises AttributeError where results have no draws, as
-        means that were released without `intervals=True`.
+        means that were released without `intervals=True`, with what would tell a difference.
         """
         pair = [kng.Results(self)[key] for key in (first, second)]
+        for key, results in zip((first, second), pair, strict=True):
+            if not hasattr(results.view, "draws"):
+                raise AttributeError(
+                    f"the {results.title} has no draws in the group {key!r}, which a difference is made of: "
+                    f"{results.view.why_no_difference}"
+                )
         one, other = (results.draws(seed=seed, **asked) for seed, results in enumerate(pair))
         if asked.get("shares"):
             mine, others = (results.shares(level)["share"] for results in pair)
@@ -234,8 +245,8 @@ class GroupsView(AbstractView):
         [own] = zip(*(one.values() for one in each), strict=True)
         return {str(name): pd.DataFrame([one.loc[name].to_dict() for one in own], index) for name in own[0].index}
 
-    def interval_in_words(self, level: float) -> str:
-        return "; ".join(said_once({name: one.interval_in_words(level) for name, one in self._by_name()}))
+    def interval_in_words(self, level: float, in_full: bool = True) -> str:
+        return "; ".join(said_once({name: one.interval_in_words(level, in_full) for name, one in self._by_name()}))
 
     @property
     def estimate_in_words(self) -> str:
@@ -317,11 +328,18 @@ class GroupsView(AbstractView):
     ) -> Any:
         """The curves of every group over the public range of one column; returns the axes of Matplotlib.
 
-        **Arguments:** as of the regression of one group.
+        Of results that are no regressions it draws the numbers of every group, with their intervals if they have some.
+
+        **Arguments:** as of the regression of one group; of other results `ax` and `level` alone, and ValueError is
+        raised for others.
         """
+        if not hasattr(self.each[0].view, "predict"):
+            asked, level = {"x": x, "at": at, **settings}, settings.pop("level", 0.95)
+            if given := [name for name in ("x", "at", *settings) if asked[name] is not None]:
+                raise ValueError(f"the {self.title} is no curve over a column: leave {' and '.join(given)} out")
+            return points_of(self.to_frame(level), self.index, self.each[0].title, ax)
         import matplotlib.pyplot as plt
 
-        _ = self.each[0].predict
         axes = plt.subplots()[1] if ax is None else ax
         for name, one in self._by_name():
             known = len(axes.get_lines())

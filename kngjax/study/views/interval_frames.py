@@ -129,12 +129,13 @@ def side_by_side(frames: "dict[str, pd.DataFrame]") -> "pd.DataFrame":
     return next(iter(frames.values())) if len(frames) == 1 else pd.concat(frames, axis=1)
 
 
-def in_words(found: Found, names: Sequence[str], mixed: Sequence[bool]) -> str:
+def in_words(found: Found, names: Sequence[str], mixed: Sequence[bool], in_full: bool = True) -> str:
     """Says how intervals were made and what they assume, or why there are none.
 
-    **Arguments:** `mixed`: which of the coefficients of these names are sums of several of the basis.
+    **Arguments:** `mixed`: which of the coefficients of these names are sums of several of the basis. `in_full`: False
+    leaves out what they assume.
     """
-    lines = said_once({label: _in_words(one) for label, one in found.items()})
+    lines = said_once({label: _in_words(one, in_full) for label, one in found.items()})
     sums = [name for name, is_mixed in zip(names, mixed, strict=True) if is_mixed]
     if sums and any(isinstance(one, Interval) for one in found.values()):
         lines.append(
@@ -151,7 +152,9 @@ def said_once(words: Mapping[str, str]) -> list[str]:
     return [said if len(names) == 1 else f"{', '.join(own)}: {said}" for said, own in names.items()]
 
 
-def _in_words(one: Interval | NoInterval) -> str:
+def _in_words(one: Interval | NoInterval, in_full: bool) -> str:
     if isinstance(one, NoInterval):
         return f"from -inf to inf, since {one.reason}"
+    if not in_full:
+        return f"each {one.level:.12g}, by {one.method.partition(', ')[0]}"
     return f"each {one.level:.12g}, by {one.method}; assumed: {'; '.join(one.assumptions)}"

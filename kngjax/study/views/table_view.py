@@ -222,7 +222,7 @@ class TableView(AbstractView):
         """
         return {} if self.noise is None else {self.labels[0]: self.noise.to_frame("std. error")}
 
-    def interval_in_words(self, level: float) -> str:
+    def interval_in_words(self, level: float, in_full: bool = True) -> str:
         if self.adjustments:
             return ""
         population = "" if self.has_weights else "; conf_int(of='population') is of the population"

@@ -1,0 +1,62 @@
+"""Reads new cells for predictions: what is clipped is said, and exposures make counts of rates."""
+
+import warnings
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import narwhals as nw
+import numpy as np
+
+from kngjax.data import cells
+from kngjax.data.terms import Design
+from kngjax.study.responses import Exposure
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def basis_of(design: Design, new: Any) -> "tuple[np.ndarray, pd.Index]":
+    """Makes basis columns of new cells, with the index of their rows; warns where cells lie beyond public bounds.
+
+    **Arguments:** `new`: a frame, or a mapping of names to arrays or single values.
+    """
+    import pandas as pd
+
+    x = design.matrix_of(new) if isinstance(new, Mapping) else design.matrix(new)
+    beyond = []
+    for name, (low, high) in design.ranges.items():
+        values = _numbers(new, name)
+        if np.any((values < low) | (values > high)):
+            beyond.append(f"{name} in [{low:g}, {high:g}]")
+    if beyond:
+        warnings.warn(
+            f"some new cells lie beyond the public bounds, {', '.join(beyond)}: there they count as the nearest end, "
+            "as records did, and predictions go on as constants. Leave such rows out, or release with wider bounds",
+            stacklevel=4,
+        )
+    return x, new.index if isinstance(new, pd.DataFrame) else pd.RangeIndex(len(x))
+
+
+def counts_of(rates: "pd.DataFrame", exposure: Exposure | None, new: Any) -> "pd.DataFrame":
+    """Multiplies rates by the exposure of each row, where new cells have its column: expected counts.
+
+    **Arguments:** `rates`: a row a cell. Raises ValueError for exposures below 0.
+    """
+    if exposure is None or exposure.column not in (new if isinstance(new, Mapping) else _table(new).columns):
+        return rates
+    values = _numbers(new, exposure.column)
+    if np.any(values < 0.0):
+        raise ValueError(f"exposures are at least 0, and some new cells of {exposure.column!r} are below it")
+    return rates.mul(np.broadcast_to(values, len(rates)), axis=0)
+
+
+def _numbers(new: Any, name: str) -> np.ndarray:
+    """Returns the numbers of a column of new cells, NaN where a cell is none."""
+    if not isinstance(new, Mapping):
+        return cells.numbers(_table(new)[name])
+    column = new[name]
+    return cells.numbers(column if hasattr(column, "dtype") else np.asarray(column, dtype=object))
+
+
+def _table(new: Any) -> Any:
+    return nw.from_native(new, eager_only=True, pass_through=True)
