@@ -158,7 +158,7 @@ def test_what_a_failed_release_computed_is_gone(monkeypatch):
         raise MemoryError
 
     # The sums come last of all that is made of the clipped records.
-    monkeypatch.setattr(distance, "square_sum", interrupted)
+    monkeypatch.setattr(distance, "column_sums", interrupted)
     x = np.random.default_rng(0).uniform(size=(20_000, 1))
     for mechanism in (MEAN, IN_FLOATS):
         # The first release of a kind imports and compiles what stays, several times as slowly where memory is traced.
@@ -345,7 +345,13 @@ KEYS = {
 }
 
 
-ARGUMENTS = {"mechanism": LOGISTIC, "X": X, "y": Y, "weights": None, "sampler": None, "ledger": None, "progress": None}
+ARGUMENTS = {"mechanism": LOGISTIC, "X": X, "y": Y, "given": (None, None), "sampler": None} | {
+    "ledger": None,
+    "progress": None,
+}
+
+
+ASKED = {name: value for name, value in ARGUMENTS.items() if name != "given"}
 
 
 def test_a_key_is_refused_wherever_it_is():
@@ -354,7 +360,7 @@ def test_a_key_is_refused_wherever_it_is():
             # Of these tests beartype refuses keys in other places first, in words of its own.
             use = kng.release if place in ("X", "y") else release._check_arguments
             with case(name, place), pytest.raises(TypeError, match="randomness comes from the operating system"):
-                use(**(ARGUMENTS | {place: key}))
+                use(**(ASKED if use is kng.release else ARGUMENTS) | {place: (key,) if place == "given" else key})
 
 
 def test_a_seed_is_refused_wherever_it_is():
