@@ -158,7 +158,7 @@ def test_what_a_failed_release_computed_is_gone(monkeypatch):
         raise MemoryError
 
     # The sums come last of all that is made of the clipped records.
-    monkeypatch.setattr(distance, "square_sum", interrupted)
+    monkeypatch.setattr(distance, "column_sums", interrupted)
     x = np.random.default_rng(0).uniform(size=(20_000, 1))
     for mechanism in (MEAN, IN_FLOATS):
         # The first release of a kind imports and compiles what stays, several times as slowly where memory is traced.
