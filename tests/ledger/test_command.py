@@ -30,7 +30,7 @@ def test_create_show_verify(tmp_path, capfd, budget):
     assert cli.main(["ledger", "create", path, *budget, *WORDS, "--unit", "worker"]) == 0
     ledger = Ledger(path)
     assert ledger.read().budget == BUDGETS[budget]
-    assert "Ledger of 'workers': one record, which stands for one worker, is protected" in capfd.readouterr().out
+    assert "Ledger of 'workers': one worker, with all records of that worker, is protected" in capfd.readouterr().out
     ledger.reserve(TENTH)
     assert cli.main(["ledger", "show", path]) == 0
     said = capfd.readouterr().out
