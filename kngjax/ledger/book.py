@@ -85,7 +85,7 @@ class Book:
 
     **Arguments:**
 
-    - `identity`: random, made with the ledger. `dataset`, `unit`: public labels of the data and of whom releases protect.
+    - `identity`: random, made with the ledger. `dataset`, `unit`: public labels, of the data and of whom it protects.
     - `adjacency`, `budget`: of every release.
     - `reserved`: the guarantee of each reservation as canonical JSON, by its number. `what`: its public description.
     - `drawn`: reservations that were drawn from, which is said before the draw.

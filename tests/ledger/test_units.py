@@ -1,4 +1,4 @@
-"""Ledgers are of one unit: a debit that protects another is refused before anything is spent, wherever it comes from."""
+"""Ledgers are of one unit: a debit that protects another is refused before anything is spent."""
 
 import json
 import sqlite3
