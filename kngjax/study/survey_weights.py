@@ -181,7 +181,8 @@ class Persons(AbstractRowWeights):
         return {"unit": self.unit}
 
     def count(self, table: Any) -> int:
-        return persons.count_of(persons.Identifiers(opened(table)[self.column]))
+        known = isinstance(table, Columns) and self.column in table.known
+        return persons.count_of(persons.Identifiers((table if known else opened(table))[self.column]))
 
     def has_public_total(self, analysis: Analysis) -> bool:
         return self.unit.most_rows == 1 and analysis.adjacency is kng.Adjacency.REPLACE
