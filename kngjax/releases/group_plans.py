@@ -36,7 +36,7 @@ def owed_together(groups: Iterable[Sequence[Owed]], adjacency: Adjacency) -> Owe
     """
     debits = [group for group in map(list, groups) if group]
     proved = all(known for group in debits for _, known in group)
-    worst = Guarantee.parallel([composed([cost for cost, _ in group]) for group in debits])
+    worst = Guarantee.parallel([composed([cost for cost, _ in group]) for group in debits], shared=True)
     return (worst if adjacency is Adjacency.ADD_REMOVE else _exchanged(worst)), proved
 
 

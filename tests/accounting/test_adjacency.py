@@ -49,7 +49,6 @@ def test_a_unit_is_kept_in_json_and_by_whatever_is_made_of_a_guarantee(name):
     assert guarantee.of("record") == KINDS[name]
     made = [
         guarantee.to_replace(),
-        Guarantee.parallel([guarantee, guarantee]),
         Guarantee.composed([guarantee, guarantee]),
         guarantee.within("1e-8"),
         guarantee.apart()[0],
@@ -65,6 +64,23 @@ def test_accountants_keep_the_unit():
     assert accounting.repeated(guarantee, 3).unit == "patient"
     together = Guarantee.composed([guarantee] * 3)
     assert accounting.compare(together, 1e-6) == accounting.compare(together.of("record"), 1e-6)
+
+
+def test_groups_of_persons_share_votes_or_compose():
+    """A patient with rows in each of three groups changes all of them: a third each, or, with all votes, as a whole."""
+    one = Guarantee.bounded_range("0.3", "add_remove").of("patient")
+    with pytest.raises(ValueError, match="rows of one patient may lie in several groups"):
+        Guarantee.parallel([one] * 3)
+    assert Guarantee.parallel([one] * 3, shared=True) == one
+    # Of one record two groups change at most, of persons all.
+    near = one.within("1e-9")
+    assert Guarantee.parallel([near] * 5, shared=True) == one.within("5e-9")
+    assert Guarantee.parallel([near.of("record")] * 5) == one.of("record").within("2e-9")
+    together = Guarantee.composed([near, one])
+    assert Guarantee.parallel([together] * 3, shared=True).exact_distance == 3 * near.exact_distance
+    for unknown in (Guarantee.approximate(1, "1e-6", "add_remove"), KINDS["profile"]):
+        with pytest.raises(ValueError, match="may lie in several groups"):
+            Guarantee.parallel([unknown.of("patient")] * 2, shared=True)
 
 
 @pytest.mark.parametrize("make", [Guarantee.composed, Guarantee.parallel])

@@ -4,6 +4,7 @@ import json
 import sqlite3
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import kngjax as kng
@@ -87,6 +88,41 @@ def test_a_reservation_pays_no_release_that_protects_another_unit(tmp_path):
     assert list(ledger.verify().releases) == [reservation.number]
 
 
+def study(ledger, **whom):
+    random = np.random.default_rng(0)
+    columns = {"pressure": random.normal(130, 15, 300), "sex": random.choice(["a", "b"], 300)}
+    frame = pd.DataFrame(columns | {"patient": random.integers(0, 60, 300)})
+    public = {"bounds": {"pressure": (80, 200)}, "levels": {"sex": ("a", "b")}, "adjacency": "replace"}
+    return kng.Study(frame, ledger=ledger, **public, **whom)
+
+
+def planned(of):
+    plan = of.plan()
+    plan.mean("pressure", epsilon=0.2, force=True)
+    plan.by("sex").count(epsilon=0.2)
+    return plan.run()
+
+
+RELEASED = {
+    "alone": lambda of: of.mean("pressure", epsilon=0.2, force=True),
+    "of groups": lambda of: of.by("sex").mean("pressure", epsilon=0.2, force=True),
+    "planned": planned,
+}
+
+
+@pytest.mark.parametrize("ask", RELEASED)
+def test_studies_of_persons_and_of_records_have_ledgers_of_their_own(tmp_path, ask):
+    ledgers = {unit: new(tmp_path, unit) for unit in ("patient", "record")}
+    whom = {"patient": {"person": "patient", "unit": "patient"}, "record": {}}
+    for unit, other in (("patient", "record"), ("record", "patient")):
+        with pytest.raises(ValueError, match=f"protects each {unit}, and the release each {other}"):
+            RELEASED[ask](study(ledgers[unit], **whom[other]))
+        assert ledgers[unit].read().num_rows == 1
+    RELEASED[ask](study(ledgers["patient"], **whom["patient"]))
+    book = ledgers["patient"].verify()
+    assert (book.spent.unit, len(book.unfinished)) == ("patient", 0)
+
+
 def test_the_unit_is_said(tmp_path):
     book = new(tmp_path, " patient ").verify()
     assert (book.unit, book.protects) == ("patient", "patient")
@@ -119,3 +155,13 @@ def test_the_format_says_what_the_unit_means(tmp_path):
     connection.close()
     # Versions that take the unit for a label refuse the file.
     assert content["format"] == 3
+
+
+def test_groups_say_how_the_rows_of_a_patient_count_in_them(tmp_path):
+    made = study(None, person="patient", unit="patient").by("sex").mean("pressure", epsilon=0.2, force=True)
+    words = "twice the worst of the groups, over all of which the rows of one patient share that patient's votes"
+    assert words in str(made.summary())
+    (certificate,) = made.each[0].certificates
+    assert words in certificate.explain()
+    assert certificate.membership.together.unit == "patient"
+    assert kng.releases.Certificate.from_dict(certificate.to_dict()) == certificate

@@ -70,7 +70,7 @@ def test_a_fit_is_that_of_a_study_of_the_same_table(monkeypatch):
         fit = study.linear_regression("wage ~ skill + age", epsilon=1.0, method="squared", force=True)
         pinned()
         made = linear(most_rows=most_rows).fit(X, Y, person=PATIENTS)
-        np.testing.assert_array_equal(made.basis_coef_, fit.release.value)
+        np.testing.assert_array_equal(made.basis_coef_, fit.curves["squared"])
         assert made.certificate_.guarantee == fit.certificate.guarantee
 
 

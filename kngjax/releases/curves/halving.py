@@ -101,7 +101,7 @@ class Halving:
         adjacency = self.first.adjacency
         if first.depth == 0:
             return self.mechanisms[first.index].guarantee
-        together = Guarantee.parallel([self.mechanisms[node.index].guarantee for node in (first, *others)])
+        together = Guarantee.parallel([self.mechanisms[node.index].guarantee for node in (first, *others)], shared=True)
         return together.to_replace() if adjacency is Adjacency.REPLACE else together
 
     @property

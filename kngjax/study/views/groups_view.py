@@ -8,6 +8,7 @@ import narwhals as nw
 import numpy as np
 
 import kngjax as kng
+from kngjax.accounting.adjacency import RECORD
 from kngjax.releases import totals
 from kngjax.releases.division import how_priced
 from kngjax.releases.group_plans import owed_together
@@ -99,10 +100,15 @@ class GroupsView(AbstractView):
         return totals.total(own)
 
     @property
+    def _unit(self) -> str:
+        units = [release.certificate.guarantee.unit for one in self.each for release in one.releases]
+        return units[0] if units else RECORD
+
+    @property
     def groups_in_words(self) -> str:
         number, every = sum(bool(one.releases) for one in self.each), len(self.each)
         has = "every group has a release" if number == every else f"{number} of {every} groups have a release"
-        return f"{self.grouping.division.explain()}, and {has}; {how_priced(self.adjacency)}"
+        return f"{self.grouping.division.explain()}, and {has}; {how_priced(self.adjacency, self._unit)}"
 
     @property
     def clipped(self) -> dict[str, tuple[float, float]]:
