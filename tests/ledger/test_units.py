@@ -157,7 +157,7 @@ def test_the_format_says_what_the_unit_means(tmp_path):
     assert content["format"] == 3
 
 
-def test_groups_say_how_the_rows_of_a_patient_count_in_them(tmp_path):
+def test_groups_say_how_the_rows_of_a_patient_count_in_them():
     made = study(None, person="patient", unit="patient").by("sex").mean("pressure", epsilon=0.2, force=True)
     words = "twice the worst of the groups, over all of which the rows of one patient share that patient's votes"
     assert words in str(made.summary())
@@ -169,7 +169,7 @@ def test_groups_say_how_the_rows_of_a_patient_count_in_them(tmp_path):
 
 def test_counted_groups_protect_the_unit_in_both_releases(tmp_path):
     ledger = new(tmp_path, "patient")
-    made = study(ledger, unit="patient").by("sex").quantile_interval("pressure", tau=0.5, epsilon=0.9)
+    made = study(ledger, unit="patient").by("sex").quantile_interval("pressure", tau=0.5, level=0.5, epsilon=1)
     assert made.guarantee.unit == "patient"
     assert ledger.verify().spent.unit == "patient"
     assert len(ledger.read().releases) == 2
