@@ -17,8 +17,8 @@ OF_PATIENTS = TENTH.of("patient")
 BUDGET = kng.Budget.pure(1)
 
 
-def new(folder, unit, adjacency="replace"):
-    return kng.Ledger.create(folder / f"{unit}.ledger", BUDGET, adjacency=adjacency, dataset="visits", unit=unit)
+def new(folder, unit, budget=BUDGET):
+    return kng.Ledger.create(folder / f"{unit}.ledger", budget, adjacency="replace", dataset="visits", unit=unit)
 
 
 def made_earlier(path, unit, *guarantees):
@@ -168,8 +168,8 @@ def test_groups_say_how_the_rows_of_a_patient_count_in_them():
 
 
 def test_counted_groups_protect_the_unit_in_both_releases(tmp_path):
-    ledger = new(tmp_path, "patient")
-    made = study(ledger, unit="patient").by("sex").quantile_interval("pressure", tau=0.5, level=0.5, epsilon=1)
+    ledger = new(tmp_path, "patient", kng.Budget.pure(20))
+    made = study(ledger, unit="patient").by("sex").quantile_interval("pressure", tau=0.5, epsilon=20)
     assert made.guarantee.unit == "patient"
     assert ledger.verify().spent.unit == "patient"
     assert len(ledger.read().releases) == 2
