@@ -98,7 +98,7 @@ class PrivateSearch(BaseEstimator):
         admitted = [candidate._admit(*own, is_paid=True) for candidate in candidates]
         choice = self._choice(len(candidates), adjacency, analysis.parts[0].mechanism.bounds.protects)
         is_public = adjacency is kng.Adjacency.REPLACE
-        counts = [plan.count(part) if is_public else 0 for plan, part in admitted]
+        counts = [plan.count_of(part) if is_public else 0 for plan, part in admitted]
         certificates = [
             one for (plan, _), count in zip(admitted, counts, strict=True) for one in plan.certificates(count)
         ]

@@ -108,8 +108,8 @@ class CountedGroups(AbstractAnalysis):
     def check(self, frame: Any) -> Any:
         return self.usual.check(frame)
 
-    def count(self, table: Any) -> int:
-        return self.usual.count(table)
+    def count_of(self, table: Any) -> int:
+        return self.usual.count_of(table)
 
     def records(self, frame: Any) -> Any:
         return self.usual.records(frame)

@@ -141,8 +141,8 @@ class GroupedAnalysis(AbstractAnalysis):
             self.grouping.check(one)
         return table
 
-    def count(self, table: Any) -> int:
-        return self.analyses[0].count(table)
+    def count_of(self, table: Any) -> int:
+        return self.analyses[0].count_of(table)
 
     def records(self, frame: Any) -> tuple[Prepared, np.ndarray] | Passes:
         """The columns of all records, as `Analysis.records`, and the place of each record's group. Private."""
