@@ -144,7 +144,10 @@ def test_rows_without_identifier_are_dropped_or_make_a_release_fail(tmp_path, ca
     data[0, "patient"] = None
     path = str(write(tmp_path, ADD_REMOVE, data=data))
     assert cli.main(["check", path]) == cli.USER_ERROR
-    assert "REFUSED" in capfd.readouterr().out
+    said = capfd.readouterr().out
+    assert "REFUSED" in said
+    assert f"patient: {PEOPLE} patients with up to 8 rows, 1 rows without identifier" in said
+    assert "missing={'patient': 'drop'}" in said
     file = job_file.read(path)
     with pytest.raises(ReleaseFailed):
         job.run(file, job.load(file))
