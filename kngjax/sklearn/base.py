@@ -137,8 +137,9 @@ class AbstractPrivateEstimator(BaseEstimator, abc.ABC):
     ) -> tuple[Analysis, Columns]:
         """Plans the release and checks its table; refuses whatever public facts refuse.
 
-        **Arguments:** `is_paid`: whether somebody else counts this fit. `through`: made-up rows, which show the types
-        of the columns that are regressed on, and the function that makes these columns of X once the fit is paid.
+        **Arguments:** `person`: as of `fit`. `is_paid`: whether somebody else counts this fit. `through`: made-up rows,
+        which show the types of the columns that are regressed on, and the function that makes these columns of X once
+        the fit is paid.
         """
         self._refuse_unpaid(is_paid)
         if y is None:

@@ -214,7 +214,7 @@ class _Held:
     y: Any
     positions: np.ndarray
     analysis: Analysis
-    codes: np.ndarray | None
+    codes: np.ndarray | None = None
 
     def losses(self, candidates: Sequence[Any]) -> np.ndarray:
         """Computes each candidate's loss in [0, 1] at each held-out record, or person, (n, K).
