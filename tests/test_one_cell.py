@@ -175,7 +175,9 @@ PLACES = {
     "axis": lambda frame: Axis("c", levels=("1", "2"), missing="2").places(frame["c"]),
     "axis of edges": lambda frame: Axis("c", edges=(0, 1, 2, 3), missing=1).places(frame["c"]),
     "groups": lambda frame: Grouping((CATEGORY,)).places({"c": frame["c"]}),
-    "weights": lambda frame: SurveyWeights("c", (0.0, 3.0), 1.0).cells_of(nw.from_native(frame)),
+    "weights": lambda frame: SurveyWeights("c", (0.0, 3.0), 1.0).cells_of(
+        nw.from_native(frame), np.ones(len(frame), bool)
+    ),
     "condition": lambda frame: conditions.read("c == '1'", {"c": ("1", "2")}, {"c": "2"})[0].of(frame["c"]),
     "condition of numbers": lambda frame: conditions.read("c > 1", {}, {"c": 1})[0].of(frame["c"]),
     "synthetic category": lambda frame: kng.synthesis.Category("c", ["1", "2"], missing="?").read(frame["c"]),

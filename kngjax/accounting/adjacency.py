@@ -6,6 +6,8 @@ from typing import Any
 
 # What neighbours differ in where nothing else is said.
 RECORD = "record"
+# Units whose plural no rule gives.
+_PLURALS = {"child": "children", "man": "men", "woman": "women"}
 
 
 class Adjacency(enum.StrEnum):
@@ -51,10 +53,13 @@ class Adjacency(enum.StrEnum):
 
 
 def plural(unit: str) -> str:
-    """Names several units."""
+    """Names several units, by their last word."""
+    *others, last = unit.split(" ")
+    if last in _PLURALS:
+        return " ".join([*others, _PLURALS[last]])
     if unit.endswith("y") and unit[-2:-1] not in "aeiou":
         return f"{unit[:-1]}ies"
-    return unit + ("es" if unit.endswith(("s", "x", "ch", "sh")) else "s")
+    return unit + ("es" if unit.endswith(("s", "x", "z", "ch", "sh")) else "s")
 
 
 def one_unit(guarantees: Iterable[Any]) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import Any
 
-from kngjax.accounting import conversions, nearness, pld
+from kngjax.accounting import conversions, nearness, pld, profiles
 from kngjax.accounting.adjacency import RECORD, one_unit
 from kngjax.accounting.adjacency import Adjacency as Adjacency
 from kngjax.accounting.composition import Sums, total
@@ -191,14 +191,15 @@ class Guarantee:
     def parallel(cls, parts: Iterable["Guarantee"], *, shared: bool = False) -> "Guarantee":
         """Composes mechanisms for 'add_remove', each on one group: a public function of a record alone gives its group.
 
+        **Arguments:** `shared`: of another unit than a record, that its rows in all groups together share its votes, as
+        in the groups of a `Study`. Each group alone with all votes would cost as much as all guarantees composed.
+
         The worst of their guarantees holds, and its `to_replace()` is the price under 'replace': 2ε for ε, as a record
         that leaves one group may enter another. `kngjax.accounting.parallel` argues both. Raises ValueError for parts
-        for 'replace', under which the size of a group would be public, for none, and where distances reach 1.
-
-        **Arguments:** `shared`: whether rows of one person may be in several groups, with shares of one vote in all.
+        for 'replace', under which the size of a group would be public, for none, where distances reach 1, and of
+        another unit unless `shared`.
         """
-        every = tuple(parts)
-        return in_parallel(every, shared).of(one_unit(every))
+        return in_parallel(parts, shared)
 
     def _order(self) -> tuple[Any, ...]:
         numbers = (self.exact_epsilon, self.exact_delta, self.exact_rho, self.exact_distance)
@@ -268,10 +269,10 @@ class Guarantee:
         if epsilon is not None:
             if not 0.0 <= epsilon < math.inf:
                 raise ValueError(f"epsilon must be at least 0 and finite, got {epsilon}")
-            return self._delta_at(float(epsilon))
+            return profiles.delta_at(self, float(epsilon))
         if delta is None or not 0.0 <= delta < 1.0:
             raise ValueError(f"delta must be at least 0 and below 1, got {delta}")
-        return self._epsilon_at(float(delta))
+        return profiles.epsilon_at(self, float(delta))
 
     def stated(self, delta: Number, epsilon: Number | None = None) -> "Guarantee":
         """Restates this guarantee at another δ: with the ε that follows there, or with a larger one.
@@ -299,37 +300,6 @@ class Guarantee:
         return sentence(self)
 
     __str__ = explain
-
-    def _epsilon_at(self, delta: float) -> float:
-        match self.kind:
-            case Kind.BOUNDED_RANGE:
-                return conversions.bounded_range_epsilon(self.epsilon, delta)
-            case Kind.ZCDP:
-                return conversions.zcdp_epsilon(_require(self.rho), delta)
-            case Kind.GAUSSIAN:
-                return conversions.gaussian_epsilon(_require(self.mu), delta)
-            case Kind.COMPOSED | Kind.NEAR:
-                by_sums = Sums.of(self.parts or ((self, 1),)).epsilon_at(delta)
-                ideal, distance = self.apart()
-                return min(by_sums, nearness.epsilon_at(ideal._epsilon_at, distance, delta)) if distance else by_sums
-        return conversions.table_epsilon(self._rows(), delta)
-
-    def _delta_at(self, epsilon: float) -> float:
-        match self.kind:
-            case Kind.BOUNDED_RANGE:
-                return conversions.bounded_range_delta(self.epsilon, epsilon)
-            case Kind.ZCDP:
-                return conversions.zcdp_delta(_require(self.rho), epsilon)
-            case Kind.GAUSSIAN:
-                return conversions.gaussian_delta(_require(self.mu), epsilon)
-            case Kind.COMPOSED | Kind.NEAR:
-                by_sums = Sums.of(self.parts or ((self, 1),)).delta_at(epsilon)
-                ideal, distance = self.apart()
-                return min(by_sums, nearness.delta_at(ideal._delta_at, distance, epsilon)) if distance else by_sums
-        return conversions.table_delta(self._rows(), epsilon)
-
-    def _rows(self) -> conversions.Table:
-        return self.table or ((self.epsilon, self.delta),)
 
     def to_replace(self) -> "Guarantee":
         """The guarantee when one record is exchanged for another: from that of removing one and of adding the other.

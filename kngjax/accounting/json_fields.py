@@ -43,10 +43,13 @@ def rebuild(kind_of: type, fields: dict[str, Any]) -> Any:
     """
     if fields.get("kind") not in list(Kind):
         raise ValueError("this is no guarantee: kind, epsilon and rho do not fit together")
-    kind, adjacency = Kind(fields["kind"]), Adjacency.parse(fields["adjacency"])
+    kind, adjacency, unit = Kind(fields["kind"]), Adjacency.parse(fields["adjacency"]), fields.get("unit", RECORD)
     unfit = f"the numbers of a {kind} guarantee do not fit together"
     try:
-        guarantee = _build(kind_of, kind, adjacency, fields).of(str(fields.get("unit", RECORD)))
+        guarantee = _build(kind_of, kind, adjacency, fields)
+        if not isinstance(unit, str) or ((guarantee.parts or guarantee.ideal) and guarantee.unit != unit):
+            raise ValueError("what it is made of protects another unit")
+        guarantee = guarantee.of(unit)
     except ValueError as error:
         raise ValueError(f"{unfit}: {error}") from None
     if guarantee.kind is not kind:

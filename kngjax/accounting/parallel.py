@@ -5,20 +5,17 @@ from collections.abc import Iterable
 from fractions import Fraction
 from typing import Any
 
-from kngjax.accounting.adjacency import Adjacency
+from kngjax.accounting.adjacency import RECORD, Adjacency, one_unit
 from kngjax.accounting.exact_costs import exactly, inward
 from kngjax.accounting.kinds import Kind
 
-_IN_PROPORTION = (Kind.PURE, Kind.BOUNDED_RANGE, Kind.GAUSSIAN)
-_NOT_IN_PROPORTION = (
-    "rows of one person may lie in several groups, and an (epsilon, delta) guarantee or a table says nothing of a "
-    "share: take mechanisms with pure guarantees or with Gaussian noise"
-)
 _PRIVATE_SIZES = (
     "a part for 'replace' may publish how many records its group has, which is private although the number of all "
     "records is not: two groups whose sizes go from (2, 1) to (1, 2) when one record is exchanged tell where it went. "
     "State the mechanism of each group for 'add_remove', and take to_replace() of all together"
 )
+# Of a share of a person's votes nothing is known of these.
+_OF_NO_SHARE = (Kind.APPROXIMATE, Kind.PROFILE)
 
 
 def in_parallel(parts: Iterable[Any], shared: bool = False) -> Any:
@@ -44,24 +41,35 @@ def in_parallel(parts: Iterable[Any], shared: bool = False) -> Any:
     group is not: one that publishes it has ε = 0 by itself, and if one record is exchanged, sizes (2, 1) may become
     (1, 2), which two such parts tell for certain.
 
-    With `shared` one person may have a share p_k of a vote in group k, Σp_k ≤ 1. A loss in proportion to the change is
-    at most p_k·ε there, and ε in all, and so of its range; Gaussian shifts p_k·μ are √Σp_k²·μ ≤ μ together. Other
-    guarantees say nothing of a share, and are refused. All groups may differ, so that the distances of all add up.
+    Of another unit than a record, with rows in several groups, shares p_k of its votes add up to 1 at most over all
+    groups. Mechanisms of pure or bounded-range ε, zCDP and Gaussian DP that protect persons have p_kε, p_k²ρ and p_kμ
+    for a change of p_k (`docs/proofs/persons.md`), and Σp_k max ε_k ≤ max ε_k, Σp_k² ≤ 1: the worst of the parts holds
+    as above, and `to_replace()` of it. All groups may change, so all distances add up; and nothing follows of parts
+    that state an (ε, δ) or a table alone, of which no such law is known. Without shares, where each group has a
+    person's votes once more, parts are refused: they compose.
     """
     every = tuple(parts)
     if not every:
         raise ValueError("groups need at least one guarantee each; there are none here")
     if any(part.adjacency is not Adjacency.ADD_REMOVE for part in every):
         raise ValueError(_PRIVATE_SIZES)
+    if (unit := one_unit(every)) != RECORD and not shared:
+        raise ValueError(
+            f"rows of one {unit} may lie in several groups, which then all change: take Guarantee.composed, or ask a "
+            f"Study by(...), in whose groups the rows of one {unit} share votes over the whole table"
+        )
     if len(every) == 1:
         return every[0]
     apart = [part.apart() for part in every]
-    if shared and not all(one.kind in _IN_PROPORTION for ideal, _ in apart for one, _ in ideal.parts or ((ideal, 1),)):
-        raise ValueError(_NOT_IN_PROPORTION)
-    distances = sorted((near for _, near in apart), reverse=True)
-    distance = sum(distances if shared else distances[:2], Fraction(0))
+    distances, of_records = sorted((near for _, near in apart), reverse=True), unit == RECORD
+    distance = sum(distances[:2] if of_records else distances, Fraction(0))
     worst = worst_of([ideal for ideal, _ in apart] if distance else every)
-    return worst.within(distance)
+    if not of_records and any(part.kind in _OF_NO_SHARE for part, _ in worst.parts or ((worst, 1),)):
+        raise ValueError(
+            f"rows of one {unit} may lie in several groups, and what a share of its votes changes is not known of what "
+            "states epsilon and delta alone: compose the groups, Guarantee.composed"
+        )
+    return worst.within(distance).of(unit)
 
 
 def worst_of(guarantees: Iterable[Any]) -> Any:

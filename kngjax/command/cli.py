@@ -160,7 +160,9 @@ def _add_ledger(commands: Any) -> None:
         "--adjacency", required=True, choices=("replace", "add_remove"), help="of every release of this ledger"
     )
     create.add_argument("--dataset", metavar="NAME", required=True, help="a public label of the data")
-    create.add_argument("--unit", metavar="NAME", default="record", help="what one record stands for (default: record)")
+    create.add_argument(
+        "--unit", metavar="NAME", default="record", help="whom releases protect: record, patient (default: record)"
+    )
     create.add_argument(
         "--allow-unproved",
         action="store_true",

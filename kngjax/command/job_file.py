@@ -16,10 +16,12 @@ from decimal import Decimal
 from typing import Any
 
 from kngjax.command import named_parts, old_formats
+from kngjax.command.error_words import told
 from kngjax.command.intervals_file import Intervals, read_intervals
 from kngjax.command.synthesis_file import SYNTHESIS, DrawSettings, read_columns
 from kngjax.command.toml import Level, Text, plain, read_table, refuse_unknown, shown
 from kngjax.data.csv_dialects import Dialect
+from kngjax.study.study import whom_of
 
 TABLES = ("data", "study", "analyses", "intervals", "figure")
 _ADJACENCY = (
@@ -156,14 +158,22 @@ class JobFile:
         return self.study["adjacency"]
 
     @property
+    def unit(self) -> Any:
+        """Whom all releases protect, a `kngjax.Unit`; None for one record. Raises as `kngjax.Study`."""
+        with told(f"{self.path}: [study] "):
+            return whom_of(*(self.study.get(name) for name in ("person", "unit", "most_rows", "missing")))
+
+    @property
     def text_columns(self) -> tuple[str, ...]:
-        """The columns with levels of text, which are read as they are written."""
+        """The columns with levels of text, and of identifiers, which are read as they are written."""
         levels = dict(self.study.get("levels", {}))
         for one in self.analyses:
             if one.method == SYNTHESIS:
                 levels |= {column["name"]: column.get("levels") for column in one.arguments["columns"]}
         lists = {name: one for name, one in levels.items() if isinstance(one, list)}
-        return tuple(name for name, one in lists.items() if any(isinstance(level, str) for level in one))
+        texts = [name for name, one in lists.items() if any(isinstance(level, str) for level in one)]
+        person = self.study.get("person")
+        return (*texts, person) if isinstance(person, str) else tuple(texts)
 
     @property
     def drawn_files(self) -> tuple[str, ...]:

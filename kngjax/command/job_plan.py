@@ -35,7 +35,7 @@ class JobPlan:
                 "give it, --records N, or a file of data"
             )
         with told(f"{file.path}: [study] "):
-            study = Study(_rows_alone(num_records or 1), **plain(file.study))
+            study = Study(_rows_alone(num_records or 1, file.study.get("person")), **plain(file.study))
         self._plan, self.columns = study.plan(), list(study.facts.columns)
         for number, asked in enumerate(file.analyses, start=1):
             where = f"{file.path}: [[analyses]] number {number}, {asked.method}"
@@ -72,6 +72,12 @@ class JobPlan:
 
     def _synthesis(self, asked: Asked, where: str) -> SynthesisAnalysis:
         facts, arguments = self._plan.facts, asked.arguments
+        if facts.unit is not None:
+            raise ValueError(
+                f"{where}: [study] {'unit' if facts.unit.column is None else 'person'}: a synthesis protects one "
+                "record: write it as a job of its own, if no two records are of one "
+                f"{facts.unit.name}"
+            )
         if facts.weights is not None:
             raise ValueError(f"{where}: [study] weights: a synthesis takes none: write it as a job of its own")
         names = [one["name"] for one in arguments["columns"]]
@@ -168,8 +174,9 @@ def _lines_of(step: Any, num_records: int) -> list[str]:
     ]
 
 
-def _rows_alone(count: int) -> Any:
-    """A table of so many records and no column: a plan looks at their number alone."""
+def _rows_alone(count: int, person: Any) -> Any:
+    """Makes a table of so many records, or persons, and nothing else: a plan looks at their number alone."""
     import pandas as pd
 
-    return pd.DataFrame(index=pd.RangeIndex(count))
+    numbers = pd.RangeIndex(count)
+    return pd.DataFrame({} if person is None else {person: numbers}, index=numbers)

@@ -62,6 +62,7 @@ def verify(options: argparse.Namespace) -> int:
     book = Ledger(options.file).verify(options.head)
     print(
         f"The ledger holds: {book.num_rows} rows, each with the digest of the one before; {book.left} is left.\n"
+        f"Every release protects one {book.protects}.\n"
         f"Head: {book.head}\n"
         "A file set back to an earlier copy is found only by a head noted elsewhere: --head DIGEST."
     )

@@ -13,7 +13,8 @@ class Columns:
     of cells by its name: an array, a list or a series. `after_debit`: the columns whose values count, of the same names
     and length, where these here show their types alone; asked for once the release is paid. `engine`: where the cells
     rest, if these columns show types alone, and the cells are read in passes. `counted`: counts the rows of such a
-    table. `others`: of several files the columns of all but the first.
+    table. `others`: of several files the columns of all but the first. `known`: columns whose cells here are those that
+    count.
     """
 
     columns: tuple[str, ...]
@@ -23,6 +24,7 @@ class Columns:
     engine: Any = None
     counted: Callable[[], int] | None = None
     others: tuple[Any, ...] = ()
+    known: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return self.rows if self.counted is None else self.counted()

@@ -246,7 +246,7 @@ def check_identifiers(table: Any, unit: Unit) -> None:
 
 def count_in(table: Any, unit: Unit) -> int:
     """Counts the persons of a table; public under replace alone. **Arguments:** `unit`: with a column."""
-    whole = table.opened() if isinstance(table, Columns) else table
+    whole = table.opened() if isinstance(table, Columns) and unit.column not in table.known else table
     return count_of(Identifiers(whole[unit.column]))
 
 

@@ -3,8 +3,9 @@
     digest_k = SHA-256(number, phase, reservation, guarantee, content, digest_{k-1})
 
 The first row is the budget; later ones reserve a part of it, say that a reservation is being drawn
-from, or hold the release that a reservation led to. Files of format 1 are read as well: they held digests of releases
-alone, no distances, and no permission for what is not proved.
+from, or hold the release that a reservation led to. Files of older formats are read as well. In format 2 the unit was a
+label of what a record is, and every release protected one record; format 1 held digests of releases alone, no
+distances, and no permission for what is not proved.
 """
 
 import dataclasses
@@ -15,11 +16,13 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from kngjax.accounting.adjacency import Adjacency
+from kngjax.accounting.adjacency import RECORD, Adjacency
 from kngjax.accounting.guarantees import Guarantee
 from kngjax.ledger.budgets import Budget
 
-FORMAT, FORMATS = 2, (1, 2)
+FORMAT, FORMATS = 3, (1, 2, 3)
+# From here on the unit is whom every release protects.
+_WITH_UNIT = 3
 BEFORE_ALL = "0" * 64
 OPENED, RESERVED, DRAWN, RELEASED = "opened", "reserved", "drawn", "released"
 # A ledger refuses or allows releases of which nothing is proved.
@@ -82,13 +85,14 @@ class Book:
 
     **Arguments:**
 
-    - `identity`: random, made with the ledger. `dataset`, `unit`: public labels of the data and of what one record is.
+    - `identity`: random, made with the ledger. `dataset`, `unit`: public labels, of the data and of whom it protects.
     - `adjacency`, `budget`: of every release.
     - `reserved`: the guarantee of each reservation as canonical JSON, by its number. `what`: its public description.
     - `drawn`: reservations that were drawn from, which is said before the draw.
     - `released`: what was committed of each reservation that led to a release, by the reservation's number.
     - `unproved`: "allow" if releases of which nothing is proved are debited at what the laws that they approximate
         cost, else "refuse".
+    - `has_label`: whether the unit is a label of what one record is, as in older formats: each release protects one.
     - `num_rows`, `head`: how many rows there are, and the digest of the last.
     """
 
@@ -103,6 +107,7 @@ class Book:
     released: dict[int, Any]
     digests: tuple[str, ...]
     unproved: str
+    has_label: bool = False
 
     @classmethod
     def of(cls, rows: Iterable[Row]) -> "Book":
@@ -143,12 +148,43 @@ class Book:
             released,
             tuple(digests),
             opened.get("unproved", REFUSE),
+            opened["format"] < _WITH_UNIT,
         )
-        if any(guarantee_of(text).adjacency != book.adjacency for text in set(reserved.values())):
+        guarantees = [guarantee_of(text) for text in set(reserved.values())]
+        if any(one.adjacency != book.adjacency for one in guarantees):
             raise LedgerError("this ledger holds guarantees for another adjacency than its own: the file was changed")
+        if any(one.unit != book.protects for one in guarantees):
+            raise LedgerError("this ledger holds guarantees that protect another unit than its own: it was changed")
         if not book.budget.admits(book.parts):
             raise LedgerError("more was spent than this ledger's budget: the file was changed")
         return book
+
+    @property
+    def protects(self) -> str:
+        """The unit of every release: of a ledger whose unit is a label, one record."""
+        return RECORD if self.has_label else self.unit
+
+    def refusal_of(self, unit: str) -> str | None:
+        """Says in words why a release that protects this unit is refused; None where it is not."""
+        if unit == self.protects:
+            return None
+        if self.has_label:
+            own = f" (the label {self.unit!r} says what a record is)" if self.unit != RECORD else ""
+            return (
+                f"this ledger was made by an earlier version, whose releases protect one record each{own}, and the "
+                f"release protects each {unit}: make a ledger for it, Ledger.create(..., unit={unit!r}), whose sum "
+                "counts besides this one's. Nothing was spent"
+            )
+        if unit == RECORD:
+            return (
+                f"this ledger protects each {self.unit}, and the release each record: say unit={self.unit!r} in Study "
+                f"or Bounds, and where several rows may be one {self.unit}'s give identifiers too, person=. Nothing "
+                "was spent"
+            )
+        return (
+            f"this ledger protects each {self.unit}, and the release each {unit}: a release that protects each {unit} "
+            f"needs a ledger of its own, Ledger.create(..., unit={unit!r}). Nothing was spent"
+        )
 
     @property
     def parts(self) -> tuple[tuple[Guarantee, int], ...]:
@@ -204,11 +240,18 @@ class Book:
         """The digest of the last row: note it elsewhere, and `verify(head=...)` finds a file that was set back."""
         return self.digests[-1]
 
+    @property
+    def _whom(self) -> str:
+        if self.unit == RECORD:
+            return "one record"
+        if self.has_label:
+            return f"one record, which stands for one {self.unit} (a label of an earlier version),"
+        return f"one {self.unit}, with all records of that {self.unit},"
+
     def explain(self) -> str:
         """The ledger in words, for the owner."""
-        one = "one record" if self.unit == "record" else f"one record, which stands for one {self.unit},"
         lines = [
-            f"Ledger of {self.dataset!r}: {one} is protected, adjacency {self.adjacency!s}{self.caveat}.",
+            f"Ledger of {self.dataset!r}: {self._whom} is protected, adjacency {self.adjacency!s}{self.caveat}.",
             f"Budget: {self.budget.explain()}{self.caveat}.",
             f"Left: {self.left}.",
             f"Reservations: {len(self.reserved)}, of which {len(self.released)} led to a release and "

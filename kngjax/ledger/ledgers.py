@@ -10,7 +10,7 @@ import secrets
 from collections.abc import Sequence
 from typing import Any
 
-from kngjax.accounting.adjacency import Adjacency, plural
+from kngjax.accounting.adjacency import RECORD, Adjacency
 from kngjax.accounting.guarantees import Guarantee
 from kngjax.ledger import store
 from kngjax.ledger.book import (
@@ -31,10 +31,6 @@ from kngjax.ledger.book import (
 )
 from kngjax.ledger.budgets import Budget
 
-_OTHER_UNIT = (
-    "this ledger protects each {}, and the release each {}: of a table of {} say so with unit={!r} in Study or Bounds, "
-    "and where one of them may have several rows give their identifiers too, person=. Nothing was spent"
-)
 _USED = "reservation {} was drawn from already: reserve again for another release"
 
 
@@ -108,7 +104,7 @@ class Ledger:
         *,
         adjacency: str | Adjacency,
         dataset: str,
-        unit: str = "record",
+        unit: str = RECORD,
         unproved: str = REFUSE,
         **refused: Any,
     ) -> "Ledger":
@@ -137,7 +133,7 @@ class Ledger:
             "format": FORMAT,
             "id": secrets.token_hex(16),
             "dataset": dataset,
-            "unit": unit,
+            "unit": unit.strip(),
             "adjacency": str(Adjacency.parse(adjacency)),
             "budget": budget.to_dict(),
             "unproved": unproved,
@@ -209,8 +205,8 @@ class Ledger:
         proved of the releases: refused unless the ledger was created with `unproved="allow"`. `drawn`: whether they are
         drawn from at once, which is written with them, as `Reservation.take` would write it later.
 
-        Raises BudgetExceeded, which says what is left; ValueError for another adjacency, where `to_replace()` may help;
-        LedgerError where nothing can be written. Then nothing is spent.
+        Raises BudgetExceeded, which says what is left; ValueError for another unit, and for another adjacency, where
+        `to_replace()` may help; LedgerError where nothing can be written. Then nothing is spent.
         """
         texts = [_text(guarantee) for guarantee in guarantees]
         about = [None] * len(texts) if what is None else list(what)
@@ -293,8 +289,8 @@ class Ledger:
                 "read of the data"
             )
         for guarantee, _ in asked:
-            if guarantee.unit != book.unit:
-                raise ValueError(_OTHER_UNIT.format(book.unit, guarantee.unit, plural(book.unit), book.unit))
+            if (refusal := book.refusal_of(guarantee.unit)) is not None:
+                raise ValueError(refusal)
             if guarantee.adjacency != book.adjacency:
                 raise ValueError(
                     f"this ledger is for the adjacency '{book.adjacency}', and the guarantee for "

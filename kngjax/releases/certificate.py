@@ -7,6 +7,7 @@ import json
 import math
 from typing import Any
 
+from kngjax.accounting.adjacency import RECORD
 from kngjax.accounting.exact_costs import outward
 from kngjax.accounting.guarantees import Guarantee
 from kngjax.core.html import html_table
@@ -208,6 +209,7 @@ class Certificate:
         lines = [
             f"Mechanism: {self._parts()}." + (f" Coefficients: {', '.join(self.names)}." if self.names else ""),
             proved,
+            *(f"Protected: {words}." for _, words in self._protected()),
             *self._group(),
             f"Assurance: {self.assurance}, {self._assured()}.",
             f"Sensitivity: {self.sensitivity.value:.6g}, since {self.sensitivity.derivation}",
@@ -225,12 +227,18 @@ class Certificate:
             ("mechanism", self._parts()),
             ("settings", _shortened(_as_call(self.mechanism))),
             ("of the draw", self.summary()),
+            *self._protected(),
             *(("of the groups", words) for words in self._group()),
             ("assurance", f"{self.assurance}, {self._assured()}"),
             ("sensitivity", f"{self.sensitivity.value:.6g}"),
             ("sampler", f"{self.sampler['type']}. {self.reason}"),
             *(("not proved", statement) for statement in self.unproved),
         ]
+
+    def _protected(self) -> list[tuple[str, str]]:
+        """Whom the guarantee protects, where that is not each record by itself."""
+        unit, adjacency = self.guarantee.unit, self.guarantee.adjacency
+        return [] if unit == RECORD else [("protects", f"each {unit}: {adjacency.pairs(unit)}")]
 
     def _repr_html_(self) -> str:
         return html_table("Certificate", self.rows())

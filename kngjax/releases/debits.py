@@ -66,6 +66,11 @@ def reserve_cost(
 
 def require_cover(reservation: Reservation, guarantee: Guarantee, proved: bool) -> None:
     """Raises ValueError for a reservation of another guarantee, of public facts alone."""
+    if (reserved := reservation.guarantee.unit) != guarantee.unit:
+        raise ValueError(
+            f"this reservation was made for a release that protects each {reserved}, and this one protects each "
+            f"{guarantee.unit}: nothing was drawn, and the reservation can still be used"
+        )
     if not (reservation.covers(guarantee) and (proved or not reservation.proved)):
         raise ValueError(
             "this reservation was made for another guarantee: reserve what the release costs, "

@@ -6,14 +6,17 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from kngjax.accounting.adjacency import Adjacency
+from kngjax.accounting.adjacency import RECORD, Adjacency
 from kngjax.accounting.guarantees import Guarantee
 
 Level = str | float | int | bool
 
 
-def how_priced(adjacency: Adjacency) -> str:
+def how_priced(adjacency: Adjacency, unit: str = RECORD) -> str:
     """Parallel composition in words: what all groups together cost, of what each costs for 'add_remove'."""
+    if unit != RECORD:
+        twice = "twice " if adjacency is Adjacency.REPLACE else ""
+        return f"{twice}the worst of the groups, over all of which the rows of one {unit} share that {unit}'s votes"
     if adjacency is Adjacency.REPLACE:
         return "parallel composition: twice the worst of the groups, as an exchanged record may change two of them"
     return "parallel composition: the worst of the groups"
@@ -75,7 +78,8 @@ class Membership:
         division, together = self.division, self.together
         return (
             f"this value is of the records with {division.name(self.group)} alone: {division.explain()}. The releases "
-            f"of all {len(division)} groups together are {together.explain()} ({how_priced(together.adjacency)})"
+            f"of all {len(division)} groups together are {together.explain()} "
+            f"({how_priced(together.adjacency, together.unit)})"
         )
 
     def to_dict(self) -> dict[str, Any]:

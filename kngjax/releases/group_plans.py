@@ -25,18 +25,18 @@ Records = tuple[tuple[Any, ...], np.ndarray]
 Owed = tuple[Guarantee, bool]
 
 
-def owed_together(groups: Iterable[Sequence[Owed]], adjacency: Adjacency, shared: bool = False) -> Owed:
+def owed_together(groups: Iterable[Sequence[Owed]], adjacency: Adjacency) -> Owed:
     """States what a ledger debits for the releases of all groups, and whether it is proved that they cost no more.
 
     Those of one group add up, and of the groups the worst counts; twice under 'replace' (`Guarantee.parallel`). What
     is stated at (ε, δ) by a guarantee that can be stated anywhere is then stated at (1 + e^ε)δ, where 2ε holds.
 
     **Arguments:** `groups`: what is owed in each, by mechanisms for 'add_remove'; nothing in those without a release.
-    `adjacency`: of the whole table. `shared`: as of `Guarantee.parallel`.
+    `adjacency`: of the whole table.
     """
     debits = [group for group in map(list, groups) if group]
     proved = all(known for group in debits for _, known in group)
-    worst = Guarantee.parallel([composed([cost for cost, _ in group]) for group in debits], shared=shared)
+    worst = Guarantee.parallel([composed([cost for cost, _ in group]) for group in debits], shared=True)
     return (worst if adjacency is Adjacency.ADD_REMOVE else _exchanged(worst)), proved
 
 
@@ -69,8 +69,8 @@ def plan_of_groups(plans: Sequence[Sequence[Plan]], division: Division, adjacenc
         raise ValueError("groups need mechanisms for 'add_remove': the number of records of a group is private")
     if any(one.cost is None for one in every):
         raise ValueError("groups need mechanisms that are drawn with a proof, and one of these takes a Markov chain")
-    costs, shared = [[plan.owed for plan in group] for group in plans], are_shared(every, len(plans))
-    together, proved = owed_together(costs, adjacency, shared)
+    _require_room(every, len(plans))
+    together, proved = owed_together([[plan.owed for plan in group] for group in plans], adjacency)
     members = tuple(
         dataclasses.replace(one, membership=Membership(division, group, together))
         for group, own in zip(division.groups(), plans, strict=True)
@@ -81,13 +81,11 @@ def plan_of_groups(plans: Sequence[Sequence[Plan]], division: Division, adjacenc
     return Plan(members, together, proved, drawing, functools.partial(_joined, plans))
 
 
-def are_shared(certificates: Sequence[Certificate], number: int) -> bool:
-    """Whether rows of one person may be in several groups; raises ValueError where mechanisms do not know of them."""
+def _require_room(certificates: Sequence[Certificate], number: int) -> None:
+    """Raises ValueError for rows of persons in more groups than their mechanisms know of."""
     units = [(one.mechanism.get("bounds") or {}).get("unit") or {} for one in certificates]
-    of_persons = [unit for unit in units if unit.get("most_rows") is not None]
-    if any((unit.get("groups") or 1) < number for unit in of_persons):
+    if any(unit.get("most_rows") is not None and (unit.get("groups") or 1) < number for unit in units):
         raise ValueError(f"rows of one person may lie in {number} groups: Unit(..., groups={number}) says so")
-    return bool(of_persons)
 
 
 def _drawn(

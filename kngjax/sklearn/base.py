@@ -11,17 +11,29 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 import kngjax as kng
 from kngjax.core.errors import FAILED_OF_FIT, holding_no_records
+from kngjax.data import persons
 from kngjax.data.formulas import Formula
 from kngjax.data.named_columns import Columns
 from kngjax.data.terms import Design
 from kngjax.mechanisms.parameters import check_count, whole_epsilon
 from kngjax.sklearn.column_facts import design_of, pair_of, plain
-from kngjax.sklearn.named_tables import feature_names, refuse_text, renamed, seen_as, table_of, with_response
+from kngjax.sklearn.named_tables import (
+    feature_names,
+    refuse_text,
+    renamed,
+    seen_as,
+    table_of,
+    unused,
+    with_identifiers,
+    with_response,
+)
 from kngjax.sklearn.uncounted_fits import UncountedFits
 from kngjax.study.analyses import Analysis
 from kngjax.study.expectations import expecting
 from kngjax.study.responses import Response
 from kngjax.study.results import Results
+from kngjax.study.study import whom_of
+from kngjax.study.survey_weights import Persons
 
 NO_SCORE = (
     "a private estimator has no score: it would be computed from the records once more, without a guarantee. "
@@ -30,7 +42,7 @@ NO_SCORE = (
 )
 _NO_WEIGHTS = (
     "sample_weight is not taken: the noise is for records that count once each, and a larger weight would need more of "
-    "it. Leave it out"
+    "it. Leave it out; rows of one person share a vote by person=ids"
 )
 
 
@@ -49,6 +61,8 @@ class AbstractPrivateEstimator(BaseEstimator, abc.ABC):
     - `ledger`: a `kngjax.Ledger` that every fit is debited from. Clones share it, also in other processes; a clone
         without one refuses to fit, with `UncountedFits`.
     - `num_records`: a public guess of n under add_remove, for what depends on it.
+    - `unit`, `most_rows`: whom a fit protects, in words, like "patient", and how many votes the rows of one share; both
+        as of `kngjax.Study`. `fit(X, y, person=ids)` says which rows are of one; without it each row is one of them.
     - `force`: whether to fit although public facts say that little but noise will come: without it that is refused.
 
     A fitted estimator has `results_` (named results, `results_.summary()`), `release_`, `certificate_`, `coef_` and
@@ -66,6 +80,8 @@ class AbstractPrivateEstimator(BaseEstimator, abc.ABC):
     domain: Any
     ledger: Any
     num_records: Any
+    unit: Any
+    most_rows: Any
     force: Any
     n_features_in_: int
 
@@ -98,24 +114,32 @@ class AbstractPrivateEstimator(BaseEstimator, abc.ABC):
         """
 
     @holding_no_records(failed=FAILED_OF_FIT)
-    def fit(self, X: Any, y: Any, **refused: Any) -> Any:
+    def fit(self, X: Any, y: Any, *, person: Any = None, **refused: Any) -> Any:
         """Fits the regression by one release of the private records X (n, columns) and y (n,); returns the estimator.
 
         **Arguments:** `X`: a NumPy array or a data frame of pandas or polars. `y`: an array, a series or a list.
-        Raises as the class says.
+        `person`: the identifier of whose row it is for each row, whole numbers or text: the fit then protects a person
+        with all rows, whose one vote they share. Private. A row without one makes the fit fail after it was paid, or is
+        left out where `missing` is "drop". Raises as the class says.
         """
         refuse_arguments(refused)
-        analysis, table = self._admit(X, y)
+        analysis, table = self._admit(X, y, person)
         self._keep(analysis, analysis.release(table, self.ledger))
         return self
 
     def _admit(
-        self, X: Any, y: Any, is_paid: bool = False, through: tuple[Any, Callable[[Any], Any]] | None = None
+        self,
+        X: Any,
+        y: Any,
+        person: Any = None,
+        is_paid: bool = False,
+        through: tuple[Any, Callable[[Any], Any]] | None = None,
     ) -> tuple[Analysis, Columns]:
         """Plans the release and checks its table; refuses whatever public facts refuse.
 
-        **Arguments:** `is_paid`: whether somebody else counts this fit. `through`: made-up rows, which show the types
-        of the columns that are regressed on, and the function that makes these columns of X once the fit is paid.
+        **Arguments:** `person`: as of `fit`. `is_paid`: whether somebody else counts this fit. `through`: made-up rows,
+        which show the types of the columns that are regressed on, and the function that makes these columns of X once
+        the fit is paid.
         """
         self._refuse_unpaid(is_paid)
         if y is None:
@@ -126,32 +150,43 @@ class AbstractPrivateEstimator(BaseEstimator, abc.ABC):
         if make is not None:
             table = dataclasses.replace(table, rows=table_of(X).rows)
         validate_data(self, seen_as(shown, table), skip_check_array=True)
-        analysis = self._planned(table, feature_names(shown) is not None)
+        unit = self._whom(table.columns, person)
+        name, column = unused("y", table.columns), unit and unit.column
+        # Types and shapes are looked at before persons are counted.
+        with_identifiers(table, X, person, column)
+        analysis = self._planned(table, feature_names(shown) is not None, name, unit, person)
         response = analysis.response
         assert isinstance(response, Response)
 
         def with_responses(columns: Columns) -> Columns:
-            return with_response(columns, X, y, response.column)
+            return with_response(columns, X, y, name)
 
         table = with_responses(table)
         assert analysis.design is not None
         reads_text = response.levels is not None or response.missing is not None
-        refuse_text(table, analysis.design, response.column, reads_text)
+        refuse_text(table, analysis.design, name, reads_text)
+        table = with_identifiers(table, X, person, column)
         if make is not None:
-            table = dataclasses.replace(table, after_debit=lambda: with_responses(table_of(make(X), expected)))
+
+            def made() -> Columns:
+                return with_identifiers(with_responses(table_of(make(X), expected)), X, person, column)
+
+            table = dataclasses.replace(table, after_debit=made)
         return analysis, table
 
-    def _planned(self, table: Columns, by_name: bool) -> Analysis:
-        """Plans the release of a fit to a table with these columns and this number of rows."""
-        name = "y"
-        while name in table.columns:
-            name += "_"
+    def _whom(self, columns: Sequence[str], person: Any) -> kng.Unit | None:
+        """Whom a fit protects; None for one record."""
+        named = None if person is None else unused("person", columns)
+        return whom_of(named, self.unit, self.most_rows, "drop" if isinstance(self.missing, str) else None)
+
+    def _planned(self, table: Columns, by_name: bool, name: str, unit: kng.Unit | None, person: Any) -> Analysis:
+        """Plans the release of a fit to a table with these columns and this number of rows, or persons."""
         design = design_of(table.columns, by_name, self.bounds, self.levels, self.missing)
         text = f"{name} ~ {' + '.join(design.columns)}"
         is_public = kng.Adjacency.parse(self.adjacency) is kng.Adjacency.REPLACE
         if is_public and self.num_records is not None:
             raise ValueError("under replace the number of records is that of X: leave num_records out")
-        count = table.rows
+        count = table.rows if person is None or not is_public else persons.count_of(persons.Identifiers(person))
         if not is_public and (count := self.num_records) is not None:
             count = int(check_count("num_records", count, "a public guess of how many records there are, like 10_000"))
         _ = whole_epsilon(self.epsilon)
@@ -162,6 +197,8 @@ class AbstractPrivateEstimator(BaseEstimator, abc.ABC):
             raise ValueError(str(error).replace("missing: ", "missing_y: ", 1)) from None
         self._require_bounds(response, len(design.names))
         planned = self._analysis(Formula(text, name, None, design), response, count)
+        if unit is not None:
+            planned = planned.protecting(unit) if person is None else Persons(unit).given_to(planned)
         return expecting(planned.forced(self.force), count)
 
     @property
@@ -238,7 +275,7 @@ def refuse_arguments(arguments: dict[str, Any]) -> None:
     if "sample_weight" in arguments:
         raise TypeError(_NO_WEIGHTS)
     if arguments:
-        raise TypeError(f"fit has no argument {', '.join(sorted(arguments))}; it takes X and y")
+        raise TypeError(f"fit has no argument {', '.join(sorted(arguments))}; it takes X, y and person")
 
 
 def ends_of(bounds_y: Any) -> tuple[float | int, float | int] | None:

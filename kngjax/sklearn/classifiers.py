@@ -37,6 +37,8 @@ class PrivateLogisticRegression(AbstractPrivateEstimator):
         domain: Any = None,
         ledger: Any = None,
         num_records: Any = None,
+        unit: Any = None,
+        most_rows: Any = None,
         force: Any = False,
     ):
         self.classes = classes
@@ -49,6 +51,8 @@ class PrivateLogisticRegression(AbstractPrivateEstimator):
         self.domain = domain
         self.ledger = ledger
         self.num_records = num_records
+        self.unit = unit
+        self.most_rows = most_rows
         self.force = force
 
     def _response(self, name: str) -> Response:

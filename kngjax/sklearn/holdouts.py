@@ -19,6 +19,10 @@ under add_remove the coins of the common records are, and r's is thrown where th
 beside the outputs gives a pair of laws whose privacy loss is that for fixed parts, and to hide them again is
 post-processing. ∎
 
+Of persons with several rows the same holds with a person in the place of a record: all rows of one lie in one part, by
+one coin a person or as a uniformly random subset of the persons, whichever rows they have. A row without identifier has
+weight 0, and lies in training.
+
 So where H is no worse than G the choice costs nothing more: `kngjax.sklearn.PrivateSearch` then debits the fits alone.
 Under add_remove the size of a part tells of n, and is not shown.
 """
@@ -27,6 +31,7 @@ import os
 import secrets
 
 import numpy as np
+from jaxtyping import Int
 
 from kngjax.accounting.adjacency import Adjacency
 from kngjax.accounting.guarantees import Guarantee
@@ -49,6 +54,19 @@ def parts(count: int, share: float, adjacency: Adjacency) -> tuple[np.ndarray, n
         held_out = np.zeros(count, bool)
         held_out[secrets.SystemRandom().sample(range(count), number)] = True
     return np.flatnonzero(~held_out), np.flatnonzero(held_out)
+
+
+def parts_of_persons(
+    codes: Int[np.ndarray, " rows"], share: float, adjacency: Adjacency
+) -> tuple[np.ndarray, np.ndarray, int]:
+    """Positions of the rows to train on, of those that are held out, and how many persons the latter are of.
+
+    **Arguments:** `codes`: whose row each is, as `kngjax.data.persons.codes_of` numbers persons. Others, and what is
+    raised, as of `parts`.
+    """
+    _, chosen = parts(int(np.max(codes, initial=-1)) + 1, share, adjacency)
+    held_out = np.isin(codes, chosen)
+    return np.flatnonzero(~held_out), np.flatnonzero(held_out), len(chosen)
 
 
 def is_covered(choice: Guarantee, fits: list[Guarantee]) -> bool:

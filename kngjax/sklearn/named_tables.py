@@ -11,7 +11,7 @@ from sklearn.exceptions import DataConversionWarning
 
 import kngjax as kng
 from kngjax.core.errors import UNREADABLE, UnfitShape, UnfitType, raise_from_outside
-from kngjax.data import schema
+from kngjax.data import persons, schema
 from kngjax.data.lists import cells_of_row
 from kngjax.data.named_columns import Columns
 from kngjax.data.terms import Categorical, Design, Polynomial
@@ -96,6 +96,34 @@ def with_response(table: Columns, X: Any, y: Any, name: str) -> Columns:
     return Columns(
         (*table.columns, name), table.rows, lambda asked: column if asked == name else table.column_of(asked)
     )
+
+
+def with_identifiers(table: Columns, X: Any, person: Any, name: str | None) -> Columns:
+    """Adds identifiers of persons, if there are any, as one more column, whose cells count before a debit already.
+
+    Raises UnfitType and UnfitShape, by types and shapes alone, for what is no identifier for each row of X.
+    """
+    if person is None:
+        return table
+    persons.require_identifiers(given := _array(person))
+    rows = X if isinstance(_native(X), nw.DataFrame) else np.zeros((table.rows, 1))
+    try:
+        schema.public_shapes(_any_bounds(), rows, given)
+    except UnfitShape:
+        raise UnfitShape(
+            "person must be one identifier for each row of X, in the order of the rows, and of pandas with X's index"
+        ) from None
+    found = list(given) if isinstance(given, Sequence) else given
+    assert name is not None
+    columns = (*table.columns, name)
+    return Columns(columns, table.rows, lambda asked: found if asked == name else table.column_of(asked), known=(name,))
+
+
+def unused(name: str, others: Sequence[str]) -> str:
+    """Names a column as no other is named."""
+    while name in others:
+        name += "_"
+    return name
 
 
 def refuse_text(table: Columns, design: Design, response: str, response_reads_text: bool) -> None:

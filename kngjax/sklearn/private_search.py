@@ -13,15 +13,18 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 import kngjax as kng
+from kngjax.accounting.adjacency import RECORD
 from kngjax.core.errors import FAILED_OF_FIT, holding_no_records, run_hiding_errors
 from kngjax.data.named_columns import Columns
+from kngjax.data.persons import codes_of
 from kngjax.mechanisms.parameters import whole_epsilon
 from kngjax.mechanisms.private_choice import PrivateChoice
 from kngjax.releases.debits import settings
 from kngjax.releases.release import plan_for
 from kngjax.sklearn.base import NO_SCORE, AbstractPrivateEstimator, refuse_arguments
-from kngjax.sklearn.holdouts import is_covered, parts
+from kngjax.sklearn.holdouts import is_covered, parts, parts_of_persons
 from kngjax.sklearn.public_pipeline import PublicPipeline
+from kngjax.sklearn.rowwise import means_of_persons
 from kngjax.sklearn.uncounted_fits import UncountedFits
 from kngjax.study.analyses import Analysis
 from kngjax.study.responses import Response
@@ -67,34 +70,45 @@ class PrivateSearch(BaseEstimator):
         self.ledger = ledger
 
     @holding_no_records(failed=FAILED_OF_FIT)
-    def fit(self, X: Any, y: Any, **refused: Any) -> "PrivateSearch":
+    def fit(self, X: Any, y: Any, *, person: Any = None, **refused: Any) -> "PrivateSearch":
         """Releases all candidates and the choice, of the records X (n, columns) and y (n,), private.
 
-        Raises as the estimator's `fit`, of public facts and budgets before anything is spent.
+        **Arguments:** `person`: as of the estimator's `fit`. All rows of a person are trained on, or all are held out,
+        and the loss of a person is the mean over that person's rows. Raises as the estimator's `fit`, of public facts
+        and budgets before anything is spent.
         """
         refuse_arguments(refused)
-        self._fit(X, y)
+        self._fit(X, y, person)
         return self
 
-    def _fit(self, X: Any, y: Any) -> None:
+    def _fit(self, X: Any, y: Any, person: Any) -> None:
         self._check()
         params = list(ParameterGrid(self.param_grid))
         candidates: list[Any] = [_settled(self.estimator, one) for one in params]
         adjacency = _require_comparable(candidates)
         # All records are admitted first, so that nothing that is refused depends on the parts.
-        (analysis, table), *_ = [candidate._admit(X, y, is_paid=True) for candidate in candidates]
-        training, held_out = parts(len(table), float(self.holdout), adjacency)
-        own = [_safe_indexing(values, training) for values in (X, y)]
+        (analysis, table), *_ = [candidate._admit(X, y, person, is_paid=True) for candidate in candidates]
+        codes = None if person is None else codes_of(person)
+        if codes is None:
+            training, held_out = parts(len(table), float(self.holdout), adjacency)
+            compared = len(held_out)
+        else:
+            training, held_out, compared = parts_of_persons(codes, float(self.holdout), adjacency)
+        own = [None if values is None else _safe_indexing(values, training) for values in (X, y, person)]
         admitted = [candidate._admit(*own, is_paid=True) for candidate in candidates]
-        choice = self._choice(len(candidates), adjacency)
-        certificates = [one for plan, part in admitted for one in plan.certificates(len(part))]
+        choice = self._choice(len(candidates), adjacency, analysis.parts[0].mechanism.bounds.protects)
+        is_public = adjacency is kng.Adjacency.REPLACE
+        counts = [plan.count_of(part) if is_public else 0 for plan, part in admitted]
+        certificates = [
+            one for (plan, _), count in zip(admitted, counts, strict=True) for one in plan.certificates(count)
+        ]
         costs = [certificate.cost for certificate in certificates]
         fits = [cost for cost in costs if cost is not None]
         if len(fits) < len(costs):
             raise ValueError("nothing is proved of the release of a candidate: its settings take a Markov chain")
-        choosing = plan_for(choice, len(held_out)).cost
+        choosing = plan_for(choice, compared).cost
         owed = fits if is_covered(choosing, fits) else [*fits, choosing]
-        self._carry_out(candidates, admitted, choice, owed, _Held(X, y, held_out, analysis))
+        self._carry_out(candidates, admitted, choice, owed, _Held(X, y, held_out, analysis, codes))
         chosen = int(np.argmax(self.choice_.value))
         self.params_, self.candidates_, self.best_index_ = params, candidates, chosen
         self.best_params_, self.best_estimator_ = params[chosen], candidates[chosen]
@@ -129,9 +143,11 @@ class PrivateSearch(BaseEstimator):
             raise refusal
         self.choice_ = kng.release(choice, losses, ledger=debits[-1])
 
-    def _choice(self, number: int, adjacency: kng.Adjacency) -> PrivateChoice:
+    def _choice(self, number: int, adjacency: kng.Adjacency, protects: str) -> PrivateChoice:
+        unit = None if protects == RECORD else kng.Unit(protects)
+        columns = {f"candidate {place}": (0.0, 1.0) for place in range(number)}
         # A record of which a candidate says nothing, for missing cells, counts as the worst.
-        bounds = kng.Bounds({f"candidate {place}": (0.0, 1.0) for place in range(number)}, intercept=False, missing=1.0)
+        bounds = kng.Bounds(columns, intercept=False, missing=1.0, unit=unit)
         return PrivateChoice(bounds, self.epsilon, adjacency.value)
 
     def _check(self) -> None:
@@ -189,15 +205,22 @@ class PrivateSearch(BaseEstimator):
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class _Held:
-    """Holds the records on which candidates are compared. Private. **Arguments:** `positions`: of these records."""
+    """Holds the records on which candidates are compared. Private.
+
+    **Arguments:** `positions`: of these records. `codes`: whose row each one of all is, None where each is its own.
+    """
 
     X: Any
     y: Any
     positions: np.ndarray
     analysis: Analysis
+    codes: np.ndarray | None = None
 
     def losses(self, candidates: Sequence[Any]) -> np.ndarray:
-        """Computes each candidate's loss in [0, 1] at each held-out record, (n, K); NaN where a cell is missing."""
+        """Computes each candidate's loss in [0, 1] at each held-out record, or person, (n, K).
+
+        NaN at a record in which a cell is missing.
+        """
         X, y = (_safe_indexing(values, self.positions) for values in (self.X, self.y))
         # A response that is missing without a policy is NaN here, and not a failure.
         response = self.analysis.response
@@ -209,7 +232,8 @@ class _Held:
             made = candidate._transformed(X) if isinstance(candidate, PublicPipeline) else X
             table, response_column = _last(candidate)._table_with_response(made, X, y)
             found.append(base._losses(_last(candidate), table, response.of(table[response_column])))
-        return np.column_stack(found)
+        made = np.column_stack(found)
+        return made if self.codes is None else means_of_persons(made, self.codes[self.positions])
 
 
 def _settled(estimator: Any, settings: dict[str, Any]) -> Any:
@@ -225,13 +249,14 @@ def _require_comparable(candidates: Sequence[Any]) -> kng.Adjacency:
     """The adjacency of all; raises ValueError for candidates that do not estimate the same."""
     ends = [_last(candidate) for candidate in candidates]
     what = [
-        (type(end), kng.Adjacency.parse(end.adjacency), end._response("y"), getattr(end, "quantile", None))
+        [type(end), kng.Adjacency.parse(end.adjacency), end._response("y")]
+        + [getattr(end, name, None) for name in ("quantile", "unit", "most_rows")]
         for end in ends
     ]
     if any(one != what[0] for one in what):
         raise ValueError(
             "the candidates must estimate the same, by losses that can be compared: leave adjacency, bounds_y, "
-            "classes, missing_y and quantile out of param_grid"
+            "classes, missing_y, unit, most_rows and quantile out of param_grid"
         )
     ends[0]._require_comparable()
     return what[0][1]

@@ -30,13 +30,15 @@ class PublicPipeline(Pipeline):
     """
 
     @holding_no_records(failed=FAILED_OF_FIT)
-    def fit(self, X: Any, y: Any = None, **refused: Any) -> "PublicPipeline":
+    def fit(self, X: Any, y: Any = None, *, person: Any = None, **refused: Any) -> "PublicPipeline":
         """Fits the last step by one release, of the columns that the others make of the private records X and y.
 
-        Raises ValueError for steps that are not public, and as the last step's `fit`.
+        **Arguments:** `person`: as of the last step's `fit`, also by scikit-learn's name with that of the step,
+        `fit(X, y, step__person=ids)`. Raises ValueError for steps that are not public, and as the last step's `fit`.
         """
+        person = refused.pop(f"{self.steps[-1][0]}__person", person)
         refuse_arguments(refused)
-        analysis, table = self._admit(X, y)
+        analysis, table = self._admit(X, y, person)
         self._keep(analysis, analysis.release(table, self._last.ledger))
         return self
 
@@ -50,7 +52,7 @@ class PublicPipeline(Pipeline):
             )
         return last
 
-    def _admit(self, X: Any, y: Any, is_paid: bool = False) -> tuple[Analysis, Columns]:
+    def _admit(self, X: Any, y: Any, person: Any = None, is_paid: bool = False) -> tuple[Analysis, Columns]:
         """Plans the last step's release of the columns that the other steps make, and checks their table."""
         last = self._last
         require_no_memory(self)
@@ -66,7 +68,7 @@ class PublicPipeline(Pipeline):
                     # The made-up rows warn, since their text is no category and their numbers are zero.
                     warnings.filterwarnings("ignore", "Found unknown categories", UserWarning)
                     made = dense(fitted.fit(made).transform(made))
-        return last._admit(X, y, is_paid, through=(made, self._transformed))
+        return last._admit(X, y, person, is_paid, through=(made, self._transformed))
 
     def _transformed(self, X: Any) -> Any:
         """Applies the steps before the last to X. The result is private if X is."""

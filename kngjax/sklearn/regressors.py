@@ -92,6 +92,8 @@ class PrivateQuantileRegressor(AbstractPrivateRegressor):
         dither: Any = None,
         ledger: Any = None,
         num_records: Any = None,
+        unit: Any = None,
+        most_rows: Any = None,
         force: Any = False,
     ):
         self.quantile = quantile
@@ -107,6 +109,8 @@ class PrivateQuantileRegressor(AbstractPrivateRegressor):
         self.dither = dither
         self.ledger = ledger
         self.num_records = num_records
+        self.unit = unit
+        self.most_rows = most_rows
         self.force = force
 
     def _response(self, name: str) -> Response:
@@ -158,6 +162,8 @@ class PrivateLinearRegressor(AbstractPrivateRegressor):
         domain: Any = None,
         ledger: Any = None,
         num_records: Any = None,
+        unit: Any = None,
+        most_rows: Any = None,
         force: Any = False,
     ):
         self.epsilon = epsilon
@@ -171,6 +177,8 @@ class PrivateLinearRegressor(AbstractPrivateRegressor):
         self.domain = domain
         self.ledger = ledger
         self.num_records = num_records
+        self.unit = unit
+        self.most_rows = most_rows
         self.force = force
 
     def _analysis(self, read: Formula, response: Response, count: int | None) -> Analysis:
@@ -208,6 +216,8 @@ class PrivateRobustRegressor(AbstractPrivateRegressor):
         scale: Any = None,
         ledger: Any = None,
         num_records: Any = None,
+        unit: Any = None,
+        most_rows: Any = None,
         force: Any = False,
     ):
         self.epsilon = epsilon
@@ -221,6 +231,8 @@ class PrivateRobustRegressor(AbstractPrivateRegressor):
         self.scale = scale
         self.ledger = ledger
         self.num_records = num_records
+        self.unit = unit
+        self.most_rows = most_rows
         self.force = force
 
     def _analysis(self, read: Formula, response: Response, count: int | None) -> Analysis:
@@ -251,6 +263,8 @@ class PrivatePoissonRegressor(AbstractPrivateRegressor):
         domain: Any = None,
         ledger: Any = None,
         num_records: Any = None,
+        unit: Any = None,
+        most_rows: Any = None,
         force: Any = False,
     ):
         self.epsilon = epsilon
@@ -263,6 +277,8 @@ class PrivatePoissonRegressor(AbstractPrivateRegressor):
         self.domain = domain
         self.ledger = ledger
         self.num_records = num_records
+        self.unit = unit
+        self.most_rows = most_rows
         self.force = force
 
     def _analysis(self, read: Formula, response: Response, count: int | None) -> Analysis:

@@ -8,6 +8,7 @@ may be another program for the last rows of an array. Products and sums of whole
 import math
 
 import numpy as np
+from jaxtyping import Float, Int
 
 from kngjax.data.named_columns import Columns
 from kngjax.data.terms import Design
@@ -34,3 +35,17 @@ def exponentials(eta: np.ndarray) -> np.ndarray:
 def probabilities(eta: np.ndarray) -> np.ndarray:
     """1/(1 + exp(-η)) of each number, by the scalar function of the C library."""
     return np.array([0.5 * (1.0 + math.tanh(0.5 * one)) for one in eta.tolist()], dtype=np.float64).reshape(eta.shape)
+
+
+def means_of_persons(
+    losses: Float[np.ndarray, "rows candidates"], codes: Int[np.ndarray, " rows"]
+) -> Float[np.ndarray, "persons candidates"]:
+    """The mean loss of each person's rows, a loss that is missing counted as 1. Private.
+
+    A mean is of losses in [0, 1] and lies there too; it is of that person's rows alone, whatever their order is.
+    """
+    known = np.where(np.isnan(losses), 1.0, losses)
+    order = np.argsort(codes, kind="stable")
+    pieces = np.split(known[order], np.flatnonzero(np.diff(codes[order])) + 1)
+    means = [[math.fsum(column) / len(piece) for column in piece.T.tolist()] for piece in pieces if len(piece)]
+    return np.array(means, dtype=np.float64).reshape(-1, losses.shape[1])

@@ -260,7 +260,7 @@ class Analysis(AbstractAnalysis):
             self.weights.check(table)
         return table
 
-    def count(self, table: Any) -> int:
+    def count_of(self, table: Any) -> int:
         return (self.response if self.weights is None else self.weights).count(table)
 
     @property

@@ -120,7 +120,7 @@ def _release_missing(
         table, refusal = run_telling_refusals(functools.partial(analysis.check, frame))
         if refusal is not None:
             raise refusal
-        num_records = analysis.count(table) if analysis.adjacency is kng.Adjacency.REPLACE else 0
+        num_records = analysis.count_of(table) if analysis.adjacency is kng.Adjacency.REPLACE else 0
     missing = [step for step in steps if step.label not in made]
     costs = [step.owed(num_records) for step in missing]
     if isinstance(ledger, kng.Ledger):

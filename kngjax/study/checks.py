@@ -13,8 +13,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from kngjax.accounting.adjacency import plural
 from kngjax.core.owner_only import OwnerOnly, owner_only
-from kngjax.data import cells, dates, missing
+from kngjax.data import cells, dates, missing, persons
 from kngjax.data.tables import is_elsewhere, opened
 from kngjax.study.analyses import table_of
 
@@ -39,7 +40,7 @@ class DeclaredColumn:
     **Arguments:** `name`: of the column. `bounds` or `levels`: of its cells, if there are some. `missing`: what a
     missing cell counts as, None where such cells make a release fail. `codes`: what stands for a missing cell.
     `has_others`: whether text and numbers that are no declared level count as one more level. `is_date`: whether the
-    bounds were dates, which are days now.
+    bounds were dates, which are days now. `identifies`: whom its cells identify, in words; None of all other columns.
     """
 
     name: str
@@ -49,6 +50,7 @@ class DeclaredColumn:
     codes: tuple[Any, ...] = ()
     has_others: bool = False
     is_date: bool = False
+    identifies: str | None = None
 
 
 @owner_only
@@ -145,6 +147,8 @@ def of_column(column: DeclaredColumn, table: Any, others: Sequence[str] = ()) ->
     name = column.name
     if name not in table.columns:
         return [f"  {name}: the data have no such column"], False
+    if column.identifies is not None:
+        return _of_identifiers(column, column.identifies, table)
     if not cells.is_readable(table[name]):
         return [f"  {name}: the column's type holds neither numbers nor text: convert it by a public rule"], False
     given = missing.without_codes(table, {name: column.codes} if column.codes else {})[name]
@@ -175,6 +179,23 @@ def of_column(column: DeclaredColumn, table: Any, others: Sequence[str] = ()) ->
     notes += others if column.levels is None else _undeclared(given, outside & ~empty)
     notes += [] if column.levels is not None else _codes(column, values)
     return [f"  {name}: {shares[0]:.4g}, missing {shares[1]:.4g}", *(f"    {note}" for note in notes)], fits
+
+
+def _of_identifiers(column: DeclaredColumn, unit: str, table: Any) -> tuple[list[str], bool]:
+    """Counts the persons that a column identifies and the rows that are nobody's, and says if releases can read it."""
+    refusal = _try(functools.partial(persons.require_identifiers, table[column.name]), str)[1]
+    if refusal is not None:
+        return [f"  {column.name}: {refusal}"], False
+    codes = persons.codes_of(table[column.name])
+    counts, lost = np.bincount(codes[codes >= 0]), int(np.sum(codes < 0))
+    most = int(np.max(counts, initial=0))
+    lines = [f"  {column.name}: {len(counts)} {plural(unit)} with up to {most} rows, {lost} rows without identifier"]
+    if lost and column.missing is None:
+        lines.append(
+            f"    such a row makes a release fail once it is paid: find the identifier, or under add_remove say "
+            f"missing={{{column.name!r}: 'drop'}}"
+        )
+    return lines, not lost or column.missing is not None
 
 
 def _recurring(values: Sequence[Any], size: int) -> list[tuple[Any, int]]:

@@ -76,7 +76,8 @@ class CountedGroups(AbstractAnalysis):
         terms, response = usual.grouping.terms, usual.analyses[0].response
         table = Classification(tuple(Axis(one.column, one.levels, missing=one.missing) for one in terms))
         substitute = DROP if DROP in (table.substitute, getattr(response, "substitute", None)) else None
-        bounds = Bounds(y=(0.0, len(usual.grouping.division) - 1.0), missing_y=substitute)
+        unit = usual.analyses[0].parts[0].mechanism.bounds.unit
+        bounds = Bounds(y=(0.0, len(usual.grouping.division) - 1.0), missing_y=substitute, unit=unit)
         made = GeometricMechanism(bounds, epsilon, usual.adjacency)
         title = f"number of records by {' and '.join(table.columns)}"
         return cls(Analysis(title, table, None, (Part(COUNT, made),), names_of_values=()), usual, of_size, level, share)
@@ -112,6 +113,9 @@ class CountedGroups(AbstractAnalysis):
 
     def check(self, frame: Any) -> Any:
         return self.usual.check(frame)
+
+    def count_of(self, table: Any) -> int:
+        return self.usual.count_of(table)
 
     def records(self, frame: Any) -> Any:
         return self.usual.records(frame)

@@ -163,6 +163,9 @@ class GroupedAnalysis(AbstractAnalysis):
             self.grouping.check(one)
         return table
 
+    def count_of(self, table: Any) -> int:
+        return self.analyses[0].count_of(table)
+
     def records(self, frame: Any) -> tuple[Prepared, np.ndarray] | Passes:
         """The columns of all records, as `Analysis.records`, and the place of each record's group. Private."""
         columns = (*self.grouping.division.by, *self.analyses[0].columns)

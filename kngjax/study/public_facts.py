@@ -197,7 +197,10 @@ class PublicFacts:
         def policy(name: str) -> Any:
             return self.missing if isinstance(self.missing, str) else (self.missing or {}).get(name)
 
-        return [
+        of_persons = []
+        if self.unit is not None and self.unit.column is not None:
+            of_persons = [DeclaredColumn(self.unit.column, missing=self.unit.missing, identifies=self.unit.name)]
+        return of_persons + [
             DeclaredColumn(
                 name,
                 self.bounds.get(name),

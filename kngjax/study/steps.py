@@ -60,7 +60,7 @@ class AbstractAnalysis(abc.ABC):
     def prepare(self, part: Any, records: Any) -> None:
         """Raises what the mechanisms of a part say of these records. Private: for the owner alone."""
 
-    def count(self, table: Any) -> int:
+    def count_of(self, table: Any) -> int:
         """How many records a table has that `check` returned, or persons; public under replace alone."""
         return len(table)
 

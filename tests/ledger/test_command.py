@@ -30,8 +30,8 @@ def test_create_show_verify(tmp_path, capfd, budget):
     assert cli.main(["ledger", "create", path, *budget, *WORDS, "--unit", "worker"]) == 0
     ledger = Ledger(path)
     assert ledger.read().budget == BUDGETS[budget]
-    assert "Ledger of 'workers': one record, which stands for one worker, is protected" in capfd.readouterr().out
-    ledger.reserve(TENTH)
+    assert "Ledger of 'workers': one worker, with all records of that worker, is protected" in capfd.readouterr().out
+    ledger.reserve(TENTH.of("worker"))
     assert cli.main(["ledger", "show", path]) == 0
     said = capfd.readouterr().out
     assert "Reservations: 1, of which 0 led to a release and 1 did not" in said

@@ -1,6 +1,7 @@
 """Studies of persons: rows share votes over the whole table, certificates protect persons, and ledgers hold to them."""
 
 import itertools
+from fractions import Fraction
 
 import numpy as np
 import pandas as pd
@@ -116,21 +117,21 @@ def test_shares_in_groups_are_of_the_whole_table():
 
 
 def test_floors_of_scores_in_groups_are_paid_for():
-    """⌊Ra⌋ of a change of p moves by up to pR + 1: over G groups by R + G, of which a lattice's rate leaves room."""
+    """⌊Ra⌋ of a change of p moves by up to ⌈pR⌉: over G groups by R + G - 1, for which a lattice's rate leaves room."""
     random = np.random.default_rng(0)
     most = 0.0
     for number in (2, 3, 5):
         for shares in random.dirichlet(np.ones(number), 200):
             starts = random.uniform(0.0, 5.0, number)
             moved = np.floor(RESOLUTION * (starts + shares)) - np.floor(RESOLUTION * starts)
-            assert moved.sum() <= RESOLUTION + number
+            assert moved.sum() <= RESOLUTION + number - 1
             most = max(most, moved.sum() - RESOLUTION)
     assert most >= 1.0
     bounds = {number: kng.Bounds(y=(0.0, 1.0), unit=kng.Unit("patient", 1, groups=number)) for number in (1, 3)}
     one, three = (
         kng.KNG(kng.QuantileLoss(0.5), bounds[number], kng.Box(0.0, 1.0), 1.0, "add_remove") for number in (1, 3)
     )
-    assert rate_of(one) / rate_of(three) == 1 + 3 / RESOLUTION * 1
+    assert rate_of(one) / rate_of(three) == Fraction(RESOLUTION + 2, RESOLUTION)
 
 
 def test_curves_of_a_process_are_those_of_shares():

@@ -214,10 +214,10 @@ def rate_of(mechanism: AbstractDensityMechanism) -> Fraction:
     interval of length 2R before it is rounded, and of at most 2R + 1 after.
 
     Where the rows of one person are spread over G groups with shares p_k of at most one vote, scores of group k change
-    by at most p_k·R before they are rounded and p_k·R + 1 after: by R + G in all, which stands for R.
+    by at most p_k·R before they are rounded and ⌈p_k·R⌉ after: by R + G - 1 in all, which stands for R.
     """
     unit = mechanism.bounds.unit
-    spread = 0 if unit is None or (unit.groups or 1) == 1 else unit.groups
+    spread = 0 if unit is None else (unit.groups or 1) - 1
     cancels = mechanism.exponent.scored_by == "loss" and mechanism.adjacency is Adjacency.ADD_REMOVE
     return exactly(float(mechanism.epsilon)) / (2 * (RESOLUTION + spread) + cancels)
 

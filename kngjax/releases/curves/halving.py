@@ -101,9 +101,7 @@ class Halving:
         adjacency = self.first.adjacency
         if first.depth == 0:
             return self.mechanisms[first.index].guarantee
-        # Rows of one person may be in several nodes, with shares of one vote.
-        each = [self.mechanisms[node.index].guarantee for node in (first, *others)]
-        together = Guarantee.parallel(each, shared=self.first.bounds.of_persons)
+        together = Guarantee.parallel([self.mechanisms[node.index].guarantee for node in (first, *others)], shared=True)
         return together.to_replace() if adjacency is Adjacency.REPLACE else together
 
     @property

@@ -8,9 +8,10 @@ import narwhals as nw
 import numpy as np
 
 import kngjax as kng
+from kngjax.accounting.adjacency import RECORD
 from kngjax.releases import totals
 from kngjax.releases.division import how_priced
-from kngjax.releases.group_plans import are_shared, owed_together
+from kngjax.releases.group_plans import owed_together
 from kngjax.study.analyses import Analysis, table_of
 from kngjax.study.grouping import GroupedAnalysis, Grouping
 from kngjax.study.responses import Response
@@ -95,17 +96,20 @@ class GroupsView(AbstractView):
         own = [] if self.counted is None else [self.counted.guarantee]
         if any(one.releases for one in self.each):
             costs = [[owed_of(release) for release in one.releases] for one in self.each]
-            every = [release.certificate for one in self.each for release in one.releases]
-            shared = are_shared(every, len(self.each))
-            together, proved = owed_together(costs, self.adjacency, shared)
+            together, proved = owed_together(costs, self.adjacency)
             own.append(together if proved else None)
         return totals.total(own)
+
+    @property
+    def _unit(self) -> str:
+        units = [release.certificate.guarantee.unit for one in self.each for release in one.releases]
+        return units[0] if units else RECORD
 
     @property
     def groups_in_words(self) -> str:
         number, every = sum(bool(one.releases) for one in self.each), len(self.each)
         has = "every group has a release" if number == every else f"{number} of {every} groups have a release"
-        return f"{self.grouping.division.explain()}, and {has}; {how_priced(self.adjacency)}"
+        return f"{self.grouping.division.explain()}, and {has}; {how_priced(self.adjacency, self._unit)}"
 
     @property
     def clipped(self) -> dict[str, tuple[float, float]]:

@@ -1,0 +1,54 @@
+"""Certificates say whom they protect, in text, in a table and in JSON; those of one record are as they were."""
+
+import pathlib
+
+import numpy as np
+import pytest
+
+import kngjax as kng
+from kngjax.releases.certificate import Certificate
+
+OLDER = pathlib.Path(__file__).parent / "older"
+PAIRS = {
+    "replace": "two tables of the same number of households that differ in all rows of one household, however many",
+    "add_remove": "two tables of which one has one household more, with all rows of that household, however many",
+}
+Y = np.linspace(0.0, 1.0, 40)
+
+
+def certificate(unit, adjacency, most_rows):
+    whom = None if unit is None else kng.Unit(unit, most_rows)
+    bounds = kng.Bounds(x={"y": (0.0, 1.0)}, intercept=False, unit=whom)
+    mechanism = kng.KNG(kng.SquaredDistanceLoss(), bounds, kng.Box(0.0, 1.0), 0.1, adjacency)
+    person = None if most_rows is None else np.repeat(np.arange(10), 4)
+    return kng.release(mechanism, Y[:, None], person=person).certificate
+
+
+@pytest.mark.parametrize("adjacency", PAIRS)
+@pytest.mark.parametrize("most_rows", [None, 1, 3])
+def test_the_reader_is_told_whom_it_protects(adjacency, most_rows):
+    made = certificate("household", adjacency, most_rows)
+    assert f"Protected: each household: {PAIRS[adjacency]}." in made.explain().splitlines()
+    assert ("protects", f"each household: {PAIRS[adjacency]}") in made.rows()
+    assert PAIRS[adjacency] in made.summary()
+    assert PAIRS[adjacency] in made._repr_html_()
+    fields = made.to_dict()
+    assert fields["guarantee"]["unit"] == "household"
+    assert Certificate.from_dict(fields) == made
+    # Which rows are of one household is said too.
+    said = "each record is one household" if most_rows is None else "rows of one household are those with one"
+    assert said in made.explain()
+
+
+def test_of_one_record_nothing_more_is_said():
+    made = certificate(None, "replace", None)
+    assert "unit" not in made.to_dict()["guarantee"]
+    assert "Protected" not in made.explain()
+    assert "protects" not in dict(made.rows())
+
+
+@pytest.mark.parametrize("path", sorted(OLDER.glob("*.json")), ids=lambda path: path.stem)
+def test_certificates_of_earlier_versions_protect_one_record(path):
+    made = kng.Release.from_json(path.read_text()).certificate
+    assert made.guarantee.unit == "record"
+    assert made.cost is None or made.cost.unit == "record"
