@@ -58,6 +58,11 @@ class Unit(ShownAsTyped, AbstractModule):
         self.name, self.most_rows = name.strip(), None if most_rows is None else int(most_rows)
         self.column, self.missing = column, missing
 
+    @property
+    def alone(self) -> "Unit":
+        """The unit of a table that has one row of each, made of that one's rows."""
+        return Unit(self.name)
+
     def explain(self) -> tuple[str, ...]:
         """Says in sentences for a certificate which rows are of one unit, and how they count."""
         if self.most_rows is None:
@@ -90,11 +95,18 @@ class Identifiers(OwnerOnly):
 class Shares(OwnerOnly):
     """Weights of rows that were made of identifiers. Private.
 
-    **Arguments:** `weights`: one a row, NaN of a row without identifier. `persons`: N, how many there are.
+    **Arguments:** `weights`: one a row, NaN of a row without identifier. `persons`: N, how many there are. `codes`: the
+    number of each row's person, as of `codes_of`.
     """
 
     weights: Float[np.ndarray, " rows"]
     persons: int
+    codes: Int[np.ndarray, " rows"]
+
+    def some(self, rows: Any, instead: Any = None) -> "Shares":
+        """The shares of some rows, in the votes of as many persons. **Arguments:** `instead`: of their weights."""
+        weights = self.weights[rows] if instead is None else instead
+        return Shares(weights, self.persons, self.codes[rows])
 
 
 def with_persons(X: Any, person: Any) -> Any:
@@ -154,7 +166,18 @@ def shares(codes: Int[np.ndarray, " rows"], most_rows: int) -> Shares:
     made = np.full(len(codes), np.nan)
     # Below 2^63 for up to 2^43 rows.
     made[order] = ((place + 1) * whole // m - place * whole // m) * step
-    return Shares(made, int(np.count_nonzero(counts)))
+    return Shares(made, int(np.count_nonzero(counts)), codes)
+
+
+def sums_by_person(
+    rows: Float[np.ndarray, "rows columns"], codes: Int[np.ndarray, " rows"], persons: int
+) -> Float[np.ndarray, "persons columns"]:
+    """Adds up the rows of each person, in their order: a map of these rows alone. Private.
+
+    Persons without rows have zeros. **Arguments:** `codes`: of rows, each at least 0. `persons`: how many there are.
+    """
+    _, places = np.unique(codes, return_inverse=True)
+    return np.stack([np.bincount(places, column, persons) for column in rows.T], axis=1)
 
 
 def codes_of(identifiers: Any) -> Int[np.ndarray, " rows"]:

@@ -11,7 +11,7 @@ import equinox as eqx
 import jax.numpy as jnp
 import narwhals as nw
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from kngjax.core.arrays import Scalar, Vector
 from kngjax.core.errors import UnfitShape, raise_from_outside
@@ -72,11 +72,13 @@ class WeightedRecords(OwnerOnly, AbstractModule):
 
     They are no `Records`, and have neither x nor y: what knows nothing of weights cannot take them for 1.
 
-    **Arguments:** `rows`: the records. `weights`: shape (n,), as `kngjax.data.weights.clipped` makes them.
+    **Arguments:** `rows`: the records. `weights`: shape (n,), as `kngjax.data.weights.clipped` makes them. `codes`:
+    the number of each row's person, for what asks for it; else None.
     """
 
     rows: Records
     weights: Float[Array, " records"] | Float[np.ndarray, " records"]
+    codes: Int[np.ndarray, " records"] | None = None
 
     @property
     def dimension(self) -> int:
@@ -199,6 +201,7 @@ def prepare_rows(
     reads_text: bool = False,
     may_be_empty: bool = False,
     dither_key: Any = None,
+    has_codes: bool = False,
 ) -> Records | WeightedRecords:
     """Validated records, clipped to the bounds, with the intercept's column in front; with weights if X has them.
 
@@ -215,6 +218,7 @@ def prepare_rows(
     - `reads_text`: whether y may be text.
     - `may_be_empty`: whether there may be no record.
     - `dither_key`: the research key of the noise of `bounds.dither`; None takes the operating system's randomness.
+    - `has_codes`: whether rows of persons come with the numbers of these.
 
     Each record is mapped by itself, so that neighbours stay neighbours: its cells become numbers by
     `kngjax.data.cells`; those that are none are what `bounds.missing` says, or the record is dropped; its response gets
@@ -240,9 +244,12 @@ def prepare_rows(
         response = dithered(response, bounds.dither, dither_key, bounds.dither_of_log)
     if bounds.y_lower is not None and has_response:
         response = np.clip(response, np.asarray(bounds.y_lower), np.asarray(bounds.y_upper))
-    number, weight = (weight.persons, weight.weights) if isinstance(weight, persons.Shares) else (None, weight)
-    rows = Records(design, np.ascontiguousarray(response), number)
-    return rows if weight is None else WeightedRecords(rows, weights.clipped(weight, bounds.weight))
+    shares = weight if isinstance(weight, persons.Shares) else None
+    rows = Records(design, np.ascontiguousarray(response), None if shares is None else shares.persons)
+    if weight is None:
+        return rows
+    each = weights.clipped(weight if shares is None else shares.weights, bounds.weight)
+    return WeightedRecords(rows, each, shares.codes if shares is not None and has_codes else None)
 
 
 def prepare(bounds: Bounds, X: Any, y: Any, **settings: Any) -> Records:
@@ -377,18 +384,13 @@ def _weights(given: Any) -> Any:
 def _made_weights(bounds: Bounds, weight: Any, kept: np.ndarray) -> Any:
     """Weights of the records that are left, with the public value in place of NaN; persons share votes among these."""
     policy = np.nan if bounds.missing_weight is None else bounds.missing_weight
-    number = None
-    if isinstance(weight, persons.Shares):
-        number, weight = weight.persons, weight.weights[kept]
-    elif bounds.of_persons:
-        assert bounds.unit is not None
-        assert bounds.unit.most_rows is not None
-        made = persons.shares(weight[kept], bounds.unit.most_rows)
-        number, weight = made.persons, made.weights
-    else:
-        weight = weight[kept]
-    weight = np.where(np.isnan(weight), policy, weight)
-    return weight if number is None else persons.Shares(weight, number)
+    if not bounds.of_persons:
+        return np.where(np.isnan(weight[kept]), policy, weight[kept])
+    assert bounds.unit is not None
+    assert bounds.unit.most_rows is not None
+    is_made = isinstance(weight, persons.Shares)
+    made = weight.some(kept) if is_made else persons.shares(weight[kept], bounds.unit.most_rows)
+    return made.some(slice(None), np.where(np.isnan(made.weights), policy, made.weights))
 
 
 def _columns(bounds: Bounds, X: Any, dimension: int | None = None) -> np.ndarray:

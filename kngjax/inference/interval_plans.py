@@ -19,10 +19,13 @@ from kngjax.accounting.guarantees import Guarantee
 from kngjax.core.errors import UnfitType
 from kngjax.core.randomness import secure_key
 from kngjax.data.passes import Passes
+from kngjax.data.persons import Shares
+from kngjax.data.records import WeightedRecords
 from kngjax.data.schema import Schema
 from kngjax.data.streams import BATCH, stream
+from kngjax.data.weights import WeightedTable
 from kngjax.inference import score_variances
-from kngjax.inference.covariances import AbstractCovariance, Matrices
+from kngjax.inference.covariances import BY_PERSON, NOTHING_ASSUMED, AbstractCovariance, Matrices
 from kngjax.inference.intervals_from_sums import ErrorDraws
 from kngjax.inference.offers import TELLING
 from kngjax.inference.score_moments import RecordCurvature
@@ -105,7 +108,8 @@ class RegressionPlan(AbstractIntervalPlan):
     @functools.cached_property
     def of_variances(self) -> Any:
         """Returns the mechanism that releases the sampling variances."""
-        return score_variances.summing_of(self.dimension, self.epsilons[1], self.mechanism.adjacency)
+        bounds, adjacency = self.mechanism.bounds, self.mechanism.adjacency
+        return score_variances.summing_of(self.dimension, self.epsilons[1], adjacency, bounds.unit_alone)
 
     def settings(self, parts: Sequence[Release] = ()) -> dict[str, Any]:
         cuts = self.cuts if not parts else self._directions(parts).cuts.tolist()
@@ -166,6 +170,8 @@ class RegressionPlan(AbstractIntervalPlan):
         cuts = self._directions(parts).cuts if self.cuts is None else np.array(self.cuts)
         given = functools.partial(score_variances.variances_given, last.value, self.of_variances, cuts, self.usual)
         assumptions = (*self.covariance.assumptions, *noise.assumptions)
+        if self.mechanism.bounds.of_persons:
+            assumptions = (BY_PERSON, *(one for one in assumptions if one != NOTHING_ASSUMED))
         return ErrorDraws.of(
             hessians, noise, parts[0].value, given, self.combinations, self.covariance.method, assumptions
         )
@@ -175,7 +181,7 @@ class RegressionPlan(AbstractIntervalPlan):
 class RecordColumns:
     """Maps records, each by itself, to bounded columns that are summed. It can be pickled, and holds nothing private.
 
-    **Arguments:** `theta`: θ̃. `of`: makes the columns of features, curvatures and squared scores over their units.
+    **Arguments:** `theta`: θ̃. `of`: makes the columns of rows, and of curvatures and scores as of `RecordCurvature.of`.
     """
 
     mechanism: Any
@@ -183,17 +189,24 @@ class RecordColumns:
     curvature: RecordCurvature
     of: Any
 
-    def __call__(self, records: tuple[Any, Any]) -> tuple[np.ndarray, None]:
-        rows = self.mechanism.intake.rows(*records, dither_key=secure_key(), may_be_empty=True)
-        return self.of(np.asarray(rows.rows.x, np.float64), *self.curvature.of(rows, self.theta)), None
+    def __call__(self, records: tuple[Any, Any]) -> tuple[Any, None]:
+        rows = self.mechanism.intake.rows(*records, dither_key=secure_key(), may_be_empty=True, has_codes=True)
+        return self.of(rows, *self.curvature.of(rows, self.theta)), None
 
 
-def _of_hessian(covariance: AbstractCovariance, mechanism: Any, x: Any, curvature: Any, square: Any) -> np.ndarray:
-    return covariance.columns(x, curvature, mechanism)
+def _of_hessian(covariance: AbstractCovariance, mechanism: Any, rows: Any, curvature: Any, scores: Any) -> Any:
+    columns = covariance.columns(np.asarray(rows.rows.x, np.float64), curvature, mechanism)
+    if not mechanism.bounds.of_persons:
+        return columns
+    # Their sum is a convex combination for each person, as long as weights come after columns.
+    return WeightedTable(columns, Shares(np.asarray(rows.weights), rows.num_records, rows.codes))
 
 
-def _of_variances(directions: Directions, unit: float, x: Any, curvature: Any, square: Any) -> np.ndarray:
-    return directions.columns(x, square, unit)
+def _of_variances(directions: Directions, unit: float, rows: Any, curvature: Any, scores: Any) -> np.ndarray:
+    x = np.asarray(rows.rows.x, np.float64)
+    if isinstance(rows, WeightedRecords) and rows.codes is not None:
+        return directions.columns_of_persons(x, scores, unit, rows)
+    return directions.columns(x, scores, unit)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -51,20 +51,24 @@ class RecordCurvature:
             else:
                 curvature = float(np.asarray(loss.curvature_bound(predictor)))
         largest = weighted.largest(bounds)
-        curvature, score = largest * curvature, largest * score
+        # Rows of persons have weights of their own where curvatures are summed.
+        curvature, score = (1.0 if bounds.of_persons else largest) * curvature, largest * score
         return min(curvature, _LARGEST), min(score * score, _LARGEST)
 
     @np.errstate(over="ignore", invalid="ignore")
     def of(self, records: Records | WeightedRecords, theta: Float[np.ndarray, " dimension"]) -> tuple[Floats, Floats]:
-        """w and s² of each record over `units`, within [0, 1]; with weights ωw and ω²s². Private."""
+        """w and s² of each record over `units`, within [0, 1]; with weights ωw and ω²s². Private.
+
+        Of persons w and s of each row, without weights; s over the root of its unit, that of all k votes.
+        """
         x, y = np.asarray(records.rows.x, np.float64), np.asarray(records.rows.y, np.float64)
         predictor = np.zeros(len(x))
         # Column by column, so that what is computed of a record does not depend on where it stands.
         for column, coefficient in zip(x.T, theta.tolist(), strict=True):
             predictor = predictor + column * coefficient
-        largest = weighted.largest(self.bounds)
+        largest, of_persons = weighted.largest(self.bounds), self.bounds.of_persons
         curvature_unit, square_unit = (max(unit, np.finfo(np.float64).tiny) for unit in self.units(theta))
-        curvature_unit, square_unit = curvature_unit / largest, square_unit / (largest * largest)
+        curvature_unit, square_unit = curvature_unit / (1.0 if of_persons else largest), square_unit / largest**2
         none = np.zeros_like(predictor)
         if self.bandwidth is not None:
             step = [float(np.asarray(number)) for number in self.loss.score_step()]
@@ -77,6 +81,8 @@ class RecordCurvature:
             least, most = verified.slopes(predictor, none, y)
             curvature = least + 0.5 * (most - least)
         shares = _share(curvature, curvature_unit), _share(score * score, square_unit)
+        if of_persons:
+            return shares[0], np.copysign(np.sqrt(shares[1]), score) / largest
         if isinstance(records, Records):
             return shares
         weights = np.clip(np.asarray(records.weights, np.float64) / largest, 0.0, 1.0)

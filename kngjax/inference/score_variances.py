@@ -2,7 +2,8 @@
 
 With Ŵ = Ĥ^{-1} public, the direction b = Ŵa/√(a'Ŵa) of a combination a'θ has b'Ĥb = 1, and t = Σ s²(b'x)² = b'Jb is
 the sampling variance (ŴJŴ) of a'θ over a'Ŵa. One record adds s²(b'x)², cut to a public c, and so at most 1 in that
-unit: its sum has K-norm noise of a box. Where H is another W^{-1}, t·a'Wa is the variance to first order.
+unit: its sum has K-norm noise of a box. Of persons with several rows each adds (b'g)², g being the sum of the scores
+s·x of that one's rows times their weights: only persons are taken to be independent. Where H is another W^{-1}, t·a'Wa is the variance to first order.
 """
 
 from typing import Any, NamedTuple
@@ -12,6 +13,8 @@ from jaxtyping import Float
 
 from kngjax.core.arrays import float64
 from kngjax.data.bounds import Bounds
+from kngjax.data.persons import Unit, sums_by_person
+from kngjax.data.records import WeightedRecords
 from kngjax.inference.noise_of_sums import box_noise
 from kngjax.inference.score_moments import Floats
 from kngjax.mechanisms.k_norm import KNormMechanism
@@ -60,22 +63,42 @@ class Directions(NamedTuple):
 
         **Arguments:** `square`: s² over its unit.
         """
-        made = np.empty((len(self.cuts), len(x)))
-        for place, (vector, cut) in enumerate(zip(self.vectors, self.cuts.tolist(), strict=True)):
-            # Column by column, so that what is computed of a record does not depend on where it stands.
-            along = np.zeros(len(x))
-            for column, coefficient in zip(x.T, vector.tolist(), strict=True):
-                along = along + column * coefficient
-            with np.errstate(over="ignore", invalid="ignore"):
-                shares = (square * (square_unit / cut)) * (along * along)
-            made[place] = np.where(np.isnan(shares), 1.0, np.clip(shares, 0.0, 1.0))
+        return self._within(square[:, None], self._along(x), square_unit)
+
+    @np.errstate(over="ignore", invalid="ignore")
+    def columns_of_persons(
+        self, x: Floats, scores: Floats, square_unit: float, rows: WeightedRecords
+    ) -> Float[np.ndarray, "persons combinations"]:
+        """Computes (b'g)² of each person by itself, g = Σ w·s·x over that one's rows, over c and in [0, 1]. Private.
+
+        Weights add up to k at most, so that no |b'g| exceeds k times the largest of a record.
+
+        **Arguments:** `scores`: s of rows, over the root of its unit. `rows`: with weights and persons' numbers.
+        """
+        assert rows.codes is not None
+        each = (np.asarray(rows.weights, np.float64) * scores)[:, None] * self._along(x)
+        return self._within(1.0, sums_by_person(each, rows.codes, rows.num_records), square_unit)
+
+    @np.errstate(over="ignore", invalid="ignore")
+    def _along(self, x: Floats) -> Float[np.ndarray, "records combinations"]:
+        """b'x, column by column, so that what is computed of a record does not depend on where it stands."""
+        made = np.zeros((len(self.cuts), len(x)))
+        for along, vector in zip(made, self.vectors.tolist(), strict=True):
+            for column, coefficient in zip(x.T, vector, strict=True):
+                along += column * coefficient
+        return made.T
+
+    @np.errstate(over="ignore", invalid="ignore")
+    def _within(self, square: Any, along: Floats, square_unit: float) -> Floats:
+        shares = square * (square_unit / self.cuts) * (along * along)
+        within = np.where(np.isnan(shares), 1.0, np.clip(shares, 0.0, 1.0))
         # To few digits, of which sums are exact without much ado: by far less than their noise.
-        return (np.rint(made * _DIGITS) / _DIGITS).T
+        return np.rint(within * _DIGITS) / _DIGITS
 
 
-def summing_of(number: int, epsilon: float, adjacency: Any) -> KNormMechanism:
-    """Returns the mechanism that releases the sums of `Directions.columns`."""
-    bounds = Bounds((np.zeros(number), np.ones(number)), intercept=False)
+def summing_of(number: int, epsilon: float, adjacency: Any, unit: Unit | None = None) -> KNormMechanism:
+    """Returns the mechanism that releases sums of numbers in [0, 1]. **Arguments:** `unit`: one row is of each."""
+    bounds = Bounds((np.zeros(number), np.ones(number)), intercept=False, unit=unit)
     return KNormMechanism(bounds, epsilon, adjacency, statistic="sum", allow_large_epsilon=True)
 
 

@@ -137,6 +137,13 @@ class QuantileInterval(AbstractDirectMechanism):
         return Guarantee.bounded_range(float(self.epsilon), self.adjacency).of(self.bounds.protects)
 
     @property
+    def no_persons(self) -> str:
+        return (
+            "the ranks that make its level are those of independent records, which rows of one person are not, and an "
+            "interval would hold too seldom"
+        )
+
+    @property
     def intake(self) -> SortedIntake:
         return SortedIntake(self)
 

@@ -96,7 +96,7 @@ def _of_group(number: int, records: Records) -> tuple[Any, ...]:
 
 def _some(column: Any, places: np.ndarray) -> Any:
     if isinstance(column, Shares):
-        return Shares(column.weights[places], column.persons)
+        return column.some(places)
     return None if column is None else column[places]
 
 

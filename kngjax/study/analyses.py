@@ -59,7 +59,7 @@ class Part:
         if self.plan is None:
             return replace(self, mechanism=_protecting(self.mechanism, unit))
         if isinstance(self.plan, kng.QuantileProcess):
-            plan = replace(self.plan, bounds=eqx.tree_at(_unit, self.plan.bounds, unit, is_leaf=_is_none))
+            plan = process_protecting(self.plan, unit)
             return replace(self, mechanism=_protecting(self.mechanism, unit), plan=plan)
         plan = replace(self.plan, mechanism=_protecting(self.plan.mechanism, unit))
         return replace(self, mechanism=plan.making().mechanism, plan=plan)
@@ -123,6 +123,11 @@ def _is_none(part: Any) -> bool:
 
 def _protecting(mechanism: Any, unit: kng.Unit) -> Any:
     return eqx.tree_at(lambda one: one.bounds.unit, mechanism, unit, is_leaf=_is_none)
+
+
+def process_protecting(process: kng.QuantileProcess, unit: kng.Unit) -> kng.QuantileProcess:
+    """Copies a quantile process for a unit of which each record is one."""
+    return replace(process, bounds=eqx.tree_at(_unit, process.bounds, unit, is_leaf=_is_none))
 
 
 def _number_of(x: Any, y: np.ndarray, weights: Any) -> int:

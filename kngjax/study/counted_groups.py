@@ -75,7 +75,8 @@ class CountedGroups(AbstractAnalysis):
         terms, response = usual.grouping.terms, usual.analyses[0].response
         table = Classification(tuple(Axis(one.column, one.levels, missing=one.missing) for one in terms))
         substitute = DROP if DROP in (table.substitute, getattr(response, "substitute", None)) else None
-        bounds = Bounds(y=(0.0, len(usual.grouping.division) - 1.0), missing_y=substitute)
+        unit = usual.analyses[0].parts[0].mechanism.bounds.unit
+        bounds = Bounds(y=(0.0, len(usual.grouping.division) - 1.0), missing_y=substitute, unit=unit)
         made = GeometricMechanism(bounds, epsilon, usual.adjacency)
         title = f"number of records by {' and '.join(table.columns)}"
         return cls(Analysis(title, table, None, (Part(COUNT, made),), names_of_values=()), usual, of_size, level, share)

@@ -3,7 +3,7 @@
 import abc
 import dataclasses
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import narwhals as nw
 import numpy as np
@@ -22,6 +22,10 @@ class AbstractRowWeights(abc.ABC):
     """Gives each record of an analysis a weight that a column says. Public. `column`: its name."""
 
     column: str
+    no_intervals: ClassVar[str] = (
+        "means and sums of records with weights have no intervals here: a Study without weights has some, of another "
+        "question, as every record counts alike there"
+    )
 
     @abc.abstractmethod
     def check(self, table: nw.DataFrame | Columns) -> None:
@@ -74,12 +78,13 @@ class AbstractRowWeights(abc.ABC):
     def _weighted(self, analysis: Analysis, mechanism: Any) -> Any:
         make = _WITH_WEIGHTS.get(type(mechanism))
         if make is None:
-            raise ValueError(
-                f"{analysis.title} by {type(mechanism).__name__} takes no weights: make a Study without weights for it"
-            )
+            raise ValueError(f"{analysis.title} by {type(mechanism).__name__} {self._why_not(mechanism)}")
         columns = analysis.response
         bounds = columns.bounds if isinstance(columns, CentredSquares) else mechanism.bounds
         return make(mechanism, self._bounds(bounds))
+
+    def _why_not(self, mechanism: Any) -> str:
+        return "takes no weights: make a Study without weights for it"
 
     def _bounds(self, bounds: kng.Bounds) -> kng.Bounds:
         x = None if bounds.x_lower is None else (bounds.x_lower, bounds.x_upper)
@@ -159,6 +164,10 @@ class Persons(AbstractRowWeights):
     """
 
     unit: kng.Unit
+    no_intervals: ClassVar[str] = (
+        "intervals of a mean by persons need a public number of these, each with one vote: adjacency='replace', "
+        "most_rows=1 and no groups; conf_int() without intervals=True is of the table's own mean"
+    )
 
     @property
     def column(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -174,11 +183,14 @@ class Persons(AbstractRowWeights):
         codes = persons.codes_of(table[self.column])
         made = persons.shares(np.where(is_kept, codes, -1), self.unit.most_rows or 1)
         # Of a record that is dropped nothing is read; of one without identifier that there is none.
-        return persons.Shares(np.where(is_kept, made.weights, 0.0), made.persons)
+        return made.some(slice(None), np.where(is_kept, made.weights, 0.0))
 
     @property
     def declared(self) -> dict[str, Any]:
         return {"unit": self.unit}
+
+    def _why_not(self, mechanism: Any) -> str:
+        return f"takes no rows of persons: {mechanism.no_persons}"
 
     def count(self, table: Any) -> int:
         return persons.count_of(persons.Identifiers(opened(table)[self.column]))

@@ -56,6 +56,15 @@ def test_sums_of_any_floats_are_exact(x):
     assert exact_sums.column_sums(x)[1] == sum(row[1] for row in rows)
 
 
+def test_sums_of_rows_with_whole_weights_are_those_of_fractions():
+    x = np.column_stack([COLUMNS["normal"], COLUMNS["tenths"][:1301]])[:300]
+    units = np.random.default_rng(3).integers(0, 2**20, 300)
+    rows = fractions(x)
+    wanted = [sum(int(m) * row[j] for m, row in zip(units, rows, strict=True)) for j in range(x.shape[1])]
+    assert exact_sums.weighted_sums_of(x, units).tolist() == wanted
+    assert exact_sums.weighted_sums_of(x, 0 * units).tolist() == [0] * x.shape[1]
+
+
 def test_the_parts_of_a_sum_add_up():
     x = np.column_stack([COLUMNS["normal"], COLUMNS["tenths"][:1301]])
     records = [Records(part, part[:, 0]) for part in (x, x[:400], x[400:401], x[401:])]

@@ -26,7 +26,7 @@ from kngjax.releases import totals
 from kngjax.releases.debits import owed
 from kngjax.releases.plan import Plan
 from kngjax.releases.told import said
-from kngjax.study.analyses import table_of, tables_of
+from kngjax.study.analyses import process_protecting, table_of, tables_of
 from kngjax.study.quantile_processes import process_of
 from kngjax.study.responses import check_column
 from kngjax.study.synthesis.columns import AbstractColumn, Category, Ordinal, refuse_auto
@@ -56,6 +56,7 @@ class SynthesisPlan:
     rows_share: Fraction
     max_records: int | None = None
     force: bool = False
+    unit: kng.Unit | None = None
 
     def __post_init__(self) -> None:
         # Impossible plans are refused here.
@@ -86,7 +87,7 @@ class SynthesisPlan:
         most = self.max_records if num_records is None else num_records
         made: list[AbstractPart] = []
         if self.rows_share:
-            made.append(RowsPart("rows", whole * self.rows_share, self.adjacency))
+            made.append(RowsPart("rows", whole * self.rows_share, self.adjacency, self.unit))
         for place, column in enumerate(self.columns):
             made += self._parts_of(column, self.columns[:place], whole * self.shares[column.name], most)
         return made
@@ -97,7 +98,7 @@ class SynthesisPlan:
         adjacency, known = self.adjacency, {one.name: one for one in earlier}
         parents = tuple(known[parent] for parent in column.parents)
         if not isinstance(column, AbstractCurvedColumn):
-            return [TablePart(column.name, epsilon, adjacency, (*parents, column))]
+            return [TablePart(column.name, epsilon, adjacency, (*parents, column), self.unit)]
         later = [one.name for one in self.columns[len(earlier) + 1 :]]
         design, has_heaps = _design(column, earlier, later), bool(column.heaps)
         of_curves = epsilon * (1 - _HEAPS) if has_heaps else epsilon
@@ -117,10 +118,11 @@ class SynthesisPlan:
             )
         except (ValueError, TypeError) as error:
             raise type(error)(f"column {column.name!r}: {error}") from None
+        process = process if self.unit is None else process_protecting(process, self.unit)
         curves = CurvesPart(column.name, of_curves, adjacency, column, earlier, design, process, not has_heaps)
         if not has_heaps:
             return [curves]
-        table = TablePart(f"{column.name}, heaps", epsilon * _HEAPS, adjacency, (*parents, column))
+        table = TablePart(f"{column.name}, heaps", epsilon * _HEAPS, adjacency, (*parents, column), self.unit)
         return [table, dataclasses.replace(curves, label=f"{column.name}, beside heaps")]
 
     def plan_for(self, num_records: int | None = None) -> Plan:
@@ -234,6 +236,7 @@ class SynthesisPlan:
                     "rows": str(self.rows_share),
                     "max_records": self.max_records,
                     "force": self.force,
+                    **({} if self.unit is None else {"unit": self.unit.name}),
                 }
             )
         )
@@ -247,7 +250,8 @@ class SynthesisPlan:
                 raise ValueError(f"there is no column of the kind {one['type']!r}; there are {', '.join(_KINDS)}")
             columns.append(_KINDS[one["type"]](**{name: field for name, field in one.items() if name != "type"}))
         adjacency = kng.Adjacency.parse(fields["adjacency"])
-        rest = fields["max_records"], fields["force"]
+        unit = fields.get("unit")
+        rest = fields["max_records"], fields["force"], None if unit is None else kng.Unit(unit)
         return cls(tuple(columns), fields["epsilon"], adjacency, Fraction(fields["rows"]), *rest)
 
     def __eq__(self, other: object) -> bool:
@@ -266,6 +270,7 @@ def plan(
     max_records: Any = None,
     force: bool = False,
     allow_large_epsilon: bool = False,
+    unit: str | None = None,
 ) -> SynthesisPlan:
     """A plan of a synthetic table: its columns in the order in which they are drawn, each from earlier ones.
 
@@ -288,6 +293,7 @@ def plan(
     - `rows`: under add_remove the part of ε for the number of records, .05 if left out. Under replace it is public.
     - `max_records`: under add_remove a number that n does not exceed, 2^20 if left out; with more a release fails.
     - `force`: release also curves that public facts say are little but noise.
+    - `unit`: whom guarantees protect, in words, like "patient", where each record is one; None for a record.
 
     Raises ValueError or TypeError for what cannot be, with the column's name.
     """
@@ -311,7 +317,8 @@ def plan(
         if not 0 < share < 1:
             raise ValueError(f"rows must be a part of epsilon between 0 and 1, like 0.05, not {rows!r}")
     most = None if max_records is None else int(check_count("max_records", max_records, "a number n does not exceed"))
-    return SynthesisPlan(every, exact, meant, share, most, bool(force))
+    whom = None if unit is None else kng.Unit(unit)
+    return SynthesisPlan(every, exact, meant, share, most, bool(force), whom)
 
 
 def _check_order(columns: tuple[AbstractColumn, ...]) -> None:
