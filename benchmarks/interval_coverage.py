@@ -8,11 +8,12 @@ feature; `CPS1988` are rows of 28,155 workers drawn with replacement, log wages 
 school and experience, and with ten coefficients on where and who. Panels are of persons with 5 to 20 rows each, records
 being their number: `panel10` and `panel50` with effects of persons that have a tenth and half of the variance of the
 errors, `sizes50` with 1 to 41 rows, more of persons with a large effect, and `rows50` is `panel50` with intervals that
-take rows for independent, which hold too seldom. Their standard errors without privacy are clustered. Every table is new and released by the public call,
-`Study.linear_regression(..., intervals=True)` and its like. The truth is the fit without privacy of the same loss to
-very many records. Widths are over 2·1.96 robust standard errors of least squares or of maximum likelihood, of the same
-table. Cells that are refused say so, and nothing is spent on them. `std_error` is 1 over the root mean square of
-(middle - truth)/standard error, for the least and the largest coefficient: above 1 standard errors are too large.
+take rows for independent, which hold too seldom; standard errors without privacy are clustered. Every table is new and
+released by the public call, `Study.linear_regression(..., intervals=True)` and its like. The truth is the fit without
+privacy of the same loss to very many records. Widths are over 2·1.96 robust standard errors of least squares or of
+maximum likelihood, of the same table. Cells that are refused say so, and nothing is spent on them. `std_error` is 1
+over the root mean square of (middle - truth)/standard error, for the least and the largest coefficient: above 1
+standard errors are too large.
 """
 
 import argparse

@@ -244,12 +244,11 @@ def prepare_rows(
         response = dithered(response, bounds.dither, dither_key, bounds.dither_of_log)
     if bounds.y_lower is not None and has_response:
         response = np.clip(response, np.asarray(bounds.y_lower), np.asarray(bounds.y_upper))
-    shares = weight if isinstance(weight, persons.Shares) else None
-    rows = Records(design, np.ascontiguousarray(response), None if shares is None else shares.persons)
-    if weight is None:
-        return rows
-    each = weights.clipped(weight if shares is None else shares.weights, bounds.weight)
-    return WeightedRecords(rows, each, shares.codes if shares is not None and has_codes else None)
+    number, codes = None, None
+    if isinstance(weight, persons.Shares):
+        number, codes, weight = weight.persons, weight.codes if has_codes else None, weight.weights
+    rows = Records(design, np.ascontiguousarray(response), number)
+    return rows if weight is None else WeightedRecords(rows, weights.clipped(weight, bounds.weight), codes)
 
 
 def prepare(bounds: Bounds, X: Any, y: Any, **settings: Any) -> Records:

@@ -3,7 +3,8 @@
 With Ŵ = Ĥ^{-1} public, the direction b = Ŵa/√(a'Ŵa) of a combination a'θ has b'Ĥb = 1, and t = Σ s²(b'x)² = b'Jb is
 the sampling variance (ŴJŴ) of a'θ over a'Ŵa. One record adds s²(b'x)², cut to a public c, and so at most 1 in that
 unit: its sum has K-norm noise of a box. Of persons with several rows each adds (b'g)², g being the sum of the scores
-s·x of that one's rows times their weights: only persons are taken to be independent. Where H is another W^{-1}, t·a'Wa is the variance to first order.
+s·x of that one's rows times their weights: only persons are taken to be independent. Where H is another W^{-1}, t·a'Wa
+is the variance to first order.
 """
 
 from typing import Any, NamedTuple

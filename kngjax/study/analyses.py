@@ -113,10 +113,6 @@ def pair_of(mechanism: Any, count: int | None, columns: Prepared | Passes) -> tu
     return with_weights(given["X"], given["weights"]), given.get("y")
 
 
-def _unit(bounds: kng.Bounds) -> Any:
-    return bounds.unit
-
-
 def _is_none(part: Any) -> bool:
     return part is None
 
@@ -127,7 +123,7 @@ def _protecting(mechanism: Any, unit: kng.Unit) -> Any:
 
 def process_protecting(process: kng.QuantileProcess, unit: kng.Unit) -> kng.QuantileProcess:
     """Copies a quantile process for a unit of which each record is one."""
-    return replace(process, bounds=eqx.tree_at(_unit, process.bounds, unit, is_leaf=_is_none))
+    return replace(process, bounds=eqx.tree_at(lambda one: one.unit, process.bounds, unit, is_leaf=_is_none))
 
 
 def _number_of(x: Any, y: np.ndarray, weights: Any) -> int:

@@ -134,8 +134,7 @@ class SynthesisPlan:
         if key not in self._plans:
             plans = [(part, part.plan_for(num_records)) for part in self.parts(num_records)]
             certificates = tuple(one for _, plan in plans for one in plan.certificates)
-            drawing = functools.partial(drawn, plans)
-            self._plans[key] = Plan(certificates, *self.owed(certificates), drawing)
+            self._plans[key] = Plan(certificates, *self.owed(certificates), functools.partial(drawn, plans))
         return self._plans[key]
 
     @functools.cached_property
@@ -227,19 +226,12 @@ class SynthesisPlan:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready."""
-        return json.loads(
-            json.dumps(
-                {
-                    "columns": [column.to_dict() for column in self.columns],
-                    "epsilon": self.epsilon,
-                    "adjacency": str(self.adjacency),
-                    "rows": str(self.rows_share),
-                    "max_records": self.max_records,
-                    "force": self.force,
-                    **({} if self.unit is None else {"unit": self.unit.name}),
-                }
-            )
-        )
+        columns = [column.to_dict() for column in self.columns]
+        fields = {"columns": columns, "epsilon": self.epsilon, "adjacency": str(self.adjacency)}
+        fields |= {"rows": str(self.rows_share), "max_records": self.max_records, "force": self.force}
+        # Of a record as other versions write it.
+        fields |= {} if self.unit is None else {"unit": self.unit.name}
+        return json.loads(json.dumps(fields))
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> "SynthesisPlan":
@@ -293,7 +285,7 @@ def plan(
     - `rows`: under add_remove the part of ε for the number of records, .05 if left out. Under replace it is public.
     - `max_records`: under add_remove a number that n does not exceed, 2^20 if left out; with more a release fails.
     - `force`: release also curves that public facts say are little but noise.
-    - `unit`: whom guarantees protect, in words, like "patient", where each record is one; None for a record.
+    - `unit`: whom guarantees protect, like "patient", where each record is one; None for a record.
 
     Raises ValueError or TypeError for what cannot be, with the column's name.
     """
@@ -317,8 +309,7 @@ def plan(
         if not 0 < share < 1:
             raise ValueError(f"rows must be a part of epsilon between 0 and 1, like 0.05, not {rows!r}")
     most = None if max_records is None else int(check_count("max_records", max_records, "a number n does not exceed"))
-    whom = None if unit is None else kng.Unit(unit)
-    return SynthesisPlan(every, exact, meant, share, most, bool(force), whom)
+    return SynthesisPlan(every, exact, meant, share, most, bool(force), None if unit is None else kng.Unit(unit))
 
 
 def _check_order(columns: tuple[AbstractColumn, ...]) -> None:
@@ -380,9 +371,9 @@ def _shares(columns: tuple[AbstractColumn, ...], taken: Fraction) -> dict[str, F
 
 
 def _facts(columns: tuple[AbstractColumn, ...]) -> tuple[dict[str, Any], dict[str, Any]]:
-    facts = {column.name: column.facts for column in columns}
-    bounds = {name: ends for name, (ends, _) in facts.items() if ends is not None}
-    return bounds, {name: levels for name, (_, levels) in facts.items() if levels is not None}
+    facts = [(column.name, *column.facts) for column in columns]
+    bounds = {name: ends for name, ends, _ in facts if ends is not None}
+    return bounds, {name: levels for name, _, levels in facts if levels is not None}
 
 
 def _design(column: AbstractCurvedColumn, earlier: tuple[AbstractColumn, ...], later: Sequence[str]) -> Any:
