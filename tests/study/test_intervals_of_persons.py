@@ -1,6 +1,7 @@
 """Intervals by persons who have several rows, and by units that are one record each: sizes, costs, and refusals."""
 
 import json
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -50,7 +51,7 @@ def clustered(x, y, codes, votes):
 @pytest.mark.parametrize("votes", [1, 3])
 @pytest.mark.parametrize("adjacency", ["replace", "add_remove"])
 def test_with_little_noise_they_are_those_of_a_sandwich_over_persons(adjacency, votes):
-    guess = {} if adjacency == "replace" else {"num_records": PERSONS}
+    guess: dict[str, Any] = {} if adjacency == "replace" else {"num_records": PERSONS}
     made = study(adjacency=adjacency, most_rows=votes, **guess)
     fit = made.linear_regression("y ~ x + between", epsilon=95, method="squared", intervals=True)
     x = np.column_stack([np.ones(len(PANEL)), PANEL.x, PANEL.between])
