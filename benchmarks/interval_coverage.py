@@ -5,13 +5,16 @@
 A cell is table:coefficients:records:epsilon, then the regression unless it is linear, and the adjacency unless it is
 "replace". `t5` has correlated features in [-1, 1] and errors of Student's t with 5 degrees whose scale grows with a
 feature; `CPS1988` are rows of 28,155 workers drawn with replacement, log wages (or whether a wage is above $500) on
-school and experience, and with ten coefficients on where and who. Every table is new and released by the public call,
-`Study.linear_regression(..., intervals=True)` and its like. The truth is the fit without privacy of the same loss to
-very many records. Widths are over 2·1.96 robust standard errors of least squares or of maximum likelihood, of the same
-table. Cells that are refused say so, and nothing is spent on them. `std_error` is 1 over the root mean square of
-(middle - truth)/standard error, for the least and the largest coefficient: above 1 standard errors are too large.
-With `--costs 3` it prints instead what releases without and with intervals take, the least of three turns after one
-that compiles: processor seconds, and the most memory in MiB, on Linux.
+school and experience, and with ten coefficients on where and who. Panels are of persons with 5 to 20 rows each, records
+being their number: `panel10` and `panel50` with effects of persons that have a tenth and half of the variance of the
+errors, `sizes50` with 1 to 41 rows, more of persons with a large effect, and `rows50` is `panel50` with intervals that
+take rows for independent, which hold too seldom; standard errors without privacy are clustered. Every table is new and
+released by the public call, `Study.linear_regression(..., intervals=True)` and its like. The truth is the fit without
+privacy of the same loss to very many records. Widths are over 2·1.96 robust standard errors of least squares or of
+maximum likelihood, of the same table. Cells that are refused say so, and nothing is spent on them. `std_error` is 1
+over the root mean square of (middle - truth)/standard error, for the least and the largest coefficient: above 1
+standard errors are too large. With `--costs 3` it prints instead what releases without and with intervals take, the
+least of three turns after one that compiles: processor seconds, and the most memory in MiB, on Linux.
 """
 
 import argparse
@@ -63,6 +66,10 @@ class Population(NamedTuple):
     facts: dict[str, Any]
     scale: float
 
+    def persons(self, frame: pd.DataFrame) -> np.ndarray | None:
+        """The number of each row's person; None where each row is one."""
+        return frame["person"].to_numpy() if "person" in self.facts else None
+
 
 def t5(d: int) -> Population:
     """Errors of scale .75 + .5·x1, responses clipped to ±8."""
@@ -104,7 +111,39 @@ def wages(d: int) -> Population:
     return Population(draw, frame, terms, responses, facts, 0.6)
 
 
-POPULATIONS = {"t5": t5, "CPS1988": wages}
+def panel(d: int, share: float, are_informative: bool = False, by_person: bool = True) -> Population:
+    """Persons with a slope within and one between them, and an effect that has this share of the errors' variance."""
+    if d != 3:
+        raise ValueError("panels have cells of 3 coefficients")
+
+    def draw(random: np.random.Generator, count: int) -> pd.DataFrame:
+        effect = random.standard_normal(count)
+        sizes = random.integers(5, 21, count)
+        if are_informative:
+            sizes = np.clip(np.rint(np.exp(2.2 + 0.8 * effect + 0.5 * random.standard_normal(count))), 1, 41).astype(
+                int
+            )
+        person = np.repeat(np.arange(count), sizes)
+        within, between = random.uniform(-1.0, 1.0, len(person)), random.uniform(-1.0, 1.0, count)[person]
+        errors = np.sqrt(share) * effect[person] + np.sqrt(1.0 - share) * random.standard_normal(len(person))
+        y = np.clip(1.0 + 0.5 * within - 0.3 * between + errors, -6.0, 6.0)
+        return pd.DataFrame({"person": person, "within": within, "between": between, "y": y})
+
+    facts: dict[str, Any] = {"bounds": {"within": (-1.0, 1.0), "between": (-1.0, 1.0), "y": (-6.0, 6.0)}}
+    whole = draw(np.random.default_rng(10**6), 200_000)
+    return Population(
+        draw, whole, "within + between", {"linear": "y"}, facts | ({"person": "person"} if by_person else {}), 1.0
+    )
+
+
+POPULATIONS = {
+    "t5": t5,
+    "CPS1988": wages,
+    "panel10": functools.partial(panel, share=0.1),
+    "panel50": functools.partial(panel, share=0.5),
+    "sizes50": functools.partial(panel, share=0.5, are_informative=True),
+    "rows50": functools.partial(panel, share=0.5, by_person=False),
+}
 
 
 def released(people: Population, cell: Cell, frame: pd.DataFrame, intervals: bool = True) -> Any:
@@ -119,20 +158,28 @@ def released(people: Population, cell: Cell, frame: pd.DataFrame, intervals: boo
     return getattr(study, f"{cell.regression}_regression")(formula, **given)
 
 
-def fitted(loss: Any, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The minimiser of a smooth loss by Newton's method with halving, and its robust covariance."""
+def fitted(loss: Any, x: np.ndarray, y: np.ndarray, persons: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """The minimiser of a smooth loss by Newton's method with halving, and its robust covariance.
+
+    **Arguments:** `persons`: the number of each row's person, among whose rows one vote is shared.
+    """
     verified, none, theta = loss.verified_score(), np.zeros(len(x)), np.zeros(x.shape[1])
+    weights = np.ones(len(x)) if persons is None else 1.0 / np.bincount(persons)[persons]
     for _ in range(_STEPS):
         score, _ = verified.floats(x @ theta, none, y)
         least, most = verified.slopes(x @ theta, none, y)
-        hessian, gradient = (x * (0.5 * (least + most))[:, None]).T @ x, x.T @ score
+        score = weights * score
+        hessian, gradient = (x * (0.5 * weights * (least + most))[:, None]).T @ x, x.T @ score
         step = np.linalg.solve(hessian + 1e-9 * np.trace(hessian) * np.eye(len(theta)), gradient)
         step *= min(1.0, 2.0 / np.abs(x[:2000] @ step).max())
         theta = theta - step
         if np.abs(step).max() < 1e-10:
             break
     inverse = np.linalg.inv(hessian)
-    return theta, inverse @ ((x * (score**2)[:, None]).T @ x) @ inverse
+    scores = x * score[:, None]
+    if persons is not None:
+        scores = np.stack([np.bincount(persons, column) for column in scores.T], axis=1)
+    return theta, inverse @ (scores.T @ scores) @ inverse
 
 
 def measured(cell: Cell, tables: int, seed: int = 0) -> dict[str, Any]:
@@ -200,7 +247,7 @@ def _fit(loss: Any, cell: Cell, people: Population, design: Any, frame: pd.DataF
         y = np.log(np.clip(y, *people.facts["bounds"]["wage"]))
     if cell.regression == "median" and not isinstance(loss, kng.SquaredLoss):
         return _median(x, y)
-    return fitted(loss, x, y)
+    return fitted(loss, x, y, people.persons(frame))
 
 
 @functools.cache

@@ -278,6 +278,11 @@ class Bounds(ShownAsTyped, AbstractModule):
         return RECORD if self.unit is None else self.unit.name
 
     @property
+    def unit_alone(self) -> Unit | None:
+        """The unit, of tables with one row of each that are made of such records; None where it is a record."""
+        return None if self.unit is None else self.unit.alone
+
+    @property
     def has_one_vote(self) -> bool:
         """Whether the weights of a person's rows add up to exactly 1, so that what is proved of a record holds."""
         return self.of_persons and self.unit is not None and self.unit.most_rows == 1

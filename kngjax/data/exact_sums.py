@@ -110,11 +110,20 @@ def weighted_gram_of(columns: Float[np.ndarray, "records columns"], weights: Flo
     wholes = np.ldexp(weights, -exponent)
     if np.any(wholes != np.rint(wholes)):
         return _fractions(columns).T @ (_fractions(columns) * _fractions(weights[:, None]))
-    digits, total = wholes.astype(np.int64), np.zeros((columns.shape[1],) * 2, object)
+    return _by_digits(gram, columns, wholes.astype(np.int64), exponent, (columns.shape[1],) * 2)
+
+
+def weighted_sums_of(columns: Float[np.ndarray, "records columns"], units: Int[np.ndarray, " records"]) -> Exact:
+    """Σ_i m_i x_i for finite float64 numbers and whole m ≥ 0, exactly, as fractions."""
+    return _by_digits(column_sums, columns, units, 0, columns.shape[1:])
+
+
+def _by_digits(summed: Any, columns: np.ndarray, units: np.ndarray, exponent: int, shape: tuple[int, ...]) -> Exact:
+    total = np.zeros(shape, object)
     for place in range(54):
-        has_digit = (digits >> place) & 1 == 1
+        has_digit = (units >> place) & 1 == 1
         if has_digit.any():
-            total = total + gram(columns[has_digit]) * Fraction(2) ** (place + exponent)
+            total = total + summed(columns[has_digit]) * Fraction(2) ** (place + exponent)
     return total
 
 

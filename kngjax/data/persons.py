@@ -72,6 +72,11 @@ class Unit(ShownAsTyped, AbstractModule):
         """The same unit where rows of one may be spread over so many groups."""
         return Unit(self.name, self.most_rows, self.column, self.missing, number)
 
+    @property
+    def alone(self) -> "Unit":
+        """The unit of a table that has one row of each, made of that one's rows."""
+        return Unit(self.name)
+
     def explain(self) -> tuple[str, ...]:
         """Says in sentences for a certificate which rows are of one unit, and how they count."""
         if self.most_rows is None:
@@ -119,11 +124,18 @@ class Identifiers(OwnerOnly):
 class Shares(OwnerOnly):
     """Weights of rows that were made of identifiers. Private.
 
-    **Arguments:** `weights`: one a row, NaN of a row without identifier. `persons`: N, how many there are.
+    **Arguments:** `weights`: one a row, NaN of a row without identifier. `persons`: N, how many there are. `codes`: the
+    number of each row's person, as of `codes_of`.
     """
 
     weights: Float[np.ndarray, " rows"]
     persons: int
+    codes: Int[np.ndarray, " rows"]
+
+    def some(self, rows: Any, instead: Any = None) -> "Shares":
+        """The shares of some rows, in the votes of as many persons. **Arguments:** `instead`: of their weights."""
+        weights = self.weights[rows] if instead is None else instead
+        return Shares(weights, self.persons, self.codes[rows])
 
 
 def with_persons(X: Any, person: Any) -> Any:
@@ -183,7 +195,20 @@ def shares(codes: Int[np.ndarray, " rows"], most_rows: int) -> Shares:
     made = np.full(len(codes), np.nan)
     # Below 2^63 for up to 2^43 rows.
     made[order] = ((place + 1) * whole // m - place * whole // m) * step
-    return Shares(made, int(np.count_nonzero(counts)))
+    return Shares(made, int(np.count_nonzero(counts)), codes)
+
+
+def sums_by_person(
+    rows: Float[np.ndarray, "rows columns"], codes: Int[np.ndarray, " rows"], persons: int
+) -> Float[np.ndarray, "persons columns"]:
+    """Adds up the rows of each person, in their order: a map of these rows alone. Private.
+
+    Persons without rows have zeros. **Arguments:** `codes`: of rows, below 0 of those that are nobody's. `persons`: how
+    many there are.
+    """
+    known = codes >= 0
+    _, places = np.unique(codes[known], return_inverse=True)
+    return np.stack([np.bincount(places, column[known], persons) for column in rows.T], axis=1)
 
 
 def numbered(given: Any, numbers: Callable[[Any], Any]) -> Any:
@@ -203,11 +228,9 @@ def shared(given: Any, is_kept: np.ndarray, unit: Unit | None, missing: float | 
     if not isinstance(given, Shares) and (unit is None or unit.most_rows is None):
         weight = given[is_kept]
         return np.where(np.isnan(weight), policy, weight)
-    if isinstance(given, Shares):
-        made = Shares(given.weights[is_kept], given.persons)
-    else:
-        made = shares(given[is_kept], (unit and unit.most_rows) or 1)
-    return Shares(np.where(np.isnan(made.weights), policy, made.weights), made.persons)
+    is_made = isinstance(given, Shares)
+    made = given.some(is_kept) if is_made else shares(given[is_kept], (unit and unit.most_rows) or 1)
+    return made.some(slice(None), np.where(np.isnan(made.weights), policy, made.weights))
 
 
 def codes_of(identifiers: Any) -> Int[np.ndarray, " rows"]:
@@ -247,7 +270,7 @@ def check_identifiers(table: Any, unit: Unit) -> None:
 def count_in(table: Any, unit: Unit) -> int:
     """Counts the persons of a table; public under replace alone. **Arguments:** `unit`: with a column."""
     whole = table.opened() if isinstance(table, Columns) and unit.column not in table.known else table
-    return count_of(Identifiers(whole[unit.column]))
+    return count_of(Identifiers(whole[unit.column or ""]))
 
 
 def require_identifiers(column: Any) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from kngjax.core.arrays import Scalar, Vector
 from kngjax.core.errors import UnfitShape
@@ -72,11 +72,13 @@ class WeightedRecords(OwnerOnly, AbstractModule):
 
     They are no `Records`, and have neither x nor y: what knows nothing of weights cannot take them for 1.
 
-    **Arguments:** `rows`: the records. `weights`: shape (n,), as `kngjax.data.weights.clipped` makes them.
+    **Arguments:** `rows`: the records. `weights`: shape (n,), as `kngjax.data.weights.clipped` makes them. `codes`:
+    the number of each row's person, for what asks for it; else None.
     """
 
     rows: Records
     weights: Float[Array, " records"] | Float[np.ndarray, " records"]
+    codes: Int[np.ndarray, " records"] | None = None
 
     @property
     def dimension(self) -> int:
@@ -199,6 +201,7 @@ def prepare_rows(
     reads_text: bool = False,
     may_be_empty: bool = False,
     dither_key: Any = None,
+    has_codes: bool = False,
 ) -> Records | WeightedRecords:
     """Validated records, clipped to the bounds, with the intercept's column in front; with weights if X has them.
 
@@ -214,6 +217,7 @@ def prepare_rows(
     - `responses`: a function that makes a number of each cell of y by itself, NaN where it has no meaning.
     - `reads_text`, `may_be_empty`: whether y may be text, and whether there may be no record.
     - `dither_key`: the research key of the noise of `bounds.dither`; None takes the operating system's randomness.
+    - `has_codes`: whether rows of persons come with the numbers of these.
 
     Each record is mapped by itself, so that neighbours stay neighbours: its cells become numbers by
     `kngjax.data.cells`; those that are none are what `bounds.missing` says, or the record is dropped; its response gets
@@ -240,9 +244,11 @@ def prepare_rows(
         response = dithered(response, bounds.dither, dither_key, bounds.dither_of_log)
     if bounds.y_lower is not None and has_response:
         response = np.clip(response, np.asarray(bounds.y_lower), np.asarray(bounds.y_upper))
-    number, weight = (weight.persons, weight.weights) if isinstance(weight, persons.Shares) else (None, weight)
+    number, codes = None, None
+    if isinstance(weight, persons.Shares):
+        number, codes, weight = weight.persons, weight.codes if has_codes else None, weight.weights
     rows = Records(design, np.ascontiguousarray(response), number)
-    return rows if weight is None else WeightedRecords(rows, weights.clipped(weight, bounds.weight))
+    return rows if weight is None else WeightedRecords(rows, weights.clipped(weight, bounds.weight), codes)
 
 
 def prepare(bounds: Bounds, X: Any, y: Any, **settings: Any) -> Records:

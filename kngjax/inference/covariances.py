@@ -13,6 +13,7 @@ from jaxtyping import Float
 from kngjax.core.arrays import float64
 from kngjax.data.bounds import Bounds
 from kngjax.data.distinct_products import DistinctProducts
+from kngjax.data.persons import Unit
 from kngjax.inference.noise_of_sums import block_noise, block_noise_of
 from kngjax.inference.positive_definite import BlockNoiseLaw, MatrixFamily, matrices_given, start_between
 from kngjax.inference.published import mechanism_of
@@ -22,6 +23,7 @@ from kngjax.mechanisms.block_sums import BlockSums
 from kngjax.mechanisms.design_moments import DesignMoments
 from kngjax.mechanisms.k_norm import KNormMechanism
 from kngjax.releases.release import Release
+from kngjax.sensitivity import weighted
 
 # For post-processing of what is public any numbers serve, and the same ones make the same interval.
 _SEED = 0
@@ -30,6 +32,7 @@ _ALIKE = 1e-6
 _FAR = 1e100
 _TINY = np.finfo(np.float64).tiny
 NOTHING_ASSUMED = "records are independent, and so many that sums of scores are normal and H is constant nearby"
+BY_PERSON = "persons are independent of one another, and so many that sums of their scores are normal and H is constant"
 
 Matrices = Float[np.ndarray, "draws dimension dimension"]
 
@@ -118,7 +121,7 @@ class Sandwich(AbstractCovariance):
     def products(self, mechanism: Any) -> DistinctProducts:
         """Returns the numbers that are released of H."""
         dimension, bounds = mechanism.dimension, mechanism.bounds
-        has_curvature = bounds.weight is not None or not mechanism.loss.is_quadratic
+        has_curvature = weighted.most(bounds) is not None or not mechanism.loss.is_quadratic
         with float64():
             lower, upper = (np.asarray(side, np.float64) for side in bounds.features(dimension))
         return DistinctProducts(lower, upper, self.indicators, self.slopes, mechanism.adjacency, has_curvature)
@@ -129,7 +132,7 @@ class Sandwich(AbstractCovariance):
 
     def summing(self, mechanism: Any, epsilon: float) -> Any:
         found = self.products(mechanism)
-        bounds = Bounds(found.ends, intercept=False)
+        bounds = Bounds(found.ends, intercept=False, unit=unit_of_sums(mechanism.bounds))
         return BlockSums(bounds, epsilon, mechanism.adjacency, found.exclusive, allow_large_epsilon=True)
 
     def columns(self, x: Floats, curvature: Floats, mechanism: Any) -> Floats:
@@ -156,6 +159,11 @@ class Sandwich(AbstractCovariance):
         if np.max(np.abs(away)) > _ALIKE:
             return None
         return _matrices_of(numbers + noise, products, block_noise_of(summing), count)
+
+
+def unit_of_sums(bounds: Bounds) -> Unit | None:
+    """Returns whom sums for H protect: rows of persons share votes in them too, and other weights are in the rows."""
+    return bounds.unit if bounds.of_persons else bounds.unit_alone
 
 
 def family_of(products: DistinctProducts, count: int | float | None) -> MatrixFamily:
@@ -221,6 +229,11 @@ class ReleasedDesign(AbstractCovariance):
 
     def check(self, mechanism: Any) -> None:
         super().check(mechanism)
+        if mechanism.bounds.of_persons:
+            raise ValueError(
+                "moments of a design that was released before are of other weights than those of a person's rows: take "
+                "kngjax.Sandwich"
+            )
         if not isinstance(mechanism.loss, AbstractResidualLoss):
             raise ValueError(
                 f"the curvature of {type(mechanism.loss).__name__} depends on x'theta, so that X'X does not give its "
@@ -240,7 +253,7 @@ class ReleasedDesign(AbstractCovariance):
         return made
 
     def summing(self, mechanism: Any, epsilon: float) -> Any:
-        bounds = Bounds((np.zeros(1), np.ones(1)), intercept=False)
+        bounds = Bounds((np.zeros(1), np.ones(1)), intercept=False, unit=unit_of_sums(mechanism.bounds))
         return KNormMechanism(bounds, epsilon, mechanism.adjacency, statistic="sum", allow_large_epsilon=True)
 
     def columns(self, x: Floats, curvature: Floats, mechanism: Any) -> Floats:

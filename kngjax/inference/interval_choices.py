@@ -27,6 +27,7 @@ from kngjax.sensitivity import weighted
 
 # The bandwidth over n^{-1/5} and the scale of responses (Koenker 2005, section 3.4, of normal ones at the median).
 _BANDWIDTH = 2.1
+_NOT_BY_PERSON = "the curvature of the loss in rows that share a vote, or the moments that it publishes, are not served"
 _WAYS = {kind.__name__: kind for kind in (Sandwich, ReleasedDesign, PublishedMoments)}
 
 
@@ -159,7 +160,15 @@ def _require_served(mechanism: Any) -> None:
         raise ValueError("the bounds leave the number of columns open: give Bounds(..., columns=5)")
     if is_mean and mechanism.adjacency is Adjacency.ADD_REMOVE:
         raise ValueError("under add_remove n is private, and intervals of a mean need it: adjacency='replace'")
-    if mechanism.bounds.weight is not None and (loss.is_homogeneous or is_mean or mechanism.noise.publishes_moments):
+    if mechanism.bounds.of_persons and is_mean and not mechanism.bounds.has_one_vote:
+        raise ValueError("of a mean by persons intervals need most_rows=1, so that each person counts alike")
+    is_weighted = mechanism.bounds.weight is not None and not (is_mean and mechanism.bounds.has_one_vote)
+    if is_weighted and (loss.is_homogeneous or is_mean or mechanism.noise.publishes_moments):
+        if mechanism.bounds.of_persons:
+            raise ValueError(
+                f"{name} with {type(loss).__name__} has no intervals by persons: {_NOT_BY_PERSON}. Robust and least "
+                "squares, logistic and Poisson regressions by KNG or ObjectivePerturbation have some"
+            )
         raise ValueError(
             f"{name} with {type(loss).__name__} has no intervals here where records have weights: leave "
             "Bounds(..., weight=...) out"

@@ -22,11 +22,13 @@ from kngjax.core.errors import UnfitType
 from kngjax.core.randomness import secure_key
 from kngjax.data.made_columns import MadeColumns
 from kngjax.data.passes import Passes
+from kngjax.data.persons import Shares
 from kngjax.data.records import Records, WeightedRecords
 from kngjax.data.schema import Schema
 from kngjax.data.streams import stream
+from kngjax.data.weights import WeightedTable
 from kngjax.inference import score_variances
-from kngjax.inference.covariances import AbstractCovariance, Matrices
+from kngjax.inference.covariances import BY_PERSON, NOTHING_ASSUMED, AbstractCovariance, Matrices
 from kngjax.inference.intervals_from_sums import ErrorDraws
 from kngjax.inference.offers import TELLING
 from kngjax.inference.score_moments import RecordCurvature
@@ -112,7 +114,8 @@ class RegressionPlan(AbstractIntervalPlan):
     @functools.cached_property
     def of_variances(self) -> Any:
         """Returns the mechanism that releases the sampling variances."""
-        return score_variances.summing_of(self.dimension, self.epsilons[1], self.mechanism.adjacency)
+        bounds, adjacency = self.mechanism.bounds, self.mechanism.adjacency
+        return score_variances.summing_of(self.dimension, self.epsilons[1], adjacency, bounds.unit_alone)
 
     def settings(self, parts: Sequence[Release] = ()) -> dict[str, Any]:
         cuts = self.cuts if not parts else self._directions(parts).cuts.tolist()
@@ -174,6 +177,8 @@ class RegressionPlan(AbstractIntervalPlan):
         cuts = self._directions(parts).cuts if self.cuts is None else np.array(self.cuts)
         given = functools.partial(score_variances.variances_given, last.value, self.of_variances, cuts, self.usual)
         assumptions = (*self.covariance.assumptions, *noise.assumptions)
+        if self.mechanism.bounds.of_persons:
+            assumptions = (BY_PERSON, *(one for one in assumptions if one != NOTHING_ASSUMED))
         return ErrorDraws.of(
             hessians, noise, parts[0].value, given, self.combinations, self.covariance.method, assumptions
         )
@@ -187,23 +192,26 @@ class AbstractColumns(abc.ABC):
         """Validates and clips records. Private."""
 
     @abc.abstractmethod
-    def made(self, rows: Any) -> Float[np.ndarray, "records columns"]:
-        """Makes the columns of validated records, of which each is in one piece. Private."""
+    def made(self, rows: Any) -> Any:
+        """Makes the columns of validated records, each in one piece, or with shares where these count. Private.
 
-    def __call__(self, records: tuple[Any, Any]) -> tuple[MadeColumns, None]:
+        Shape (records, columns), or a row a person.
+        """
+
+    def __call__(self, records: tuple[Any, Any]) -> tuple[Any, None]:
         is_validated = isinstance(records[0], Records | WeightedRecords)
         rows = records[0] if is_validated else self.rows(*records)
         # Each column of records in one piece too.
         made = self.made(jax.tree.map(np.asfortranarray, rows))
-        return MadeColumns(np.ascontiguousarray(made.T)), None
+        return (made if isinstance(made, WeightedTable) else MadeColumns(np.ascontiguousarray(made.T))), None
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class RecordColumns(AbstractColumns):
     """Makes the columns of one release that follows an estimate.
 
-    **Arguments:** `theta`: θ̃. `units`: of curvatures and squared scores at it. `of`: makes the columns of features,
-    curvatures and squared scores over their units.
+    **Arguments:** `theta`: θ̃. `units`: of curvatures and squared scores at it. `of`: makes the columns of rows, and of
+    curvatures and scores as of `RecordCurvature.of`.
     """
 
     mechanism: Any
@@ -213,18 +221,25 @@ class RecordColumns(AbstractColumns):
     of: Any
 
     def rows(self, X: Any, y: Any) -> Any:
-        return self.mechanism.intake.rows(X, y, dither_key=secure_key(), may_be_empty=True)
+        return self.mechanism.intake.rows(X, y, dither_key=secure_key(), may_be_empty=True, has_codes=True)
 
-    def made(self, rows: Any) -> np.ndarray:
-        return self.of(np.asarray(rows.rows.x, np.float64), *self.curvature.of(rows, self.theta, self.units))
-
-
-def _of_hessian(covariance: AbstractCovariance, mechanism: Any, x: Any, curvature: Any, square: Any) -> np.ndarray:
-    return covariance.columns(x, curvature, mechanism)
+    def made(self, rows: Any) -> Any:
+        return self.of(rows, *self.curvature.of(rows, self.theta, self.units))
 
 
-def _of_variances(directions: Directions, unit: float, x: Any, curvature: Any, square: Any) -> np.ndarray:
-    return directions.columns(x, square, unit)
+def _of_hessian(covariance: AbstractCovariance, mechanism: Any, rows: Any, curvature: Any, scores: Any) -> Any:
+    columns = covariance.columns(np.asarray(rows.rows.x, np.float64), curvature, mechanism)
+    if not mechanism.bounds.of_persons:
+        return columns
+    # Their sum is a convex combination for each person, as long as weights come after columns.
+    return WeightedTable(columns, Shares(np.asarray(rows.weights), rows.num_records, rows.codes))
+
+
+def _of_variances(directions: Directions, unit: float, rows: Any, curvature: Any, scores: Any) -> np.ndarray:
+    x = np.asarray(rows.rows.x, np.float64)
+    if isinstance(rows, WeightedRecords) and rows.codes is not None:
+        return directions.columns_of_persons(x, scores, unit, rows)
+    return directions.columns(x, scores, unit)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -249,15 +264,20 @@ def mapped(columns: AbstractColumns, records: tuple[Any, Any], has_noise: bool =
 
     **Arguments:** `has_noise`: whether equal records may have different columns.
     """
-    passes, _ = in_parts(columns, records)
-    return passes.mapped(columns, has_noise=has_noise)
+    made, _ = in_parts(columns, records)
+    return made.mapped(columns, has_noise=has_noise) if isinstance(made, Passes) else columns((made, None))[0]
 
 
-def in_parts(columns: AbstractColumns, records: tuple[Any, Any]) -> tuple[Passes, None]:
-    """Validates records in memory, and divides them into parts that columns are made of one after another. Private."""
-    if isinstance(records[0], Passes):
+def in_parts(columns: AbstractColumns, records: tuple[Any, Any]) -> tuple[Any, None]:
+    """Validates records in memory, and divides them into parts that columns are made of one after another. Private.
+
+    Those of persons stay together, as rows of one are added up.
+    """
+    if isinstance(records[0], Passes | WeightedRecords):
         return records[0], None
     rows = columns.rows(*records)
+    if isinstance(rows, WeightedRecords) and rows.codes is not None:
+        return rows, None
     starts = range(0, rows.num_records, _ROWS)
     parts = [jax.tree.map(operator.itemgetter(slice(one, one + _ROWS)), rows) for one in starts]
     return stream([(part, None) for part in parts]), None

@@ -9,8 +9,10 @@ import numpy as np
 
 from kngjax.core.arrays import float64
 from kngjax.data.bounds import Bounds
+from kngjax.data.persons import sums_by_person
+from kngjax.data.records import WeightedRecords
 from kngjax.data.schema import Schema
-from kngjax.inference.covariances import NOTHING_ASSUMED
+from kngjax.inference.covariances import BY_PERSON, NOTHING_ASSUMED
 from kngjax.inference.interval_plans import AbstractColumns, AbstractIntervalPlan, mapped, require_passes
 from kngjax.inference.intervals_from_sums import ErrorDraws
 from kngjax.inference.noise_of_sums import box_noise
@@ -29,6 +31,8 @@ _DRAWS = 16_000
 @dataclasses.dataclass(frozen=True, eq=False)
 class MeanPlan(AbstractIntervalPlan):
     """The means of n records, and Σ(x_j - θ̃_j)² of each column at the released means θ̃, taken within the bounds.
+
+    Of persons they are of the means of each one's rows, which are independent where rows are not.
 
     A record within the bounds l and u adds at most max((u_j - θ̃_j)², (l_j - θ̃_j)²), which is public by then, and in
     that unit a number in [0, 1]. What the sums may have been without their noise is taken to be from 0 to n, and
@@ -49,7 +53,8 @@ class MeanPlan(AbstractIntervalPlan):
     @functools.cached_property
     def summing(self) -> Any:
         """Returns the mechanism that releases the sums of squares."""
-        return summing_of(self.mechanism.dimension, self.epsilon, self.mechanism.adjacency)
+        bounds = self.mechanism.bounds
+        return summing_of(self.mechanism.dimension, self.epsilon, self.mechanism.adjacency, bounds.unit_alone)
 
     def resolve(self, facts: Schema) -> Plan:
         plans = plan_of_mechanism(self.mechanism, None, facts), plan_for(self.summing, facts.num_records)
@@ -74,7 +79,8 @@ class MeanPlan(AbstractIntervalPlan):
             f"the variance of each column, from sums with noise of their own for {self.share:g} of epsilon; the "
             "quantiles are those of the noise less the sampling error over what the noise of the sums may have been"
         )
-        return ErrorDraws((z - np.sqrt(squares) * normals) / count, method, (NOTHING_ASSUMED,))
+        assumed = BY_PERSON if self.mechanism.bounds.of_persons else NOTHING_ASSUMED
+        return ErrorDraws((z - np.sqrt(squares) * normals) / count, method, (assumed,))
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -85,11 +91,14 @@ class _Squares(AbstractColumns):
     theta: Floats
 
     def rows(self, X: Any, y: Any) -> Any:
-        return self.mechanism.intake.records(X, y, may_be_empty=True)
+        return self.mechanism.intake.rows(X, y, may_be_empty=True, has_codes=True)
 
     def made(self, rows: Any) -> np.ndarray:
-        bounds = self.mechanism.bounds
-        away = np.asarray(rows.x, np.float64) - within(self.theta, bounds)[0]
+        x, bounds = np.asarray(rows.rows.x, np.float64), self.mechanism.bounds
+        if isinstance(rows, WeightedRecords) and rows.codes is not None:
+            # Persons' means, as the weights of each one's rows add up to 1.
+            x = sums_by_person(np.asarray(rows.weights)[:, None] * x, rows.codes, rows.num_records)
+        away = x - within(self.theta, bounds)[0]
         return np.clip(away * away / largest_squares(self.theta, bounds), 0.0, 1.0)
 
 

@@ -18,6 +18,7 @@ from kngjax.inference.noise_of_sums import block_noise
 from kngjax.inference.score_laws import scatter_is_known
 from kngjax.inference.settings import Scenario
 from kngjax.mechanisms.parameters import rounded_up
+from kngjax.sensitivity import weighted
 
 SHARES = (0.35, 0.6), (0.45, 1.0)
 _LARGEST_SHARE, _MOST = SHARES[-1]
@@ -71,8 +72,11 @@ def offer_of(
     if not isinstance(covariance, Sandwich) or setting is None or num_records is None or setting.law is None:
         return Offer(_LARGEST_SHARE if asked is None else asked, None)
     unit, epsilon = largest_curvature(setting, bandwidth), float(epsilon)
-    # Of records with weights these are taken to be half of the largest.
-    mean = 1.0 if setting.mechanism.bounds.weight is None else 0.5
+    # Weights of records are taken to be half of the largest, those of a person's rows together that or 1.
+    bounds = setting.mechanism.bounds
+    mean = 1.0 if bounds.weight is None else 0.5
+    if bounds.of_persons:
+        mean = max(1.0, 0.5 * weighted.largest(bounds))
     of = functools.partial(noise_over, mean * num_records * setting.hessian / unit, setting.mechanism, covariance)
     power = 1.0 if bandwidth is None else 0.8
     if asked is not None:

@@ -51,7 +51,8 @@ class RecordCurvature:
             else:
                 curvature = float(np.asarray(loss.curvature_bound(predictor)))
         largest = weighted.largest(bounds)
-        curvature, score = largest * curvature, largest * score
+        # Rows of persons have weights of their own where curvatures are summed.
+        curvature, score = (1.0 if bounds.of_persons else largest) * curvature, largest * score
         return min(curvature, _LARGEST), min(score * score, _LARGEST)
 
     @np.errstate(over="ignore", invalid="ignore")
@@ -63,6 +64,8 @@ class RecordCurvature:
     ) -> tuple[Floats, Floats]:
         """w and s² of each record over `units`, within [0, 1]; with weights ωw and ω²s². Private.
 
+        Of persons w and s of each row, without weights; s over the root of its unit, that of all k votes.
+
         **Arguments:** `units`: those at θ, where they are known.
         """
         x, y = np.asarray(records.rows.x, np.float64), np.asarray(records.rows.y, np.float64)
@@ -70,9 +73,9 @@ class RecordCurvature:
         # Column by column, so that what is computed of a record does not depend on where it stands.
         for column, coefficient in zip(x.T, theta.tolist(), strict=True):
             predictor = predictor + column * coefficient
-        largest, units = weighted.largest(self.bounds), units or self.units(theta)
+        largest, of_persons, units = weighted.largest(self.bounds), self.bounds.of_persons, units or self.units(theta)
         curvature_unit, square_unit = (max(unit, np.finfo(np.float64).tiny) for unit in units)
-        curvature_unit, square_unit = curvature_unit / largest, square_unit / (largest * largest)
+        curvature_unit, square_unit = curvature_unit / (1.0 if of_persons else largest), square_unit / largest**2
         none = np.zeros_like(predictor)
         if self.bandwidth is not None:
             step = [float(np.asarray(number)) for number in self.loss.score_step()]
@@ -85,6 +88,8 @@ class RecordCurvature:
             least, most = verified.slopes(predictor, none, y)
             curvature = least + 0.5 * (most - least)
         shares = _share(curvature, curvature_unit), _share(score * score, square_unit)
+        if of_persons:
+            return shares[0], np.copysign(np.sqrt(shares[1]), score) / largest
         if isinstance(records, Records):
             return shares
         weights = np.clip(np.asarray(records.weights, np.float64) / largest, 0.0, 1.0)

@@ -2,9 +2,12 @@
 
 With Ŵ = Ĥ^{-1} public, the direction b = Ŵa/√(a'Ŵa) of a combination a'θ has b'Ĥb = 1, and t = Σ s²(b'x)² = b'Jb is
 the sampling variance (ŴJŴ) of a'θ over a'Ŵa. One record adds s²(b'x)², cut to a public c, and so at most 1 in that
-unit: its sum has K-norm noise of a box. Where H is another W^{-1}, t·a'Wa is the variance to first order.
+unit: its sum has K-norm noise of a box. Of persons with several rows each adds (b'g)², g being the sum of the scores
+s·x of that one's rows times their weights: only persons are taken to be independent. Where H is another W^{-1}, t·a'Wa
+is the variance to first order.
 """
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,6 +15,8 @@ from jaxtyping import Float
 
 from kngjax.core.arrays import float64
 from kngjax.data.bounds import Bounds
+from kngjax.data.persons import Unit, sums_by_person
+from kngjax.data.records import WeightedRecords
 from kngjax.inference.noise_of_sums import box_noise
 from kngjax.inference.score_moments import Floats
 from kngjax.mechanisms.k_norm import KNormMechanism
@@ -61,26 +66,59 @@ class Directions(NamedTuple):
         **Arguments:** `square`: s² over its unit.
         """
         made = np.empty((len(self.cuts), len(x)))
-        product = np.empty(len(x))
-        for shares, vector, cut in zip(made, self.vectors.tolist(), self.cuts.tolist(), strict=True):
-            # Column by column, so that what is computed of a record does not depend on where it stands.
-            along = np.zeros(len(x))
-            for column, coefficient in zip(x.T, vector, strict=True):
-                along += np.multiply(column, coefficient, out=product)
+        for shares, along, cut in zip(made, self._along(x), self.cuts.tolist(), strict=True):
             with np.errstate(over="ignore", invalid="ignore"):
                 np.multiply(square, square_unit / cut, out=shares)
                 shares *= np.multiply(along, along, out=along)
-            np.clip(shares, 0.0, 1.0, out=shares)
-            shares[np.isnan(shares)] = 1.0
-            # To few digits, of which sums are exact without much ado: by far less than their noise.
-            np.rint(np.multiply(shares, _DIGITS, out=shares), out=shares)
-            shares /= _DIGITS
+            _to_few_digits(shares)
         return made.T
 
+    def columns_of_persons(
+        self, x: Floats, scores: Floats, square_unit: float, rows: WeightedRecords
+    ) -> Float[np.ndarray, "persons combinations"]:
+        """Computes (b'g)² of each person by itself, g = Σ w·s·x over that one's rows, over c and in [0, 1]. Private.
 
-def summing_of(number: int, epsilon: float, adjacency: Any) -> KNormMechanism:
-    """Returns the mechanism that releases the sums of `Directions.columns`."""
-    bounds = Bounds((np.zeros(number), np.ones(number)), intercept=False)
+        Weights add up to k at most, so that no |b'g| exceeds k times the largest of a record.
+
+        **Arguments:** `scores`: s of rows, over the root of its unit. `rows`: with weights and persons' numbers.
+        """
+        assert rows.codes is not None
+        each, found = np.asarray(rows.weights, np.float64) * scores, []
+        for along, cut in zip(self._along(x), self.cuts.tolist(), strict=True):
+            with np.errstate(over="ignore", invalid="ignore"):
+                sums = sums_by_person((each * along)[:, None], rows.codes, rows.num_records)[:, 0]
+                found.append((square_unit / cut) * (sums * sums))
+            _to_few_digits(found[-1])
+        return np.stack(found, axis=1)
+
+    def _along(self, x: Floats) -> Iterator[Float[np.ndarray, " records"]]:
+        """b'x of one combination after another, in memory that the next one takes.
+
+        Column by column, so that what is computed of a record does not depend on where it stands.
+        """
+        along, product = np.empty(len(x)), np.empty(len(x))
+        for vector in self.vectors.tolist():
+            along.fill(0.0)
+            with np.errstate(over="ignore", invalid="ignore"):
+                for column, coefficient in zip(x.T, vector, strict=True):
+                    along += np.multiply(column, coefficient, out=product)
+            yield along
+
+
+def _to_few_digits(shares: Floats) -> None:
+    """Clips numbers to [0, 1], 1 where they are none, and rounds them: sums of few digits are exact without much ado.
+
+    Rounding moves them by far less than their noise.
+    """
+    np.clip(shares, 0.0, 1.0, out=shares)
+    shares[np.isnan(shares)] = 1.0
+    np.rint(np.multiply(shares, _DIGITS, out=shares), out=shares)
+    shares /= _DIGITS
+
+
+def summing_of(number: int, epsilon: float, adjacency: Any, unit: Unit | None = None) -> KNormMechanism:
+    """Returns the mechanism that releases sums of numbers in [0, 1]. **Arguments:** `unit`: one row is of each."""
+    bounds = Bounds((np.zeros(number), np.ones(number)), intercept=False, unit=unit)
     return KNormMechanism(bounds, epsilon, adjacency, statistic="sum", allow_large_epsilon=True)
 
 

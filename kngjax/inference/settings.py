@@ -78,7 +78,7 @@ class Scenario:
         found = cls._of(mechanism, design, residual, target)
         if found is not None and coefficients is not None:
             found = replace(found, coefficients=_guessed(coefficients, found.dimension))
-        if found is None or mechanism.bounds.weight is None:
+        if found is None or weighted.most(mechanism.bounds) is None:
             return found
         return replace(found, words=(*found.words, _WEIGHTED))
 
@@ -248,7 +248,9 @@ def without_weights(mechanism: Any) -> Any:
     for name, factor in (("regularization", 1.0 / largest), ("gamma", largest)):
         if (number := getattr(mechanism, name, None)) is not None:
             mechanism = eqx.tree_at(lambda one, name=name: getattr(one, name), mechanism, number * factor)
-    return eqx.tree_at(lambda one: one.bounds.weight, mechanism, None)
+    unit = mechanism.bounds.unit_alone
+    mechanism = eqx.tree_at(lambda one: one.bounds.weight, mechanism, None)
+    return eqx.tree_at(lambda one: one.bounds.unit, mechanism, unit, is_leaf=lambda part: part is None)
 
 
 def _features_in_words(design: Any) -> str:

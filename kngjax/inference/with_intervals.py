@@ -12,6 +12,7 @@ from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.core.errors import holding_no_records
 from kngjax.core.html import html_table
 from kngjax.core.kept_as_json import AbstractKeptAsJson
+from kngjax.data.persons import with_persons
 from kngjax.data.schema import Schema
 from kngjax.inference.foreseen_offers import require_offer, why_not_foreseen
 from kngjax.inference.interval_choices import interval_plan_of, plan_as_kept
@@ -116,9 +117,9 @@ class WithIntervals(AbstractReleasePlan):
         return dataclasses.replace(plan, joined=joined)
 
     @holding_no_records
-    def certify(self, X: Any = None, y: Any = None) -> list[Certificate]:
-        """The certificates of what is released, before a value is looked at."""
-        return list(self.planned(X, y).certificates)
+    def certify(self, X: Any = None, y: Any = None, *, person: Any = None) -> list[Certificate]:
+        """The certificates of what is released, before a value is looked at. Arguments as of `kngjax.release`."""
+        return list(self.planned(with_persons(X, person), y).certificates)
 
     def settings(self) -> dict[str, Any]:
         covariance = None if self.covariance is None else self.covariance.settings()

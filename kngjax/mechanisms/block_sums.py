@@ -13,8 +13,10 @@ from jaxtyping import Array, Float
 from kngjax.accounting.exact_costs import exactly
 from kngjax.accounting.guarantees import Adjacency
 from kngjax.core.arrays import Scalar, is_traced
+from kngjax.data import weights
 from kngjax.data.bounds import Bounds
-from kngjax.data.exact_sums import ExactSums, column_sums
+from kngjax.data.exact_sums import ExactSums, column_sums, weighted_sums_of
+from kngjax.data.records import Records
 from kngjax.geometry.blocks import BlockNorm, ScaledBlocks
 from kngjax.mechanisms.k_norm_law import AbstractKNormLaw
 from kngjax.mechanisms.parameters import check_epsilon, require_part
@@ -32,7 +34,8 @@ class BlockSums(AbstractKNormLaw):
     of `kngjax.KNormMechanism`.
 
     That columns are exclusive is kept here, whatever records are: of each group a record keeps the column that is
-    largest in size, the first of those, and 0 in the others.
+    largest in size, the first of those, and 0 in the others. Rows of persons are first made exclusive, each by itself,
+    and then share votes: a person changes Σwx by a convex combination of what records change it by, times most_rows.
 
     **Arguments:** all public. `bounds`: of the columns, `Bounds((lower, upper), intercept=False)`. `epsilon`: ε in
     nats, at most 100 unless `allow_large_epsilon`. `adjacency`: "replace" or "add_remove". `exclusive`: the groups, of
@@ -48,6 +51,7 @@ class BlockSums(AbstractKNormLaw):
     runs_on_host: ClassVar[bool] = True
     method: ClassVar[str] = "The sum plus exact noise in blocks."
     statistic: ClassVar[str] = "sum"
+    takes_weights: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -82,6 +86,10 @@ class BlockSums(AbstractKNormLaw):
             raise ValueError("bounds of exclusive columns must contain 0, which all but one of a group are in a record")
         if not all(weight > 0 for weight in self._norm.weights):
             raise ValueError("a column has the same lower and upper bound, so that no record changes it: leave it out")
+
+    @property
+    def no_persons(self) -> str | None:
+        return None
 
     @property
     def dimension(self) -> int:
@@ -128,10 +136,15 @@ class BlockSums(AbstractKNormLaw):
 
     def sums_of(self, records: Any) -> ExactSums:
         """The sums, exactly, as a moment. Private."""
-        x = self.alone(np.asarray(records.rows.x, np.float64))
+        x, count = self.alone(np.asarray(records.rows.x, np.float64)), records.num_records
+        moment = column_sums(x) if isinstance(records, Records) else _weighted(x, records.weights, self.bounds.weight)
         # Of a location nothing else is needed: no squares.
-        count = len(x)
-        return ExactSums(count, count * np.eye(self.dimension, dtype=int).astype(object), column_sums(x), Fraction(0))
+        return ExactSums(count, count * np.eye(self.dimension, dtype=int).astype(object), moment, Fraction(0))
+
+
+def _weighted(x: np.ndarray, each: Any, largest: Any) -> np.ndarray:
+    step = weights.unit(largest)
+    return weighted_sums_of(x, np.rint(np.asarray(each) / step).astype(np.int64)) * Fraction(step)
 
 
 def _is_crowded(columns: Float[np.ndarray, "columns records"], group: tuple[int, ...]) -> bool:

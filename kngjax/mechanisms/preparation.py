@@ -230,13 +230,20 @@ class AbstractIntake(abc.ABC):
         raise UnfitType(f"{type(self.loss).__name__} with these settings takes no weights of records")
 
     def rows(
-        self, X: Any = None, y: Any = None, *, dither_key: Any = None, may_be_empty: bool | None = None
+        self,
+        X: Any = None,
+        y: Any = None,
+        *,
+        dither_key: Any = None,
+        may_be_empty: bool | None = None,
+        has_codes: bool = False,
     ) -> Records | WeightedRecords:
         """Validated and clipped records, one by one: what `prepare` summarises. Private.
 
         With weights, of a loss with ρ(wη, wy) = wρ(η, y), they are the records' products with these, without weights.
 
-        **Arguments:** `may_be_empty`: whether there may be none; None: under add_remove alone.
+        **Arguments:** `may_be_empty`: whether there may be none; None: under add_remove alone. `has_codes`: whether
+        rows of persons come with the numbers of these.
         """
         if isinstance(X, Passes):
             return self._gathered(X, dither_key, may_be_empty)
@@ -252,6 +259,7 @@ class AbstractIntake(abc.ABC):
             reads_text=self.loss.reads_text,
             may_be_empty=self.adjacency is Adjacency.ADD_REMOVE if may_be_empty is None else may_be_empty,
             dither_key=dither_key,
+            has_codes=has_codes,
         )
         return made.products() if isinstance(made, WeightedRecords) and self.absorbs_weights else made
 

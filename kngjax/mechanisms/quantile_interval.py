@@ -132,13 +132,16 @@ class QuantileInterval(AbstractDirectMechanism):
         return 2
 
     @property
-    def no_persons(self) -> str:
-        return "its ranks are those of independent records, and rows of one person go together"
-
-    @property
     def guarantee(self) -> Guarantee:
         """Pure ε-DP and (ε²/8)-zCDP."""
         return Guarantee.bounded_range(float(self.epsilon), self.adjacency).of(self.bounds.protects)
+
+    @property
+    def no_persons(self) -> str:
+        return (
+            "the ranks that make its level are those of independent records, which rows of one person are not, and an "
+            "interval would hold too seldom"
+        )
 
     @property
     def intake(self) -> SortedIntake:

@@ -84,6 +84,13 @@ def plan_of_groups(plans: Sequence[Sequence[Plan]], division: Division, adjacenc
 def _require_room(certificates: Sequence[Certificate], number: int) -> None:
     """Raises ValueError for rows of persons in more groups than their mechanisms know of."""
     units = [(one.mechanism.get("bounds") or {}).get("unit") or {} for one in certificates]
+    of_rows = [unit.get("most_rows") is not None for unit in units]
+    if any(of_rows) and not all(of_rows):
+        # A number of each person in each group, and no share of one.
+        raise ValueError(
+            "groups of persons have no intervals: what they rest on counts a person once more in each group that has "
+            "rows of one. Leave intervals out, or ask for one group after another as a table of its own"
+        )
     if any(unit.get("most_rows") is not None and (unit.get("groups") or 1) < number for unit in units):
         raise ValueError(f"rows of one person may lie in {number} groups: Unit(..., groups={number}) says so")
 
@@ -104,7 +111,7 @@ def _of_group(number: int, records: Records) -> tuple[Any, ...]:
 
 def _some(column: Any, places: np.ndarray) -> Any:
     if isinstance(column, Shares):
-        return Shares(column.weights[places], column.persons)
+        return column.some(places)
     return None if column is None else column[places]
 
 

@@ -206,8 +206,8 @@ def release(
             "key=kngjax.research_key(seed))"
         )
     if isinstance(mechanism, AbstractReleasePlan):
-        _check_nothing_else(weights if person is None else person, sampler, progress)
-        return mechanism.release(X, y, ledger=ledger, progress=progress)
+        _check_nothing_else(weights, sampler, progress)
+        return mechanism.release(with_persons(X, person), y, ledger=ledger, progress=progress)
     _check_arguments(mechanism, X, y, (weights, person), sampler, ledger, progress)
     X = with_persons(with_weights(X, weights), person)
     # What types, shapes and settings refuse is refused before anything is spent.
@@ -283,7 +283,7 @@ def _check_nothing_else(weights: Any, sampler: Any, progress: Any) -> None:
     if not isinstance(progress, bool | None):
         raise TypeError(f"progress must be True, False or None, not a {type(progress).__name__}")
     if weights is not None or sampler is not None:
-        raise TypeError("a plan of several releases takes neither weights, persons nor a sampler: leave them out")
+        raise TypeError("a plan of several releases takes neither weights nor a sampler: leave them out")
 
 
 def _check_arguments(

@@ -10,7 +10,6 @@ from kngjax.inference.interval_choices import public_bandwidth
 from kngjax.study.analyses import Analysis, Part
 from kngjax.study.expectations import setting_of
 from kngjax.study.public_facts import PublicFacts
-from kngjax.study.sums_and_variances import WEIGHTED
 
 # Times n·ε²: no variance of so few records is worth a part of ε, as its noise is as large as the most that it can be.
 _FEW = 8.0
@@ -25,8 +24,8 @@ def with_intervals(analysis: Analysis, asked: Any, facts: PublicFacts) -> Analys
     if asked is False:
         return analysis
     require_way(asked)
-    if analysis.design is None and facts.weights is not None:
-        raise ValueError(WEIGHTED)
+    if analysis.design is None and facts.weights is not None and not facts.weights.has_public_total(analysis):
+        raise ValueError(facts.weights.no_intervals)
     if analysis.design is None and asked is True and _is_bounded_best(analysis, facts.count):
         return analysis
     covariance = kng.Sandwich() if asked is True else asked

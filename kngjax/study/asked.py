@@ -184,7 +184,7 @@ class AbstractAnalyses(AbstractTabulations[Answer]):
         response = facts.declared(column)
         require_way(intervals)
         if intervals is not False and facts.adjacency is Adjacency.ADD_REMOVE:
-            made = sums_and_variances.mean(response, epsilon, facts.weights is not None)
+            made = sums_and_variances.mean(response, epsilon, facts.weights and facts.weights.no_intervals)
             return self._carry_out(made.forced(force), Results.of("moment", is_mean=True))
         made = column_estimates.mean(response, epsilon, facts.adjacency.value)
         asked = intervals if isinstance(intervals, bool | Sandwich) else True

@@ -126,7 +126,8 @@ def expect(analysis: Analysis, count: int | None, size: GroupSize | None = None,
     if not isinstance(analysis.response, Response):
         # The noise of counts and sums is known exactly, and stands beside each number.
         return Expectations((None,) * len(parts))
-    if analysis.unweighted is not None:
+    has_whole_votes = size is None and all(one.mechanism.bounds.has_one_vote for one in analysis.parts)
+    if analysis.unweighted is not None and not has_whole_votes:
         # An analysis that is little but noise if every record has the largest weight is so with smaller ones.
         of_weights = [preview_of(analysis, part, count) for part in parts]
         if any(one is None or one.expected is None for one in of_weights):

@@ -21,10 +21,6 @@ _CLEAR = 6.0
 _COUNTED = 20.0
 # The squared noise of a mean may be at most this part of all other noise.
 _STRAIGHT = 0.2
-WEIGHTED = (
-    "means and sums of records with weights have no intervals here: a Study without weights has some, of another "
-    "question, as every record counts alike there"
-)
 
 
 @dataclass(frozen=True)
@@ -114,16 +110,18 @@ def variance(response: Response, epsilon: Any, adjacency: str) -> Analysis:
     return Analysis(f"variance of {response.name}", columns, None, (Part("variance", made),), names_of_values=names)
 
 
-def mean(response: Response, epsilon: Any, has_weights: bool) -> Analysis:
+def mean(response: Response, epsilon: Any, refused: str | None) -> Analysis:
     """Plans one release of the sums of `variance` under add_remove, of which a mean follows with its interval.
 
     By one joint draw in the box of changes [-1, 1] x [-h, h] x [-½h², ½h²] the noise of the three sums has standard
     deviations √(20/3)/ε = 2.6/ε of these. Independent Laplace noise with .6, .2 and .2 of ε has 2.4/ε, 7.1/ε and
     7.1/ε: a little less of v, and where the mean is not in the middle of the bounds, at m, more in the mean by m times
     that of the number of records.
+
+    **Arguments:** `refused`: why records with weights have none, in words; None where they have no weights.
     """
-    if has_weights:
-        raise ValueError(WEIGHTED)
+    if refused is not None:
+        raise ValueError(refused)
     if response.levels is not None:
         raise ValueError(
             f"{response.column!r} is a category: shares of its levels have intervals for nothing, by "

@@ -23,6 +23,10 @@ class AbstractRowWeights(abc.ABC):
 
     column: str
     kind: ClassVar[str]
+    no_intervals: ClassVar[str] = (
+        "means and sums of records with weights have no intervals here: a Study without weights has some, of another "
+        "question, as every record counts alike there"
+    )
 
     def refusal(self, mechanism: Any) -> str:
         """Says why a mechanism is not proved with them."""
@@ -172,6 +176,10 @@ class Persons(AbstractRowWeights):
 
     unit: kng.Unit
     kind: ClassVar[str] = "rows of persons"
+    no_intervals: ClassVar[str] = (
+        "intervals of a mean by persons need a public number of these, each with one vote: adjacency='replace', "
+        "most_rows=1 and no groups; conf_int() without intervals=True is of the table's own mean"
+    )
 
     def refusal(self, mechanism: Any) -> str:
         return f"takes no {self.kind}: {mechanism.no_persons}"
@@ -188,7 +196,7 @@ class Persons(AbstractRowWeights):
         codes = persons.codes_of(table[self.column])
         made = persons.shares(np.where(is_kept, codes, -1), self.unit.most_rows or 1)
         # Of a record that is dropped nothing is read; of one without identifier that there is none.
-        return persons.Shares(np.where(is_kept, made.weights, 0.0), made.persons)
+        return made.some(slice(None), np.where(is_kept, made.weights, 0.0))
 
     @property
     def declared(self) -> dict[str, Any]:

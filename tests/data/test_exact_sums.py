@@ -72,6 +72,15 @@ def test_numbers_without_a_sum_end_it(number):
         exact_sums.column_sums(np.array([[1.0], [number], [2.0]]))
 
 
+def test_sums_of_rows_with_whole_weights_are_those_of_fractions():
+    x = np.column_stack([COLUMNS["normal"], COLUMNS["tenths"][:1301]])[:300]
+    units = np.random.default_rng(3).integers(0, 2**20, 300)
+    rows = fractions(x)
+    wanted = [sum(int(m) * row[j] for m, row in zip(units, rows, strict=True)) for j in range(x.shape[1])]
+    assert exact_sums.weighted_sums_of(x, units).tolist() == wanted
+    assert exact_sums.weighted_sums_of(x, 0 * units).tolist() == [0] * x.shape[1]
+
+
 def test_the_parts_of_a_sum_add_up():
     x = np.column_stack([COLUMNS["normal"], COLUMNS["tenths"][:1301]])
     records = [Records(part, part[:, 0]) for part in (x, x[:400], x[400:401], x[401:])]

@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 
 import kngjax as kng
+from kngjax.data import persons
+from kngjax.data.records import Records, WeightedRecords
 from kngjax.inference import score_variances
 from kngjax.inference.score_variances import Directions, UsualScores
 from tests.inference.test_with_intervals import BOUNDS, mechanism, records, table
@@ -32,6 +34,56 @@ def test_sums_are_sampling_variances_over_those_of_the_inverse():
     wanted = np.diag(COMBINATIONS @ inverse @ scores @ inverse @ COMBINATIONS.T)
     np.testing.assert_allclose(found * np.diag(COMBINATIONS @ inverse @ COMBINATIONS.T), wanted, rtol=2e-6)
     assert np.all(directions.columns(x, square, 0.49).max(axis=0) < 1.0)
+
+
+def persons_of(rows, codes, votes):
+    """Rows of persons with their weights as these are shared, min(m, k)/m each."""
+    made = persons.shares(codes, votes)
+    return WeightedRecords(Records(rows.x, rows.y, made.persons), made.weights, codes)
+
+
+@pytest.mark.parametrize("votes", [1, 3])
+def test_sums_over_persons_are_clustered_sampling_variances(votes):
+    """t of each combination is a'WJWa/a'Wa with J = Σ gg', g = Σ w·s·x over a person's rows: in NumPy, one by one."""
+    made, random = records(2000), np.random.default_rng(1)
+    x, shares, codes = np.asarray(made.x), random.uniform(-1.0, 1.0, 2000), random.integers(0, 300, 2000)
+    codes[:2] = 300, 301
+    codes = np.unique(codes, return_inverse=True)[1]
+    rows, inverse = persons_of(made, codes, votes), inverse_of(x)
+    directions = directions_of(inverse, UsualScores(None, None), 0.49 * votes**2)
+    columns = directions.columns_of_persons(x, shares / votes, 0.49 * votes**2, rows)
+    assert columns.shape == (rows.num_records, 3)
+    middle = np.zeros((3, 3))
+    for person in range(rows.num_records):
+        own = codes == person
+        weight = min(own.sum(), votes) / own.sum()
+        score = weight * (0.7 * shares[own]) @ x[own]
+        middle += np.outer(score, score)
+    found = columns.sum(axis=0) * directions.cuts * np.diag(COMBINATIONS @ inverse @ COMBINATIONS.T)
+    wanted = np.diag(COMBINATIONS @ inverse @ middle @ inverse @ COMBINATIONS.T)
+    np.testing.assert_allclose(found, wanted, rtol=3e-4)
+    # Rows taken for persons are far from it.
+    apart = directions.columns(x, (shares / votes) ** 2, 0.49 * votes**2).sum(axis=0)
+    assert np.all(np.abs(apart / columns.sum(axis=0) - 1.0) > 0.5)
+
+
+def test_every_person_adds_at_most_1_by_their_own_rows_alone():
+    made, codes = records(300), np.repeat(np.arange(60), 5)
+    x, shares = np.asarray(made.x), np.linspace(-1.0, 1.0, 300)
+    with np.errstate(all="ignore"):
+        directions = directions_of(1e150 * inverse_of(x), UsualScores(0.3, 10**9))
+        found = directions.columns_of_persons(x, shares, 0.49, persons_of(made, codes, 1))
+        assert np.all((found >= 0.0) & (found <= 1.0))
+        assert found.max() == 1.0
+        # Other persons stand before, between and after these rows, which keep their order.
+        order = np.argsort(np.random.default_rng(2).permutation(60)[codes], kind="stable")
+        again = directions.columns_of_persons(
+            x[order], shares[order], 0.49, persons_of(Records(x[order], np.asarray(made.y)[order]), codes[order], 1)
+        )
+        assert again.tobytes() == found.tobytes()
+        # One row a person is a record.
+        each = directions.columns_of_persons(x, shares, 0.49, persons_of(made, np.arange(300), 1))
+        np.testing.assert_array_equal(each, directions.columns(x, shares**2, 0.49))
 
 
 def test_cuts_are_public_and_the_least_of_what_bounds_and_what_usual_scores_allow():

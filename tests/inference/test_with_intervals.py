@@ -383,7 +383,7 @@ def test_what_has_no_intervals_is_refused_in_words():
         kng.WithIntervals(mechanism(), "sandwich")
     with pytest.raises(TypeError, match="progress"):
         kng.release(kng.WithIntervals(mechanism(), kng.Sandwich()), *table(2000), progress="yes")
-    with pytest.raises(TypeError, match="neither weights, persons nor a sampler"):
+    with pytest.raises(TypeError, match="neither weights nor a sampler"):
         kng.release(kng.WithIntervals(mechanism(), kng.Sandwich()), *table(2000), weights=np.ones(2000))
 
 

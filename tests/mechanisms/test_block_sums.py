@@ -10,6 +10,8 @@ import pytest
 from scipy import stats
 
 import kngjax as kng
+from kngjax.data.persons import Identifiers
+from kngjax.data.weights import WeightedTable
 from kngjax.draws.choice import proved_draw
 from kngjax.inference.noise_of_sums import block_noise
 from kngjax.mechanisms.block_sums import BlockSums
@@ -25,8 +27,8 @@ BOUNDS = kng.Bounds(x=(LOWER, UPPER), intercept=False)
 SIZES = np.maximum(np.abs(LOWER), np.abs(UPPER))
 
 
-def norms(changes, adjacency, half=1.0):
-    """The law's norm of each row, by hand. **Arguments:** `half`: of the widths, for a control."""
+def norms(changes, adjacency, half=1.0, widths=None):
+    """The law's norm of each row, by hand. **Arguments:** `half`: of the widths, for a control; `widths`: of ALONE."""
     y, parts = changes / SIZES, []
     for group in GROUPS:
         above, below = (np.maximum(sign * y[:, group], 0.0).sum(axis=1) for sign in (1.0, -1.0))
@@ -34,7 +36,8 @@ def norms(changes, adjacency, half=1.0):
             parts.append(above + below)
         else:
             parts.append((above + below) / 2.0 if group == (1, 4) else np.maximum(above, below))
-    widths = UPPER - LOWER if adjacency == "replace" else SIZES
+    if widths is None:
+        widths = UPPER - LOWER if adjacency == "replace" else SIZES
     parts += [np.abs(changes[:, j]) / widths[j] for j in ALONE]
     return np.max(parts, axis=0) / half
 
@@ -74,6 +77,58 @@ def test_no_record_changes_the_sum_by_more_than_1_and_one_by_as_much(adjacency, 
     changes = changes_of(mechanism_of(adjacency), records(scale))
     assert norms(changes, adjacency).max() == pytest.approx(1.0, abs=1e-12)
     assert norms(changes, adjacency, half=0.5).max() > 1.5
+
+
+PERSONS = {
+    "one vote": ({"unit": kng.Unit("patient", most_rows=1)}, 1.0),
+    "three votes": ({"unit": kng.Unit("patient", most_rows=3)}, 3.0),
+    "weights": ({"weight": 3.0}, 3.0),
+}
+
+
+def persons_and_what_they_share(name, random):
+    """Tables of one person each, of 1 to 7 rows at corners, random or wild; or of one row with a weight."""
+    rows, tables = records(), []
+    for size in [1] * 60 + [2, 3, 4, 5, 6, 7] * 8:
+        table = rows[random.integers(0, len(rows), 1 if name == "weights" else size)]
+        shares = random.choice([0.0, 1.7, 3.0, 9.0], 1) if name == "weights" else Identifiers([5] * size)
+        tables.append(WeightedTable(table, shares))
+    return tables
+
+
+# Of columns 3 and 8, by what weights add up to: in [2, 5] and [-1, .25], and with private sums of weights 0 besides.
+WIDTHS = {
+    ("replace", 1.0): (3.0, 1.25),
+    ("replace", 3.0): (15.0, 3.75),
+    ("add_remove", 1.0): (5.0, 1.0),
+    ("add_remove", 3.0): (15.0, 3.0),
+}
+
+
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+@pytest.mark.parametrize("name", PERSONS)
+def test_no_person_changes_the_sum_by_more_than_1_and_one_by_as_much(name, adjacency):
+    """Rows are exclusive one by one, and a person's together are not: several levels of it are then not 0.
+
+    Norms are by hand, those of the bounds times what weights add up to; without weights one would be seen.
+    """
+    given, most = PERSONS[name]
+    made = BlockSums(kng.Bounds((LOWER, UPPER), intercept=False, **given), 0.7, adjacency, GROUPS)
+    tables = persons_and_what_they_share(name, np.random.default_rng(0))
+    sums = np.array([made.intake.exact_sums(one).moment.astype(float) for one in tables])
+    changes = sums if adjacency == "add_remove" else (sums[:, None] - sums[None]).reshape(-1, 9)
+    widths = WIDTHS[adjacency, most]
+    weights = made.noise_in_fractions(9, 1).weights
+    assert tuple(float(weights[j]) for j in ALONE) == widths
+    by_hand = dict(zip(ALONE, np.array(widths) / most, strict=True))
+    assert norms(changes / most, adjacency, widths=by_hand).max() == pytest.approx(1.0, abs=1e-9)
+    if name == "weights":
+        return
+    # All rows of a person with weight 1 each are a change far beyond it.
+    plain = np.array([mechanism_of(adjacency).intake.exact_sums(one.table).moment.astype(float) for one in tables])
+    assert norms(plain / most, adjacency).max() > 1.5
+    several = [one for one, own in zip(sums, tables, strict=True) if len(own.table) > 2]
+    assert max(np.count_nonzero(one[list(GROUPS[0])]) for one in several) > 1
 
 
 @pytest.mark.parametrize("adjacency", ADJACENCIES)
@@ -214,8 +269,6 @@ def test_what_is_no_exclusive_column_is_refused():
         BlockSums(kng.Bounds(x=([0.0, 1.0], [1.0, 1.0]), intercept=False), 1.0, "replace")
     with pytest.raises(ValueError, match="neither intercept nor response"):
         BlockSums(kng.Bounds(x=(LOWER, UPPER)), 1.0, "replace")
-    with pytest.raises(ValueError, match="takes no weights"):
-        BlockSums(kng.Bounds(x=(LOWER, UPPER), intercept=False, weight=2.0), 1.0, "replace")
     triangle = kng.geometry.FeatureHull([[0.0, 1.0], [2.0, 0.0], [0.0, 0.0]])
     with pytest.raises(ValueError, match="leave the hull out"):
         BlockSums(kng.Bounds(hull=triangle, intercept=False), 1.0, "replace")

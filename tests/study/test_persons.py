@@ -183,7 +183,7 @@ def test_what_is_not_proved_of_persons_is_refused_beforehand(tmp_path):
     )
     own = study(ledger=ledger)
     refused = {
-        "go together": lambda: own.quantile_interval("age", tau=0.5, epsilon=1.0),
+        "which rows of one person are not": lambda: own.quantile_interval("age", tau=0.5, epsilon=1.0),
         "quantile process takes no": lambda: study(most_rows=2, ledger=ledger).quantile_process(
             "age ~ ward", levels=[0.25, 0.75], epsilon=1.0
         ),

@@ -64,6 +64,7 @@ class RowsPart(AbstractPart):
     label: str
     epsilon: Fraction
     adjacency: kng.Adjacency
+    unit: kng.Unit | None = None
 
     @property
     def what(self) -> str:
@@ -72,7 +73,7 @@ class RowsPart(AbstractPart):
     @functools.cached_property
     def mechanism(self) -> kng.GeometricMechanism:
         """Makes the mechanism that counts the records in cell 1, where all records are."""
-        bounds = kng.Bounds(y=(0.0, 1.0))
+        bounds = kng.Bounds(y=(0.0, 1.0), unit=self.unit)
         given = bounds, inward(self.epsilon), self.adjacency
         return kng.GeometricMechanism(*given, counted=[1], allow_large_epsilon=True)
 
@@ -87,13 +88,14 @@ class TablePart(AbstractPart):
     A record is in one cell, so that one more or less changes one count by 1, and an exchanged one changes two: the law
     of each count has the rate ε under add_remove, and ε/2 under replace.
 
-    **Arguments:** `columns`: the parents, then the column itself.
+    **Arguments:** `columns`: the parents, then the column itself. `unit`: of which each record is one.
     """
 
     label: str
     epsilon: Fraction
     adjacency: kng.Adjacency
     columns: tuple[AbstractColumn, ...]
+    unit: kng.Unit | None = None
 
     def __post_init__(self) -> None:
         if math.prod(self.shape) > MOST_CELLS:
@@ -122,7 +124,7 @@ class TablePart(AbstractPart):
     @functools.cached_property
     def mechanism(self) -> kng.GeometricMechanism:
         """Makes the mechanism that counts the records of all cells."""
-        bounds = kng.Bounds(y=(0.0, math.prod(self.shape) - 1.0))
+        bounds = kng.Bounds(y=(0.0, math.prod(self.shape) - 1.0), unit=self.unit)
         return kng.GeometricMechanism(bounds, inward(self.epsilon), self.adjacency, allow_large_epsilon=True)
 
     def records(self, values: Values, rows: int) -> tuple[None, np.ndarray]:

@@ -56,6 +56,7 @@ class SynthesisPlan:
     rows_share: Fraction
     max_records: int | None = None
     force: bool = False
+    unit: kng.Unit | None = None
 
     def __post_init__(self) -> None:
         # Impossible plans are refused here.
@@ -86,7 +87,7 @@ class SynthesisPlan:
         most = self.max_records if num_records is None else num_records
         made: list[AbstractPart] = []
         if self.rows_share:
-            made.append(RowsPart("rows", whole * self.rows_share, self.adjacency))
+            made.append(RowsPart("rows", whole * self.rows_share, self.adjacency, self.unit))
         for place, column in enumerate(self.columns):
             made += self._parts_of(column, self.columns[:place], whole * self.shares[column.name], most)
         return made
@@ -97,7 +98,7 @@ class SynthesisPlan:
         adjacency, known = self.adjacency, {one.name: one for one in earlier}
         parents = tuple(known[parent] for parent in column.parents)
         if not isinstance(column, AbstractCurvedColumn):
-            return [TablePart(column.name, epsilon, adjacency, (*parents, column))]
+            return [TablePart(column.name, epsilon, adjacency, (*parents, column), self.unit)]
         later = [one.name for one in self.columns[len(earlier) + 1 :]]
         design, has_heaps = _design(column, earlier, later), bool(column.heaps)
         of_curves = epsilon * (1 - _HEAPS) if has_heaps else epsilon
@@ -117,10 +118,12 @@ class SynthesisPlan:
             )
         except (ValueError, TypeError) as error:
             raise type(error)(f"column {column.name!r}: {error}") from None
+        if self.unit is not None:
+            process = dataclasses.replace(process, bounds=process.bounds.protecting(self.unit))
         curves = CurvesPart(column.name, of_curves, adjacency, column, earlier, design, process, not has_heaps)
         if not has_heaps:
             return [curves]
-        table = TablePart(f"{column.name}, heaps", epsilon * _HEAPS, adjacency, (*parents, column))
+        table = TablePart(f"{column.name}, heaps", epsilon * _HEAPS, adjacency, (*parents, column), self.unit)
         return [table, dataclasses.replace(curves, label=f"{column.name}, beside heaps")]
 
     def plan_for(self, num_records: int | None = None) -> Plan:
@@ -132,8 +135,7 @@ class SynthesisPlan:
         if key not in self._plans:
             plans = [(part, part.plan_for(num_records)) for part in self.parts(num_records)]
             certificates = tuple(one for _, plan in plans for one in plan.certificates)
-            drawing = functools.partial(drawn, plans)
-            self._plans[key] = Plan(certificates, *self.owed(certificates), drawing)
+            self._plans[key] = Plan(certificates, *self.owed(certificates), functools.partial(drawn, plans))
         return self._plans[key]
 
     @functools.cached_property
@@ -225,18 +227,12 @@ class SynthesisPlan:
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready."""
-        return json.loads(
-            json.dumps(
-                {
-                    "columns": [column.to_dict() for column in self.columns],
-                    "epsilon": self.epsilon,
-                    "adjacency": str(self.adjacency),
-                    "rows": str(self.rows_share),
-                    "max_records": self.max_records,
-                    "force": self.force,
-                }
-            )
-        )
+        columns = [column.to_dict() for column in self.columns]
+        fields = {"columns": columns, "epsilon": self.epsilon, "adjacency": str(self.adjacency)}
+        fields |= {"rows": str(self.rows_share), "max_records": self.max_records, "force": self.force}
+        # Of a record as other versions write it.
+        fields |= {} if self.unit is None else {"unit": self.unit.name}
+        return json.loads(json.dumps(fields))
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> "SynthesisPlan":
@@ -247,7 +243,8 @@ class SynthesisPlan:
                 raise ValueError(f"there is no column of the kind {one['type']!r}; there are {', '.join(_KINDS)}")
             columns.append(_KINDS[one["type"]](**{name: field for name, field in one.items() if name != "type"}))
         adjacency = kng.Adjacency.parse(fields["adjacency"])
-        rest = fields["max_records"], fields["force"]
+        unit = fields.get("unit")
+        rest = fields["max_records"], fields["force"], None if unit is None else kng.Unit(unit)
         return cls(tuple(columns), fields["epsilon"], adjacency, Fraction(fields["rows"]), *rest)
 
     def __eq__(self, other: object) -> bool:
@@ -266,6 +263,7 @@ def plan(
     max_records: Any = None,
     force: bool = False,
     allow_large_epsilon: bool = False,
+    unit: str | None = None,
 ) -> SynthesisPlan:
     """A plan of a synthetic table: its columns in the order in which they are drawn, each from earlier ones.
 
@@ -288,6 +286,7 @@ def plan(
     - `rows`: under add_remove the part of ε for the number of records, .05 if left out. Under replace it is public.
     - `max_records`: under add_remove a number that n does not exceed, 2^20 if left out; with more a release fails.
     - `force`: release also curves that public facts say are little but noise.
+    - `unit`: whom guarantees protect, like "patient", where each record is one; None for a record.
 
     Raises ValueError or TypeError for what cannot be, with the column's name.
     """
@@ -311,7 +310,7 @@ def plan(
         if not 0 < share < 1:
             raise ValueError(f"rows must be a part of epsilon between 0 and 1, like 0.05, not {rows!r}")
     most = None if max_records is None else int(check_count("max_records", max_records, "a number n does not exceed"))
-    return SynthesisPlan(every, exact, meant, share, most, bool(force))
+    return SynthesisPlan(every, exact, meant, share, most, bool(force), None if unit is None else kng.Unit(unit))
 
 
 def _check_order(columns: tuple[AbstractColumn, ...]) -> None:
@@ -373,9 +372,9 @@ def _shares(columns: tuple[AbstractColumn, ...], taken: Fraction) -> dict[str, F
 
 
 def _facts(columns: tuple[AbstractColumn, ...]) -> tuple[dict[str, Any], dict[str, Any]]:
-    facts = {column.name: column.facts for column in columns}
-    bounds = {name: ends for name, (ends, _) in facts.items() if ends is not None}
-    return bounds, {name: levels for name, (_, levels) in facts.items() if levels is not None}
+    facts = [(column.name, *column.facts) for column in columns]
+    bounds = {name: ends for name, ends, _ in facts if ends is not None}
+    return bounds, {name: levels for name, _, levels in facts if levels is not None}
 
 
 def _design(column: AbstractCurvedColumn, earlier: tuple[AbstractColumn, ...], later: Sequence[str]) -> Any:

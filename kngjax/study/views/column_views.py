@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 import numpy as np
 
+from kngjax.accounting.adjacency import RECORD
 from kngjax.inference import known_noise
 from kngjax.inference.intervals import Interval, NoInterval
 from kngjax.inference.with_intervals import ReleaseWithIntervals
@@ -42,9 +43,11 @@ class AbstractColumnView(AbstractView):
 
     @property
     def _public_count(self) -> int | None:
-        """n, where it is public and records have no weights."""
+        """n, where it is public and records have no weights, or each person one vote."""
         release = self.releases[0].certificate
-        return None if release.mechanism["bounds"].get("weight") is not None else release.num_records
+        bounds = release.mechanism["bounds"]
+        has_weights = bounds.get("weight") is not None and (bounds.get("unit") or {}).get("most_rows") != 1
+        return None if has_weights else release.num_records
 
     @property
     def _is_of_population(self) -> bool:
@@ -224,7 +227,9 @@ class EstimateView(AbstractColumnView):
         if isinstance(self.releases[0], ReleaseWithIntervals):
             found = cast("Interval", self.releases[0].intervals())
             return found.method, found.assumptions
-        return "the law of values at the bounds alone, which vary most, and of the noise", ("records are independent",)
+        one = self.releases[0].certificate.guarantee.unit
+        assumed = "records are independent" if one == RECORD else f"the data of each {one} are independent of others'"
+        return "the law of values at the bounds alone, which vary most, and of the noise", (assumed,)
 
     def _ends_of(self, level: float, of: str) -> tuple[float, float]:
         if of == "table" or not isinstance(self.releases[0], ReleaseWithIntervals):

@@ -232,7 +232,7 @@ def test_types_and_shapes_are_refused_in_words_before_anything_is_spent(tmp_path
     for given, error in (((x[:, :0], y), ValueError), ((x, None), ValueError), ((x, y[:4]), ValueError)):
         with pytest.raises(error):
             kng.release(process(), *given, ledger=ledger)
-    with pytest.raises(TypeError, match="neither weights, persons nor a sampler"):
+    with pytest.raises(TypeError, match="neither weights nor a sampler"):
         kng.release(process(), x, y, sampler=kng.chains.Exact())
     assert not ledger.releases()
 

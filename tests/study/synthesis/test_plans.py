@@ -42,6 +42,16 @@ def test_the_prices_of_all_parts_add_up_to_epsilon(adjacency):
     assert "noise of each has the deviation" in shown
 
 
+@pytest.mark.parametrize("adjacency", ADJACENCIES)
+def test_every_part_protects_the_unit_that_is_named(adjacency):
+    made = plan(adjacency=adjacency, unit="patient")
+    assert {one.guarantee.unit for one in made.certificates().values()} == {made.cost.unit} == {"patient"}
+    assert made.cost.epsilon == plan(adjacency=adjacency).cost.epsilon
+    again = kng.synthesis.SynthesisPlan.from_dict(json.loads(json.dumps(made.to_dict())))
+    assert again == made != plan(adjacency=adjacency)
+    assert again.cost.unit == "patient"
+
+
 def test_numbers_beside_heaps_have_half_of_it_for_a_record_more_or_less_under_replace():
     """How many these are is private: their curves are of add_remove."""
     alone = kng.synthesis.Numeric("wage", 1, 100, transform="log", heaps=[0], levels=THREE)
