@@ -2,7 +2,8 @@
 
 Row t of a person's m rows has the weight ⌊(t+1)S/m⌋ - ⌊tS/m⌋ in units u, with S = min(m, k)/u whole: so the weights of
 a person add up to min(m, k), exactly and whatever m is, and each is at most 1. They depend on that person's rows alone,
-on how many there are and on their order. `docs/proofs/persons.md` argues what follows for privacy.
+on what analyses read of them and on nothing else, as their order is one of their own bits: a table has the same
+weights wherever it rests. `docs/proofs/persons.md` argues what follows for privacy.
 """
 
 from collections.abc import Sequence
@@ -11,7 +12,7 @@ from typing import Any
 import equinox as eqx
 import narwhals as nw
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, UInt64
 
 from kngjax.core.errors import UnfitShape, UnfitType, raise_from_outside
 from kngjax.core.modules import AbstractModule
@@ -21,6 +22,11 @@ from kngjax.data import weights
 from kngjax.data.column_types import Holds, holds
 
 DROP = "drop"
+NO_PARTS = (
+    "rows of one person may lie in several parts of a stream, of shards and of some tables on engines, and shares of a "
+    "vote take them all: give a Study a frame, files, or a query of DuckDB, Polars or, where "
+    "spark.io.encryption.enabled is set, Spark, whose identifiers are whole numbers or text"
+)
 _OF_IDENTIFIERS = (
     "identifiers of persons must be whole numbers, text or categories: of other numbers two persons may have one after "
     "rounding, and a column of whole numbers with missing cells is one of pandas' type Int64"
@@ -138,14 +144,15 @@ def count_of(person: Any) -> int:
     raise UnfitType(_OF_IDENTIFIERS)
 
 
-def shares(codes: Int[np.ndarray, " rows"], most_rows: int) -> Shares:
-    """Shares the votes of each person among that person's rows, in their order. Private.
+def shares(codes: Int[np.ndarray, " rows"], most_rows: int, marks: UInt64[np.ndarray, " rows"]) -> Shares:
+    """Shares the votes of each person among that person's rows, in the order of their marks. Private.
 
-    **Arguments:** `codes`: from `codes_of`. `most_rows`: k.
+    **Arguments:** `codes`: from `codes_of`. `most_rows`: k. `marks`: whole numbers made of all that is read of a row,
+    as `kngjax.data.marks.mixed`: rows with the same ones may exchange their shares.
     """
     known = codes >= 0
     counts = np.bincount(codes[known])
-    order = np.argsort(codes, kind="stable")[len(codes) - int(known.sum()) :]
+    order = np.lexsort((marks, codes))[len(codes) - int(known.sum()) :]
     starts = np.cumsum(counts) - counts
     m = np.repeat(counts, counts)
     place = np.arange(len(m)) - np.repeat(starts, counts)

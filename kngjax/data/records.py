@@ -21,6 +21,7 @@ from kngjax.data import cells, persons, schema, weights
 from kngjax.data.bounds import Bounds
 from kngjax.data.dither import dithered
 from kngjax.data.lists import numbers_of_rows
+from kngjax.data.marks import mixed
 from kngjax.data.missing import DROP, fill_missing
 from kngjax.data.schema import EMPTY
 
@@ -356,9 +357,7 @@ def _finite(
     elif bounds.missing_y is not None:
         response[np.isnan(response)] = responses([bounds.missing_y])[0]
     columns, response = columns[~dropped], response[~dropped]
-    made = None
-    if weight is not None:
-        made = _made_weights(bounds, weight, ~dropped)
+    made = None if weight is None else _made_weights(bounds, weight, ~dropped, (columns, response))
     if response.size == 0 and not may_be_empty:
         raise UnfitShape(EMPTY)
     each = made.weights if isinstance(made, persons.Shares) else made
@@ -374,8 +373,11 @@ def _weights(given: Any) -> Any:
     return persons.codes_of(given.cells) if isinstance(given, persons.Identifiers) else cells.numbers(_cells(given))
 
 
-def _made_weights(bounds: Bounds, weight: Any, kept: np.ndarray) -> Any:
-    """Weights of the records that are left, with the public value in place of NaN; persons share votes among these."""
+def _made_weights(bounds: Bounds, weight: Any, kept: np.ndarray, left: tuple[np.ndarray, ...]) -> Any:
+    """Weights of the records that are left, with the public value in place of NaN; persons share votes among these.
+
+    **Arguments:** `left`: columns and responses of these.
+    """
     policy = np.nan if bounds.missing_weight is None else bounds.missing_weight
     number = None
     if isinstance(weight, persons.Shares):
@@ -383,7 +385,7 @@ def _made_weights(bounds: Bounds, weight: Any, kept: np.ndarray) -> Any:
     elif bounds.of_persons:
         assert bounds.unit is not None
         assert bounds.unit.most_rows is not None
-        made = persons.shares(weight[kept], bounds.unit.most_rows)
+        made = persons.shares(weight[kept], bounds.unit.most_rows, mixed(left))
         number, weight = made.persons, made.weights
     else:
         weight = weight[kept]

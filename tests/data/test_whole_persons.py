@@ -1,0 +1,34 @@
+"""Batches that are cut anew hold all rows of a person, none of them is lost, and none grows without need."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from kngjax.data.engines.whole_persons import whole_persons
+
+MAKE = {
+    "record batches": lambda frame: pa.RecordBatch.from_pandas(frame, preserve_index=False),
+    "polars": pl.from_pandas,
+    "pandas": lambda frame: frame,
+}
+
+
+@pytest.mark.parametrize("make", MAKE.values(), ids=MAKE)
+@pytest.mark.parametrize("rows", [1, 2, 7, 100])
+def test_every_person_is_in_one_batch_with_all_rows(make, rows):
+    sizes = [1, 3, 1, 14, 7, 7, 1, 2, 40, 2, 1]
+    frame = pd.DataFrame({"own": np.repeat(list("abcdefghijk"), sizes), "row": np.arange(sum(sizes))})
+    batches = [make(frame.iloc[start : start + rows]) for start in range(0, len(frame), rows)]
+    found = [pa.table(pl.DataFrame(one)).to_pylist() for one in whole_persons([batches[0][:0], *batches], "own")]
+    assert [one for batch in found for one in batch] == frame.to_dict("records")
+    persons = [{one["own"] for one in batch} for batch in found]
+    assert sum(map(len, persons)) == len(sizes)
+    # Each is as large as what came, or as one person and what came with the first and the last row.
+    assert all(len(batch) <= max(sizes) + 2 * rows for batch in found)
+
+
+def test_rows_without_identifier_are_in_any_batch():
+    batches = [pa.table({"own": pa.array(cells, pa.string())}) for cells in (["a", None], [None, None], [None])]
+    assert [len(one) for one in whole_persons(batches, "own")] == [2, 2, 1]
