@@ -298,14 +298,8 @@ class Analysis(AbstractAnalysis):
         return replace(self, **nothing)
 
     def read(self, table: Any, places: np.ndarray | None = None) -> Prepared:
-        """Makes `records` of a table in memory. Private. **Arguments:** `places`: as of `of_table`."""
-        return self.of_table(without_codes(self._checked(table_of(table)), self.codes), places)
-
-    def of_table(self, table: Any, places: np.ndarray | None = None) -> Prepared:
-        """Makes `records` of a table that was checked and in which codes are missing cells. Private.
-
-        **Arguments:** `places`: what else is read of each record, as of its group; None for nothing.
-        """
+        """Makes `records` of a table in memory. Private. **Arguments:** `places`: of groups, if records are in some."""
+        table = without_codes(self._checked(table_of(table)), self.codes)
         x = None if self.design is None else self.design.matrix(table)
         y = self.response.of_table(table)
         if self.weights is None:

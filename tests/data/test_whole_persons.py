@@ -32,3 +32,10 @@ def test_every_person_is_in_one_batch_with_all_rows(make, rows):
 def test_rows_without_identifier_are_in_any_batch():
     batches = [pa.table({"own": pa.array(cells, pa.string())}) for cells in (["a", None], [None, None], [None])]
     assert [len(one) for one in whole_persons(batches, "own")] == [2, 2, 1]
+
+
+@pytest.mark.parametrize("cells", [[["a", "b"], ["a"]], [["b", "a"]], [["b"], [None], ["a"]], [["b", None, "a"]]])
+def test_what_is_not_sorted_is_not_read(cells):
+    """A person in two batches would have two votes."""
+    with pytest.raises(ValueError, match="not sorted"):
+        list(whole_persons([pa.table({"own": pa.array(one, pa.string())}) for one in cells], "own"))

@@ -52,7 +52,7 @@ class AbstractLocalEngine(AbstractEngine):
         return False
 
     def sorted_batches(self, choose: Choose, person: str) -> Iterable[Any]:
-        """Reads the chosen columns in batches, sorted by one of them."""
+        """Reads the chosen columns in batches, sorted by one of them, text by its bytes."""
         raise NotImplementedError
 
     def by_person(self, person: str) -> "ByPerson | None":
@@ -172,8 +172,10 @@ class Lazy(AbstractLocalEngine):
         return str(kind) in _WHOLE_IN_POLARS or kind.base_type().__name__ in ("String", "Categorical", "Enum")
 
     def sorted_batches(self, choose: Choose, person: str) -> Iterable[Any]:
-        given = self.source.collect_schema().names()
-        query = self.source.select(choose(given) or given).sort(person)
+        polars, kinds = sys.modules["polars"], self.source.collect_schema()
+        own = polars.col(person)
+        by = own if str(kinds[person]) in _WHOLE_IN_POLARS else own.cast(polars.String)
+        query = self.source.select(choose(kinds.names()) or kinds.names()).sort(by)
         return query.collect_batches(chunk_size=self.rows, maintain_order=True)
 
     def grouped(self, choose: Choose) -> "Lazy | None":
