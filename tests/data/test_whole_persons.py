@@ -1,4 +1,4 @@
-"""Batches that are cut anew hold all rows of a person, none of them is lost, and none grows without need."""
+"""Batches that are cut anew hold all rows of a person, and shares are the same in all divisions into such batches."""
 
 import numpy as np
 import pandas as pd
@@ -7,6 +7,8 @@ import pyarrow as pa
 import pytest
 
 from kngjax.data.engines.whole_persons import whole_persons
+from kngjax.data.marks import mixed
+from kngjax.data.persons import shares
 
 MAKE = {
     "record batches": lambda frame: pa.RecordBatch.from_pandas(frame, preserve_index=False),
@@ -39,3 +41,20 @@ def test_what_is_not_sorted_is_not_read(cells):
     """A person in two batches would have two votes."""
     with pytest.raises(ValueError, match="not sorted"):
         list(whole_persons([pa.table({"own": pa.array(one, pa.string())}) for one in cells], "own"))
+
+
+@pytest.mark.parametrize("most_rows", [1, 3])
+def test_shares_go_by_what_is_read_of_own_rows_whatever_their_order_and_the_others(most_rows):
+    generator = np.random.default_rng(5)
+    codes, cells = np.repeat([0, 1, 2], [7, 1, 300]), generator.normal(size=308)
+    made = shares(codes, most_rows, mixed([cells]))
+    totals = np.bincount(codes, made.weights)
+    np.testing.assert_array_equal(totals, np.minimum([7, 1, 300], most_rows))
+    assert made.persons == 3
+    order = generator.permutation(308)
+    again = shares(codes[order], most_rows, mixed([cells[order]]))
+    np.testing.assert_array_equal(again.weights, made.weights[order])
+    alone = shares(np.zeros(300, np.int64), most_rows, mixed([cells[codes == 2]]))
+    np.testing.assert_array_equal(alone.weights, made.weights[codes == 2])
+    # 2^19 is no multiple of 7, nor are three of them.
+    assert len(set(made.weights[:7])) == 2

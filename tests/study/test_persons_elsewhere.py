@@ -11,9 +11,9 @@ import duckdb
 import numpy as np
 import polars as pl
 import pyarrow as pa
-import pyarrow.dataset
 import pyarrow.parquet as pq
 import pytest
+from pyarrow import dataset
 
 import kngjax as kng
 from kngjax.data import tables
@@ -81,7 +81,7 @@ def relation(frame, folder, parts):
 
 ELSEWHERE = {
     "files": files,
-    "a dataset": lambda frame, folder, parts: pa.dataset.dataset(pathlib.Path(files(frame, folder, parts)).parent),
+    "a dataset": lambda frame, folder, parts: dataset.dataset(pathlib.Path(files(frame, folder, parts)).parent),
     "DuckDB": relation,
     "Polars": lambda frame, folder, parts: pl.scan_parquet(files(frame, folder, parts)),
 }
