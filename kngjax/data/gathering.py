@@ -17,10 +17,10 @@ def parts_of(records: Records | WeightedRecords) -> tuple[Any, ...]:
     return np.asarray(rows.x), np.asarray(rows.y), getattr(records, "weights", None)
 
 
-def gathered(parts: Sequence[tuple[Any, ...]]) -> Records | WeightedRecords:
-    """Puts records together whose `parts_of` these are: one batch at least. Private."""
+def gathered(parts: Sequence[tuple[Any, ...]], persons: int | None = None) -> Records | WeightedRecords:
+    """Puts records together whose `parts_of` these are: one batch at least. Private. **Arguments:** as of `Records`."""
     x, y, every = zip(*parts, strict=True)
-    rows = Records(np.concatenate(x), np.concatenate(y))
+    rows = Records(np.concatenate(x), np.concatenate(y), persons)
     return rows if every[0] is None else WeightedRecords(rows, np.concatenate(every))
 
 
@@ -31,6 +31,5 @@ def in_one_order(records: Rows) -> Rows:
     """
     parts = parts_of(records)
     places = np.argsort(mixed(part for part in parts if part is not None), kind="stable")
-    made = gathered([tuple(None if part is None else np.asarray(part)[places] for part in parts)])
-    rows = Records(made.rows.x, made.rows.y, records.rows.persons)
-    return rows if isinstance(made, Records) else WeightedRecords(rows, made.weights)  # pyright: ignore
+    sorted_parts = tuple(None if part is None else np.asarray(part)[places] for part in parts)
+    return gathered([sorted_parts], records.rows.persons)  # pyright: ignore

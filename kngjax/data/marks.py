@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 from jaxtyping import UInt64
 
+from kngjax.data.persons import Shares
+
 MODULUS = 2**64
 
 
@@ -33,10 +35,13 @@ def mixed(columns: Iterable[Any]) -> UInt64[np.ndarray, " records"]:
 def counted_and_marked(records: Any) -> tuple[int, int]:
     """Counts records, and adds up what their bits are `mixed` to, modulo 2^64: the same in any order. Private.
 
-    **Arguments:** `records`: arrays of numbers, in tuples and mappings, None where there are none.
+    **Arguments:** `records`: arrays of numbers, in tuples and mappings, None where there are none; of persons `Shares`
+    too, and then persons are counted.
     """
-    columns = list(_arrays(records))
-    return len(columns[0]), int(mixed(columns).sum(dtype=np.uint64))
+    found = list(_arrays(records))
+    columns = [one.weights if isinstance(one, Shares) else one for one in found]
+    count = next((one.persons for one in found if isinstance(one, Shares)), len(columns[0]))
+    return count, int(mixed(columns).sum(dtype=np.uint64))
 
 
 def _arrays(records: Any) -> Iterable[Any]:

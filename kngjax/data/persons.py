@@ -2,7 +2,8 @@
 
 Row t of a person's m rows has the weight ⌊(t+1)S/m⌋ - ⌊tS/m⌋ in units u, with S = min(m, k)/u whole: so the weights of
 a person add up to min(m, k), exactly and whatever m is, and each is at most 1. They depend on that person's rows alone,
-on how many there are and on their order. `docs/proofs/persons.md` argues what follows for privacy.
+on what analyses read of them and on nothing else, as their order is one of their own bits: a table has the same
+weights wherever it rests. `docs/proofs/persons.md` argues what follows for privacy.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,7 +12,7 @@ from typing import Any
 import equinox as eqx
 import narwhals as nw
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, UInt64
 
 from kngjax.core.errors import UnfitShape, UnfitType, raise_from_outside
 from kngjax.core.modules import AbstractModule
@@ -22,6 +23,11 @@ from kngjax.data.column_types import Holds, holds
 from kngjax.data.named_columns import Columns
 
 DROP = "drop"
+NO_PARTS = (
+    "rows of one person may lie in several parts of a stream, of shards and of some tables on engines, and shares of a "
+    "vote take them all: give a Study a frame, files, or a query of DuckDB, Polars or, where "
+    "spark.io.encryption.enabled is set, Spark, whose identifiers are whole numbers or text"
+)
 _OF_IDENTIFIERS = (
     "identifiers of persons must be whole numbers, text or categories: of other numbers two persons may have one after "
     "rounding, and a column of whole numbers with missing cells is one of pandas' type Int64"
@@ -179,14 +185,15 @@ def count_of(person: Any) -> int:
     raise UnfitType(_OF_IDENTIFIERS)
 
 
-def shares(codes: Int[np.ndarray, " rows"], most_rows: int) -> Shares:
-    """Shares the votes of each person among that person's rows, in their order. Private.
+def shares(codes: Int[np.ndarray, " rows"], most_rows: int, marks: UInt64[np.ndarray, " rows"]) -> Shares:
+    """Shares the votes of each person among that person's rows, in the order of their marks. Private.
 
-    **Arguments:** `codes`: from `codes_of`. `most_rows`: k.
+    **Arguments:** `codes`: from `codes_of`. `most_rows`: k. `marks`: whole numbers made of all that is read of a row,
+    as `kngjax.data.marks.mixed`: rows with the same ones may exchange their shares.
     """
     known = codes >= 0
     counts = np.bincount(codes[known])
-    order = np.argsort(codes, kind="stable")[len(codes) - int(known.sum()) :]
+    order = np.lexsort((marks, codes))[len(codes) - int(known.sum()) :]
     starts = np.cumsum(counts) - counts
     m = np.repeat(counts, counts)
     place = np.arange(len(m)) - np.repeat(starts, counts)
@@ -218,18 +225,20 @@ def numbered(given: Any, numbers: Callable[[Any], Any]) -> Any:
     return codes_of(given.cells) if isinstance(given, Identifiers) else numbers(given)
 
 
-def shared(given: Any, is_kept: np.ndarray, unit: Unit | None, missing: float | None) -> Any:
+def shared(
+    given: Any, is_kept: np.ndarray, unit: Unit | None, missing: float | None, marks: Callable[[], np.ndarray]
+) -> Any:
     """Weights of the records that are left, with the public value in place of NaN; persons share votes among these.
 
     **Arguments:** `given`: of all records, from `numbered`. `is_kept`: marks the records that are left. `missing`: the
-    policy of missing weights. Private.
+    policy of missing weights. `marks`: makes those of the records that are left, as of `shares`. Private.
     """
     policy = np.nan if missing is None else missing
     if not isinstance(given, Shares) and (unit is None or unit.most_rows is None):
         weight = given[is_kept]
         return np.where(np.isnan(weight), policy, weight)
     is_made = isinstance(given, Shares)
-    made = given.some(is_kept) if is_made else shares(given[is_kept], (unit and unit.most_rows) or 1)
+    made = given.some(is_kept) if is_made else shares(given[is_kept], (unit and unit.most_rows) or 1, marks())
     return made.some(slice(None), np.where(np.isnan(made.weights), policy, made.weights))
 
 
@@ -269,6 +278,8 @@ def check_identifiers(table: Any, unit: Unit) -> None:
 
 def count_in(table: Any, unit: Unit) -> int:
     """Counts the persons of a table; public under replace alone. **Arguments:** `unit`: with a column."""
+    if isinstance(table, Columns) and table.engine is not None:
+        return len(table)
     whole = table.opened() if isinstance(table, Columns) and unit.column not in table.known else table
     return count_of(Identifiers(whole[unit.column or ""]))
 

@@ -4,6 +4,7 @@ Every data path of the package goes through `prepare`: what the sensitivity proo
 file enforces, once.
 """
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -20,6 +21,7 @@ from kngjax.data import cells, persons, schema, weights
 from kngjax.data.bounds import Bounds
 from kngjax.data.dither import dithered
 from kngjax.data.made_columns import MadeColumns
+from kngjax.data.marks import mixed
 from kngjax.data.missing import DROP, fill_missing
 from kngjax.data.number_columns import hiding_errors, numbers_of_table, readable
 from kngjax.data.schema import EMPTY
@@ -370,7 +372,8 @@ def _finite(
     columns, response = columns[~dropped], response[~dropped]
     made = None
     if weight is not None:
-        made = persons.shared(weight, ~dropped, bounds.unit, bounds.missing_weight)
+        left = functools.partial(mixed, (columns, response))
+        made = persons.shared(weight, ~dropped, bounds.unit, bounds.missing_weight, left)
     if response.size == 0 and not may_be_empty:
         raise UnfitShape(EMPTY)
     each = made.weights if isinstance(made, persons.Shares) else made

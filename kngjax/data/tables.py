@@ -1,5 +1,6 @@
 """Tables that rest on engines, as the columns of a study: shown before a debit, read in passes after it."""
 
+import dataclasses
 import functools
 import glob
 import math
@@ -8,9 +9,9 @@ import pathlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from kngjax.core.errors import UnfitShape
-from kngjax.data import files
-from kngjax.data.engines.base import AbstractEngine
+from kngjax.core.errors import UnfitShape, UnfitType
+from kngjax.data import files, persons
+from kngjax.data.engines.base import AbstractEngine, reading
 from kngjax.data.named_columns import Columns
 from kngjax.data.passes import Passes
 from kngjax.data.streams import engine_of
@@ -20,10 +21,12 @@ from kngjax.data.work import WholeTables, table_or_pair
 _FEW = 100_000
 
 
-def on_its_engine(frame: Any, num_records: int | None = None) -> Any:
+def on_its_engine(frame: Any, num_records: int | None = None, person: str | None = None) -> Any:
     """Opens a path or a table that rests on an engine as `Columns`; returns other frames as they are.
 
-    **Arguments:** `num_records`: n, where it is public and a query would have to be run to tell it.
+    **Arguments:** `num_records`: n, of persons their number, where it is public and a query would have to be run to
+    tell it. `person`: the column that identifies persons, all of whose rows are then in one batch; None where each row
+    is one.
 
     Raises as `kngjax.stream` and `on_engine`. A CSV file is read here, as its cells are text.
     """
@@ -34,7 +37,29 @@ def on_its_engine(frame: Any, num_records: int | None = None) -> Any:
             )
         return files.read(pathlib.Path(frame))
     engine = None if isinstance(frame, Columns) else engine_of(frame)
-    return frame if engine is None else on_engine(engine, num_records)
+    made = frame if engine is None else on_engine(engine, num_records)
+    return _by_person(made, person, num_records) if person is not None and is_elsewhere(made) else made
+
+
+def _by_person(frame: Columns, person: str, num_records: int | None) -> Columns:
+    """Opens a table on an engine so that all rows of a person are in one batch; raises UnfitType where none would be.
+
+    A table without this column is returned as it is: what reads it says so.
+    """
+    if person not in frame.columns or frame.engine.person == person:
+        return frame
+    for one in (frame, *frame.others):
+        persons.require_identifiers(one[person])
+    engine = reading(lambda: frame.engine.by_person(person))
+    if engine is None:
+        raise UnfitType(persons.NO_PARTS)
+    return dataclasses.replace(frame, engine=engine, counted=functools.partial(_counted, engine, num_records))
+
+
+def require_whole_persons(frame: Any, person: str | None) -> None:
+    """Raises UnfitType for a table on an engine, a batch of which may have some of a person's rows without others."""
+    if person is not None and is_elsewhere(frame) and frame.engine.person != person:
+        raise UnfitType(persons.NO_PARTS)
 
 
 def on_engine(engine: AbstractEngine, num_records: int | None = None) -> Columns:
@@ -63,8 +88,9 @@ def _counted(engine: AbstractEngine, stated: int | None) -> int:
             raise UnfitShape(f"the table has {known} records, and num_records={stated} was stated: leave it out")
         return known
     if stated is None:
+        of = "records" if engine.person is None else "persons"
         raise UnfitShape(
-            f"under replace the number of records is public, and {engine.name} does not tell it without being read: "
+            f"under replace the number of {of} is public, and {engine.name} does not tell it without being read: "
             "state it, num_records=..., or in the [data] of a job"
         )
     return stated
@@ -98,12 +124,15 @@ def records_of(
     read: Callable[[Any], Any],
     count: int | None = None,
     sizes: Mapping[str, float] | None = None,
+    person: str | None = None,
 ) -> Any:
     """Returns read(frame), or of a table on an engine `Passes` whose batches are what `read` makes of these columns.
 
-    **Arguments:** `read`: can be pickled, and treats each record by itself. `count`: n, where passes are held to it.
-    `sizes`: how many different cells public facts let expect in a column; equal records are counted where few differ.
+    **Arguments:** `read`: can be pickled, and treats each record by itself, of persons all rows of each. `count`: n,
+    where passes are held to it. `sizes`: how many different cells public facts let expect in a column; equal records
+    are counted where few differ. `person`: the column that identifies persons, or None.
     """
+    require_whole_persons(frame, person)
     if isinstance(frame, Columns) and frame.engine is not None:
         # A table without columns has no rows to count.
         names = tuple(dict.fromkeys(names)) or frame.columns[:1]

@@ -31,10 +31,6 @@ MAX_RECORDS_ASSUMPTION = (
     "that there are at most max_records records was known in public; data with more are refused, and that refusal is "
     "not covered"
 )
-NO_PARTS = (
-    "rows of one person may lie in several parts of a stream, of shards or of a table on an engine, and a share of a "
-    "vote takes them all: give a table in memory"
-)
 TOO_MANY_RECORDS = "there are more records than max_records, the public promise that the guarantee rests on"
 
 
@@ -84,7 +80,7 @@ class AbstractIntake(abc.ABC):
             )
         if isinstance(X, Passes):
             if self.bounds.of_persons:
-                raise UnfitType(NO_PARTS)
+                raise UnfitType(persons.NO_PARTS)
             chunks = X.declared()
             if not chunks:
                 # Whether a column of weights was named is known without one.
@@ -268,9 +264,12 @@ class AbstractIntake(abc.ABC):
         if dither_key is not None:
             raise UnfitType("a stream takes no dither_key, as all batches would have the same noise: give X and y")
         found = self.total(X, _listed_parts)
-        if not found or all(len(y) == 0 for _, y, _ in found):
+        if not found or all(len(y) == 0 for (_, y, _), _ in found):
             self.require_none_needed(may_be_empty)
-        return gathered(found) if found else self.rows_of_zeros(0, self.mechanism.dimension or 0)
+        if not found:
+            return self.rows_of_zeros(0, self.mechanism.dimension or 0)
+        parts, counts = zip(*found, strict=True)
+        return gathered(parts, None if counts[0] is None else sum(counts))
 
     def require_none_needed(self, may_be_empty: bool | None = None) -> None:
         """Raises UnfitShape where there must be a record. **Arguments:** `may_be_empty`: as of `rows`."""
@@ -372,7 +371,7 @@ def require_own_responses(X: Any, y: Any) -> None:
     table = X.table if is_weighted else X
     if isinstance(table, Passes | Shards):
         if is_weighted and isinstance(X.weights, persons.Identifiers):
-            raise UnfitType(NO_PARTS)
+            raise UnfitType(persons.NO_PARTS)
         what = "a stream brings its" if isinstance(table, Passes) else "shards bring their"
         if y is not None:
             raise UnfitShape(f"{what} own responses: leave y out here")
@@ -389,4 +388,4 @@ def _added(one: tuple[Any, ...], two: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def _listed_parts(rows: Records | WeightedRecords) -> list[Any]:
-    return [parts_of(rows)]
+    return [(parts_of(rows), rows.rows.persons)]

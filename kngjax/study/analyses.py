@@ -19,7 +19,7 @@ from kngjax.data.named_columns import Columns
 from kngjax.data.passes import Passes
 from kngjax.data.persons import Shares
 from kngjax.data.schema import EMPTY
-from kngjax.data.tables import on_its_engine, records_of
+from kngjax.data.tables import on_its_engine, records_of, require_whole_persons
 from kngjax.data.terms import Design
 from kngjax.data.weights import with_weights
 from kngjax.releases.debits import settings
@@ -228,6 +228,11 @@ class Analysis(AbstractAnalysis):
         return tuple(dict.fromkeys((*self.response.columns, *of_design, *of_weights)))
 
     @property
+    def person(self) -> str | None:
+        """The column that identifies persons; None where each record is one."""
+        return (self.response if self.weights is None else self.weights).person
+
+    @property
     def told(self) -> tuple[str, ...]:
         """Says for certificates which codes and dates are read, and how the response is made."""
         read = explain_codes(self.codes, self.columns, self.dates), dates.explain(self.dates, self.columns)
@@ -247,6 +252,7 @@ class Analysis(AbstractAnalysis):
         table = self._checked(first)
         for other in others:
             self._checked(other)
+        require_whole_persons(first, self.person)
         if self.adjacency is kng.Adjacency.REPLACE and len(table) == 0:
             raise UnfitShape(EMPTY)
         return table
@@ -275,7 +281,7 @@ class Analysis(AbstractAnalysis):
         are dropped are NaN. Raises as `check`, and ValueError for missing cells without a policy; no message tells a
         value. Of a table on an engine they are those of each batch.
         """
-        return records_of(table_of(frame), self.columns, self.reader.read, sizes=self.sizes)
+        return records_of(table_of(frame), self.columns, self.reader.read, sizes=self.sizes, person=self.person)
 
     @property
     def reader(self) -> "Analysis":
@@ -283,12 +289,9 @@ class Analysis(AbstractAnalysis):
         nothing: Any = {"unweighted": None, "expected": None, "remake": None, "sizes": {}}
         return replace(self, **nothing)
 
-    def read(self, table: Any) -> Prepared:
-        """Makes `records` of a table in memory. Private."""
-        return self.of_table(without_codes(self._checked(table_of(table)), self.codes))
-
-    def of_table(self, table: Any) -> Prepared:
-        """Makes `records` of a table that was checked and in which codes are missing cells. Private."""
+    def read(self, table: Any, places: np.ndarray | None = None) -> Prepared:
+        """Makes `records` of a table in memory. Private. **Arguments:** `places`: of groups, if records are in some."""
+        table = without_codes(self._checked(table_of(table)), self.codes)
         x = None if self.design is None else self.design.matrix(table)
         y = self.response.of_table(table)
         if self.weights is None:
@@ -296,7 +299,8 @@ class Analysis(AbstractAnalysis):
         is_kept = ~np.isnan(y).reshape(len(y), -1).any(axis=1)
         if x is not None:
             is_kept &= ~np.isnan(x).any(axis=1)
-        return x, y, self.weights.cells_of(table, is_kept)
+        read = [one for one in (x, y, places) if one is not None]
+        return x, y, self.weights.cells_of(table, read, is_kept)
 
     def made_by(self, steps: Sequence[Any]) -> "Analysis":
         return replace(self, parts=tuple(step.part for step in steps))

@@ -113,10 +113,12 @@ def _stated_wrongly(shown: Any, table: Any) -> str | None:
     """Says that a table on an engine has another number of records than was stated; None where it has not."""
     if table is None or not is_elsewhere(shown):
         return None
-    stated = _try(lambda: len(shown), str)[0]
-    if stated is None or stated == len(table):
+    stated, person, count, what = _try(lambda: len(shown), str)[0], shown.engine.person, len(table), "records"
+    if person is not None:
+        count, what = persons.count_of(persons.Identifiers(table[person])), "persons"
+    if stated in (None, count):
         return None
-    return f"there are {len(table)} records, and num_records says {stated}: a release would fail"
+    return f"there are {count} {what}, and num_records says {stated}: a release would fail"
 
 
 def heading(table: Any) -> list[str]:

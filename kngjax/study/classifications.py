@@ -189,6 +189,10 @@ class AnyRow(AbstractResponse):
         return (*self.rows.columns, self.unit.column or "")
 
     @property
+    def person(self) -> str | None:
+        return self.unit.column
+
+    @property
     def name(self) -> str:
         return f"{plural(self.unit.name)} with {self.rows.name}"
 

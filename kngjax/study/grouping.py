@@ -171,7 +171,7 @@ class GroupedAnalysis(AbstractAnalysis):
         columns = (*self.grouping.division.by, *self.analyses[0].columns)
         read, table = functools.partial(_read, self.analyses[0].reader, self.grouping, self.codes), table_of(frame)
         count = len(table) if self.adjacency is kng.Adjacency.REPLACE else None
-        return records_of(table, columns, read, count, self.analyses[0].sizes)
+        return records_of(table, columns, read, count, self.analyses[0].sizes, self.analyses[0].person)
 
     def steps(self, number: int | None = None) -> list[Step]:
         start = "" if number is None else f"{number}. "
@@ -216,7 +216,8 @@ class GroupedAnalysis(AbstractAnalysis):
 
 
 def _read(analysis: Analysis, grouping: Grouping, codes: Codes, table: Any) -> tuple[Prepared, np.ndarray]:
-    return analysis.read(table), grouping.places(without_codes(table_of(table), codes))
+    places = grouping.places(without_codes(table_of(table), codes))
+    return analysis.read(table, places), places
 
 
 def _of_all(records: tuple[Prepared, np.ndarray]) -> Prepared:

@@ -47,6 +47,11 @@ class AbstractResponse(abc.ABC):
     def check(self, table: Any) -> None:
         """Raises `UnfitShape` or `UnfitType` for an absent column and for a type that cannot be read; sees no value."""
 
+    @property
+    def person(self) -> str | None:
+        """The column that identifies persons, of whom responses are made; None where they are made of records."""
+        return None
+
     def count(self, table: Any) -> int:
         """How many records, or persons, responses are made of; public under replace alone."""
         return len(table)

@@ -5,9 +5,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import kngjax as kng
-from kngjax.core.errors import UnfitType, holders_of_records, run_telling_refusals
+from kngjax.core.errors import holders_of_records, run_telling_refusals
 from kngjax.data.tables import is_elsewhere, on_its_engine
-from kngjax.mechanisms.preparation import NO_PARTS
 from kngjax.study.analyses import table_of
 from kngjax.study.asked import AbstractAnalyses
 from kngjax.study.checks import Check
@@ -67,8 +66,8 @@ class Study(AbstractAnalyses[Results]):
         if whom is not None and whom.column is not None and weights is not None:
             raise ValueError("rows of persons have shares of a vote for weights: leave weights or person out")
         is_public = meant is kng.Adjacency.REPLACE
-        frame = on_its_engine(frame, num_records if is_public else None)
-        refuse_parts(frame, whom)
+        person = None if whom is None else whom.column
+        frame = on_its_engine(frame, num_records if is_public else None, person)
         if is_public:
             if num_records is not None and not is_elsewhere(frame):
                 raise ValueError("under replace the number of records is that of the table: leave num_records out")
@@ -152,12 +151,6 @@ def whom_of(person: Any, unit: Any, most_rows: Any, missing: Any) -> kng.Unit | 
         raise TypeError(f"person must be the name of a column of the table, not a {type(person).__name__}")
     policy = missing if isinstance(missing, str) else (missing or {}).get(person)
     return kng.Unit("person" if unit is None else unit, 1 if most_rows is None else most_rows, person, policy)
-
-
-def refuse_parts(frame: Any, unit: kng.Unit | None) -> None:
-    """Raises UnfitType for a table that is read in passes, of whose rows identifiers say which are of one person."""
-    if unit is not None and unit.column is not None and is_elsewhere(frame):
-        raise UnfitType(NO_PARTS)
 
 
 def count_of(frame: Any, unit: kng.Unit | None) -> int:

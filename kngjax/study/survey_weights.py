@@ -2,7 +2,7 @@
 
 import abc
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 import narwhals as nw
@@ -11,6 +11,7 @@ import numpy as np
 import kngjax as kng
 from kngjax.core.errors import UnfitShape, UnfitType, about
 from kngjax.data import cells, persons
+from kngjax.data.marks import mixed
 from kngjax.data.named_columns import Columns
 from kngjax.study.analyses import Analysis, Part
 from kngjax.study.classifications import AnyRow
@@ -32,13 +33,21 @@ class AbstractRowWeights(abc.ABC):
         """Says why a mechanism is not proved with them."""
         return f"takes no {self.kind}: make a Study without them for it"
 
+    @property
+    def person(self) -> str | None:
+        """The column that identifies persons; None where each record has a weight of its own."""
+        return None
+
     @abc.abstractmethod
     def check(self, table: nw.DataFrame | Columns) -> None:
         """Raises `UnfitShape` or `UnfitType` for an absent column and for a type that cannot be read; sees no value."""
 
     @abc.abstractmethod
-    def cells_of(self, table: nw.DataFrame | Columns, is_kept: np.ndarray) -> Any:
-        """The weight of each record. **Arguments:** `is_kept`: marks records that no policy drops. Private."""
+    def cells_of(self, table: nw.DataFrame | Columns, read: Sequence[np.ndarray], is_kept: np.ndarray) -> Any:
+        """The weight of each record. Private.
+
+        **Arguments:** `read`: all numbers that are read of a record. `is_kept`: tells which ones no policy drops.
+        """
 
     @property
     @abc.abstractmethod
@@ -157,7 +166,7 @@ class SurveyWeights(AbstractRowWeights):
         if not cells.is_readable(table[self.column]):
             raise UnfitType(f"the type of the weights, column {self.column!r}, holds no numbers")
 
-    def cells_of(self, table: nw.DataFrame | Columns, is_kept: np.ndarray) -> np.ndarray:
+    def cells_of(self, table: nw.DataFrame | Columns, read: Sequence[np.ndarray], is_kept: np.ndarray) -> np.ndarray:
         """The weight of each record, NaN where there is none and no policy. Private."""
         found = np.clip(cells.numbers(table[self.column]), *self.bounds)
         return found if self.missing is None else np.where(np.isnan(found), self.missing, found)
@@ -188,13 +197,19 @@ class Persons(AbstractRowWeights):
     def column(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
         return self.unit.column or ""
 
+    @property
+    def person(self) -> str | None:
+        return self.unit.column
+
     def check(self, table: nw.DataFrame | Columns) -> None:
         persons.check_identifiers(table, self.unit)
 
-    def cells_of(self, table: nw.DataFrame | Columns, is_kept: np.ndarray) -> persons.Shares:
+    def cells_of(
+        self, table: nw.DataFrame | Columns, read: Sequence[np.ndarray], is_kept: np.ndarray
+    ) -> persons.Shares:
         """The share of each record that no policy drops, in its person's votes. Private."""
         codes = persons.codes_of(table[self.column])
-        made = persons.shares(np.where(is_kept, codes, -1), self.unit.most_rows or 1)
+        made = persons.shares(np.where(is_kept, codes, -1), self.unit.most_rows or 1, mixed(read))
         # Of a record that is dropped nothing is read; of one without identifier that there is none.
         return made.some(slice(None), np.where(is_kept, made.weights, 0.0))
 

@@ -170,15 +170,17 @@ def test_text_that_looks_like_numbers_is_no_number(tmp_path):
     assert job.count_of(file, job.load(file)) == 2
 
 
-def test_a_table_on_an_engine_and_a_synthesis_are_refused(tmp_path):
+def test_a_table_in_parts_says_how_many_persons_there_are_and_a_synthesis_is_refused(tmp_path):
     path = write(tmp_path)
     folder = tmp_path / "parts"
     folder.mkdir()
     visits().write_parquet(folder / "one.parquet")
-    for change in ((), (ADD_REMOVE,)):
-        file = job_file.read(write(tmp_path, *change))
-        with pytest.raises(TypeError, match="person"):
-            job.planned_for(file, job.load(file, folder))
+    file = job_file.read(write(tmp_path))
+    with pytest.raises(ValueError, match="number of persons is public"):
+        job.planned_for(file, job.load(file, folder))
+    file = job_file.read(write(tmp_path, ADD_REMOVE))
+    _, results = job.run(file, job.load(file, folder))
+    assert all(one.certificate.guarantee.unit == "patient" for one in results)
     path.write_text(
         JOB[: JOB.index("[[analyses]]")] + '[[analyses]]\nmethod = "synthesis"\nepsilon = 1\n'
         'columns = [{ kind = "category", name = "severe" }]\n'

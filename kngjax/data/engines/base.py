@@ -26,12 +26,14 @@ class AbstractEngine(abc.ABC):
     """Reads a table where it rests, part by part. Private.
 
     `name`: what it is, in words. `tells_batches`: whether it moves a bar as it goes. `is_read_once`: whether its
-    records are gone once they were read.
+    records are gone once they were read. `person`: the column of which each cell has all its rows in one batch; None
+    where rows are in any.
     """
 
     name: str
     tells_batches: bool = False
     is_read_once: bool = False
+    person: str | None = None
 
     @property
     def is_gone(self) -> bool:
@@ -61,6 +63,13 @@ class AbstractEngine(abc.ABC):
         """Returns the table of the different rows of the chosen columns, with how often each is there in a last column.
 
         None where the engine does not make one, or may take cells of a declared type for equal whose bits differ.
+        """
+        return None
+
+    def by_person(self, person: str) -> "AbstractEngine | None":
+        """Returns the table with all rows of each cell of this column in one batch; None where that is not certain.
+
+        How many rows there are it does not tell, as that is private where persons are protected.
         """
         return None
 

@@ -14,11 +14,13 @@ from typing import Any
 from kngjax.core.errors import silence
 from kngjax.data.engines import settled
 from kngjax.data.engines.base import READING_FAILED, AbstractEngine, Choose, apart_from, is_from, reading
+from kngjax.data.engines.whole_persons import whole_persons
 
 # PySpark writes messages, in which cells are quoted, to these loggers, also of exceptions that are caught.
 _LOGGERS_OF_SPARK = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 # Types whose equal cells have the same bits. Texts are compared by their bytes.
-_EXACT_IN_SPARK = ("ByteType", "ShortType", "IntegerType", "LongType", "BooleanType", "DateType", "StringType")
+_WHOLE_IN_SPARK = ("ByteType", "ShortType", "IntegerType", "LongType")
+_EXACT_IN_SPARK = (*_WHOLE_IN_SPARK, "BooleanType", "DateType", "StringType")
 # Tasks that were told to end still write.
 _MOST_SECONDS = 10.0
 
@@ -41,9 +43,16 @@ class AbstractCluster(AbstractEngine):
 
 
 class Spark(AbstractCluster):
-    """Reads a DataFrame of Spark by `mapInArrow`, which Spark Connect has too."""
+    """Reads a DataFrame of Spark by `mapInArrow`, which Spark Connect has too.
+
+    **Arguments:** `person`: as of `AbstractEngine`; of a frame whose partitions hold whole persons, sorted.
+    """
 
     name = "a DataFrame of Spark"
+
+    def __init__(self, source: Any, rows: int, person: str | None = None):
+        super().__init__(source, rows)
+        self.person = person
 
     def is_settled(self) -> bool:
         return settled.frame_of_spark(self.source)
@@ -56,7 +65,7 @@ class Spark(AbstractCluster):
     def _run(self, choose: Choose, work: Any) -> Iterable[tuple[int, bytes]]:
         from pyspark.sql import functions  # pyright: ignore[reportMissingImports]
 
-        names = choose(self.source.columns) or self.source.columns
+        names, person = choose(self.source.columns) or self.source.columns, self.person
         # Spark takes a point in a name for a part of it where it asks for columns by itself.
         columns = [functions.col(_quoted(name)).alias(str(place)) for place, name in enumerate(names)]
 
@@ -66,6 +75,8 @@ class Spark(AbstractCluster):
 
             context = TaskContext.get()
             tables = (pyarrow.RecordBatch.from_arrays(batch.columns, names=list(names)) for batch in batches)
+            if person is not None:
+                tables = whole_persons(tables, person)
             part, reply = -1 if context is None else context.partitionId(), work.reply(tables)
             yield pyarrow.RecordBatch.from_pydict(
                 {"part": pyarrow.array([part], pyarrow.int64()), "reply": pyarrow.array([reply], pyarrow.binary())}
@@ -78,11 +89,9 @@ class Spark(AbstractCluster):
     def grouped(self, choose: Choose) -> "Spark | None":
         from pyspark.sql import functions  # pyright: ignore[reportMissingImports]
 
-        kinds = {field.name: type(field.dataType).__name__ for field in self.source.schema}
+        kinds = self._kinds()
         names = choose(self.source.columns) or []
-        # Groups are shuffled, which writes rows to disks.
-        is_encrypted = self.source.sparkSession.conf.get("spark.io.encryption.enabled", "false") == "true"
-        if not names or not is_encrypted or any(kinds[name] not in _EXACT_IN_SPARK for name in names):
+        if not names or not self._may_shuffle() or any(kinds[name] not in _EXACT_IN_SPARK for name in names):
             return None
 
         def each(cast: str) -> list[Any]:
@@ -94,6 +103,22 @@ class Spark(AbstractCluster):
         by = [functions.col(_quoted(name)) for name in names]
         counted = rows.groupBy(*by).agg(functions.count(functions.lit(1)).alias(apart_from(names)))
         return Spark(counted.select(*each("string"), times), self.rows)
+
+    def by_person(self, person: str) -> "Spark | None":
+        from pyspark.sql import functions  # pyright: ignore[reportMissingImports]
+
+        if self._kinds()[person] not in (*_WHOLE_IN_SPARK, "StringType") or not self._may_shuffle():
+            return None
+        own = functions.col(_quoted(person))
+        by = own.cast("binary") if self._kinds()[person] == "StringType" else own
+        return Spark(self.source.repartition(by).sortWithinPartitions(by), self.rows, person)
+
+    def _kinds(self) -> dict[str, str]:
+        return {field.name: type(field.dataType).__name__ for field in self.source.schema}
+
+    def _may_shuffle(self) -> bool:
+        """Whether disks, which rows are written to as they are shuffled, are encrypted."""
+        return self.source.sparkSession.conf.get("spark.io.encryption.enabled", "false") == "true"
 
 
 class Dask(AbstractCluster):

@@ -13,13 +13,14 @@ from kngjax.data import files
 from kngjax.data.csv_dialects import Dialect
 from kngjax.data.engines import settled
 from kngjax.data.engines.base import AbstractEngine, Choose, apart_from, is_from, reading
+from kngjax.data.engines.whole_persons import whole_persons
 
 _END = object()
 # Types whose equal cells have the same bits. Texts are compared by their bytes.
-_EXACT_IN_DUCKDB = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT")
-_EXACT_IN_DUCKDB += ("BOOLEAN", "DATE", "VARCHAR")
-_EXACT_IN_POLARS = ("Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64")
-_EXACT_IN_POLARS += ("Boolean", "Date", "String")
+_WHOLE_IN_DUCKDB = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT")
+_EXACT_IN_DUCKDB = (*_WHOLE_IN_DUCKDB, "BOOLEAN", "DATE", "VARCHAR")
+_WHOLE_IN_POLARS = ("Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64")
+_EXACT_IN_POLARS = (*_WHOLE_IN_POLARS, "Boolean", "Date", "String")
 # Sources that can be read only once and were read, by their id: another stream must not take what is left for all.
 _READ: set[int] = set()
 # Iterators of Python's own, whose end nothing tells: while they are held, nothing else has their id.
@@ -46,6 +47,17 @@ class AbstractLocalEngine(AbstractEngine):
     def batches(self, choose: Choose) -> Iterable[Any]:
         """Reads the chosen columns in batches."""
 
+    def sorts(self, person: str) -> bool:
+        """Whether rows can be sorted by this column, by its type, so that equal cells come after one another."""
+        return False
+
+    def sorted_batches(self, choose: Choose, person: str) -> Iterable[Any]:
+        """Reads the chosen columns in batches, sorted by one of them, text by its bytes."""
+        raise NotImplementedError
+
+    def by_person(self, person: str) -> "ByPerson | None":
+        return ByPerson(self, person) if self.sorts(person) else None
+
     def replies(self, choose: Choose, work: Any, moved: Callable[[int], Any]) -> Iterable[tuple[int, Any]]:
         if self.is_read_once:
             _READ.add(id(self.source))
@@ -58,7 +70,48 @@ class AbstractLocalEngine(AbstractEngine):
             return [(0, work(batches))]
 
 
-class Files(AbstractLocalEngine):
+class ByPerson(AbstractLocalEngine):
+    """Reads a table of another engine, sorted, with all rows of a person in one batch."""
+
+    # How many rows a person has is private.
+    tells_batches = False
+
+    def __init__(self, engine: AbstractLocalEngine, person: str):
+        super().__init__(engine.source, engine.rows)
+        self.engine, self.person, self.name = engine, person, engine.name
+
+    def declared(self, choose: Choose) -> list[Any]:
+        return self.engine.declared(choose)
+
+    def has_no_rows(self) -> bool:
+        return self.engine.has_no_rows()
+
+    def batches(self, choose: Choose) -> Iterable[Any]:
+        assert self.person is not None
+        return whole_persons(self.engine.sorted_batches(choose, self.person), self.person)
+
+
+class AbstractArrow(AbstractLocalEngine):
+    """Reads record batches of pyarrow, and sorts them in memory."""
+
+    def sorts(self, person: str) -> bool:
+        return all(_is_exact_in_arrow(one.schema.field(person).type) for one in self.declared(lambda given: None))
+
+    def sorted_batches(self, choose: Choose, person: str) -> Iterable[Any]:
+        import pyarrow
+        from pyarrow import compute
+
+        parts = [pyarrow.Table.from_batches([one]) for one in self.batches(choose)]
+        if not parts:
+            return []
+        table = pyarrow.concat_tables(parts, promote_options="permissive")
+        del parts
+        kind = table[person].type
+        cells = table[person].cast(kind.value_type) if pyarrow.types.is_dictionary(kind) else table[person]
+        return table.take(compute.sort_indices(cells)).to_batches(self.rows)
+
+
+class Files(AbstractArrow):
     """Reads a file, a folder of Parquet files, or all files that a pattern matches, as people/*.parquet."""
 
     def __init__(self, source: pathlib.Path, rows: int, dialect: Dialect):
@@ -81,7 +134,7 @@ class Files(AbstractLocalEngine):
         return files.batches(self.source, choose(given) or given, self.rows, self.dialect)
 
 
-class Dataset(AbstractLocalEngine):
+class Dataset(AbstractArrow):
     """Reads a dataset of pyarrow."""
 
     name = "a dataset of pyarrow"
@@ -114,6 +167,17 @@ class Lazy(AbstractLocalEngine):
         query = self.source.select(choose(given) or given)
         return query.collect_batches(chunk_size=self.rows, maintain_order=True)
 
+    def sorts(self, person: str) -> bool:
+        kind = self.source.collect_schema()[person]
+        return str(kind) in _WHOLE_IN_POLARS or kind.base_type().__name__ in ("String", "Categorical", "Enum")
+
+    def sorted_batches(self, choose: Choose, person: str) -> Iterable[Any]:
+        polars, kinds = sys.modules["polars"], self.source.collect_schema()
+        own = polars.col(person)
+        by = own if str(kinds[person]) in _WHOLE_IN_POLARS else own.cast(polars.String)
+        query = self.source.select(choose(kinds.names()) or kinds.names()).sort(by)
+        return query.collect_batches(chunk_size=self.rows, maintain_order=True)
+
     def grouped(self, choose: Choose) -> "Lazy | None":
         polars, kinds = sys.modules["polars"], self.source.collect_schema()
         names = choose(kinds.names()) or []
@@ -139,6 +203,19 @@ class Relation(AbstractLocalEngine):
     def batches(self, choose: Choose) -> Iterable[Any]:
         names = choose(self.source.columns) or self.source.columns
         return self.source.project(", ".join(map(_quoted, names))).to_arrow_reader(self.rows)
+
+    def sorts(self, person: str) -> bool:
+        kind = self._kind(person)
+        return kind in (*_WHOLE_IN_DUCKDB, "VARCHAR") or kind.startswith("ENUM")
+
+    def sorted_batches(self, choose: Choose, person: str) -> Iterable[Any]:
+        names, own = choose(self.source.columns) or self.source.columns, _quoted(person)
+        # Collations take texts for equal that differ.
+        by = own if self._kind(person) in _WHOLE_IN_DUCKDB else f"encode({own}::VARCHAR)"
+        return self.source.project(", ".join(map(_quoted, names))).order(by).to_arrow_reader(self.rows)
+
+    def _kind(self, name: str) -> str:
+        return str(self.source.types[self.source.columns.index(name)])
 
     def grouped(self, choose: Choose) -> "Relation | None":
         kinds = dict(zip(self.source.columns, map(str, self.source.types), strict=True))
@@ -208,6 +285,13 @@ def _length(chunk: Any) -> int | None:
         return len(chunk)
     except TypeError:
         return None
+
+
+def _is_exact_in_arrow(kind: Any) -> bool:
+    from pyarrow import types
+
+    kind = kind.value_type if types.is_dictionary(kind) else kind
+    return types.is_integer(kind) or types.is_string(kind) or types.is_large_string(kind)
 
 
 def _quoted(name: str) -> str:
