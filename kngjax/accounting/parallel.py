@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from fractions import Fraction
 from typing import Any
 
-from kngjax.accounting.adjacency import Adjacency
+from kngjax.accounting.adjacency import RECORD, Adjacency
 from kngjax.accounting.exact_costs import exactly, inward
 from kngjax.accounting.kinds import Kind
 
@@ -28,6 +28,8 @@ def in_parallel(parts: Iterable[Any]) -> Any:
     data sets that differ in one record, by either adjacency, differ in two groups at most; let these two follow the
     laws nearby, and all other groups what they do. That is one law for both data sets and for what lies between them,
     within the two distances of what is released on each. It may be another law for another pair, which no proof minds.
+    Of persons, whose rows may lie in all groups, all distances add up; and their shares of a vote, which add up to 1
+    over all groups, are why the worst of the parts holds of them too (`docs/proofs/persons.md`).
 
     Under 'replace' the price is `to_replace()` of it. A record may leave group j and enter group k, a removal and an
     addition in parts that are drawn independently: ε_j + ε_k, which mechanisms attain. It may also be exchanged within
@@ -47,7 +49,9 @@ def in_parallel(parts: Iterable[Any]) -> Any:
     if len(every) == 1:
         return every[0]
     apart = [part.apart() for part in every]
-    distance = sum(sorted((near for _, near in apart), reverse=True)[:2], Fraction(0))
+    # Rows of one person may lie in any number of groups.
+    groups = 2 if every[0].unit == RECORD else len(every)
+    distance = sum(sorted((near for _, near in apart), reverse=True)[:groups], Fraction(0))
     worst = worst_of([ideal for ideal, _ in apart] if distance else every)
     return worst.within(distance)
 
