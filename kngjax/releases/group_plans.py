@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 from collections.abc import Iterable, Sequence
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,8 @@ from kngjax.accounting.guarantees import Guarantee
 from kngjax.accounting.kinds import Kind
 from kngjax.data.passes import Passes
 from kngjax.data.persons import Shares
+from kngjax.draws.lattice.lattice import Lattice
+from kngjax.draws.lattice.scores import RESOLUTION
 from kngjax.releases.certificate import Certificate
 from kngjax.releases.division import Division, Membership
 from kngjax.releases.plan import Plan
@@ -69,7 +72,7 @@ def plan_of_groups(plans: Sequence[Sequence[Plan]], division: Division, adjacenc
         raise ValueError("groups need mechanisms for 'add_remove': the number of records of a group is private")
     if any(one.cost is None for one in every):
         raise ValueError("groups need mechanisms that are drawn with a proof, and one of these takes a Markov chain")
-    together, proved = owed_together([[plan.owed for plan in group] for group in plans], adjacency)
+    together, proved = owed_together([[_owed(plan, len(plans)) for plan in group] for group in plans], adjacency)
     members = tuple(
         dataclasses.replace(one, membership=Membership(division, group, together))
         for group, own in zip(division.groups(), plans, strict=True)
@@ -78,6 +81,30 @@ def plan_of_groups(plans: Sequence[Sequence[Plan]], division: Division, adjacenc
     )
     drawing = functools.partial(_drawn, plans, members)
     return Plan(members, together, proved, drawing, functools.partial(_joined, plans))
+
+
+def factor_of_shares(groups: int) -> Fraction:
+    """(R + G - 1)/R, by which ε grows where the rows of one person lie in G groups, each drawn on a lattice.
+
+    A share p of a person's vote changes a group's score by at most p·R, and that rounded down by ⌈p·R⌉ at most: whole
+    numbers whose sum over G groups is less than R + G.
+    """
+    return Fraction(RESOLUTION + groups - 1, RESOLUTION)
+
+
+def _owed(plan: Plan, groups: int) -> Owed:
+    """What a group's releases cost, of persons with the price of rounded scores."""
+    cost, proved = plan.owed
+    if not any(one.is_of_persons and one.sampler["type"] == Lattice.__name__ for one in plan.certificates):
+        return cost, proved
+    parts = cost.parts or ((cost, 1),)
+    return Guarantee.counted((_of_shares(part, groups), count) for part, count in parts), proved
+
+
+def _of_shares(cost: Guarantee, groups: int) -> Guarantee:
+    if cost.kind is not Kind.BOUNDED_RANGE or cost.exact_epsilon is None:
+        return cost
+    return Guarantee.bounded_range(cost.exact_epsilon * factor_of_shares(groups), cost.adjacency).of(cost.unit)
 
 
 def _drawn(

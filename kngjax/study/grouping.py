@@ -141,6 +141,9 @@ class GroupedAnalysis(AbstractAnalysis):
             self.grouping.check(one)
         return table
 
+    def count(self, table: Any) -> int:
+        return self.analyses[0].count(table)
+
     def records(self, frame: Any) -> tuple[Prepared, np.ndarray] | Passes:
         """The columns of all records, as `Analysis.records`, and the place of each record's group. Private."""
         columns = (*self.grouping.division.by, *self.analyses[0].columns)

@@ -13,6 +13,7 @@ from kngjax.accounting.exact_costs import exactly, inward, with_both_orders
 from kngjax.core.errors import holding_no_records
 from kngjax.mechanisms.parameters import check_delta, whole_epsilon
 from kngjax.releases.division import Division
+from kngjax.releases.group_plans import factor_of_shares
 from kngjax.study.analyses import Analysis
 from kngjax.study.asked import LEVEL, AbstractAnalyses
 from kngjax.study.counted_groups import FOR_COUNTS, CountedGroups
@@ -20,6 +21,7 @@ from kngjax.study.group_sizes import GroupSize
 from kngjax.study.grouping import GroupedAnalysis, Grouping
 from kngjax.study.public_facts import PublicFacts
 from kngjax.study.results import Results
+from kngjax.study.survey_weights import Persons
 
 Outcome = TypeVar("Outcome")
 # The types that `Study.by` takes for the numbers of records of its groups.
@@ -82,6 +84,7 @@ class GroupedAnalyses(Generic[Outcome]):
             if any(one.noise is None for one in sizes) and "epsilon" in named:
                 return self._ask_counted(method, positional, named, level)
             sizes = tuple(one.at_least(level) for one in sizes)
+        named = named | _of_persons(method.__name__, named, self._owner.facts, len(sizes))
         named = named | _shares(named, adjacency)
         # Groups of which the same is known have the same mechanisms.
         made = {one: method(self._of_size(one), *positional, **named) for one in dict.fromkeys(sizes)}
@@ -119,6 +122,14 @@ def _facts_of(facts: PublicFacts, size: GroupSize) -> PublicFacts:
     """States the public facts of one group. Sizes are private whatever the adjacency of the table."""
     known: dict[str, Any] = {"adjacency": kng.Adjacency.ADD_REMOVE, "count": size.count, "miss": size.miss}
     return dataclasses.replace(facts, **known)
+
+
+def _of_persons(method: str, named: Mapping[str, Any], facts: PublicFacts, groups: int) -> dict[str, Any]:
+    """The ε of groups that share persons, of quantiles: with the price of rounded scores it is what was asked for."""
+    is_of_quantiles = "quantile" in method or method == "median"
+    if not (is_of_quantiles and isinstance(facts.weights, Persons) and "epsilon" in named):
+        return {}
+    return {"epsilon": inward(whole_epsilon(named["epsilon"]) / factor_of_shares(groups))}
 
 
 def _shares(named: Mapping[str, Any], adjacency: kng.Adjacency) -> dict[str, Any]:

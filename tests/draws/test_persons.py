@@ -10,8 +10,10 @@ import kngjax as kng
 from audits.lattices import lattice_law, lattice_loss
 from kngjax.data import persons
 from kngjax.data.schema import Schema
+from kngjax.data.weights import WeightedTable
 from kngjax.draws.choice import proved_draw
 from kngjax.draws.lattice import lattice_plan, lattice_sums, units
+from kngjax.releases.group_plans import factor_of_shares
 
 BOX = kng.Box(-1.5, 1.5)
 
@@ -96,3 +98,22 @@ def public(draw):
     return {
         field.name: repr(getattr(draw, field.name)) for field in dataclasses.fields(draw) if field.name != "mechanism"
     }
+
+
+@pytest.mark.default_cases("3000")
+@pytest.mark.parametrize("groups", [3, 3000, 20_000])
+def test_rounded_scores_of_groups_that_share_persons_have_their_price(groups):
+    """A person has one row in each of many groups: scores that are rounded down change by more than shares say."""
+    facts = kng.Bounds(y=(0.0, 1.0), unit=kng.Unit("patient", most_rows=1))
+    mechanism = kng.KNG(kng.QuantileLoss(0.5), facts, kng.Box(-0.5, 1.5), 1.0, "add_remove")
+    sampler, most = kng.draws.Lattice(data_digits=20, theta_digits=4), 0.0
+    shares = np.append(np.ones(24), 2**19 // groups / 2**19)
+    for high in (13, 14):
+        y = (np.arange(25) < high).astype(float)
+        laws = []
+        for n in (25, 24):
+            given = WeightedTable(None, persons.Shares(shares[:n], n))
+            laws.append(lattice_law(mechanism, mechanism.intake.records(given, y[:n]), sampler))
+        most = max(most, lattice_loss(*laws)[0] * groups)
+    assert most > 1.0, "a control: one epsilon is not enough"
+    assert most <= factor_of_shares(groups)
