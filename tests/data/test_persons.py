@@ -30,6 +30,8 @@ def units_of(codes, k=1):
     return found.astype(np.int64)
 
 
+@pytest.mark.takes(4, "twelve million rows")
+@pytest.mark.default_cases("1")
 @pytest.mark.parametrize("k", [1, 2, 3, 5])
 def test_shares_add_up_exactly_whatever_m_is(k):
     """For every m up to 5000, of one table; and each is at most one record's weight, as clipping leaves it."""
@@ -171,6 +173,9 @@ MISFITS = {
     "dates of pandas": (pd.to_datetime(pd.Series(["2020-01-01"] * 6)), "."),
     "dates of polars": (pl.Series([datetime.date(2020, 1, 1)] * 6), "."),
     "decimals": (pl.Series([decimal.Decimal(1)] * 6), "."),
+    "durations": (np.ones(6, "timedelta64[s]"), "after rounding"),
+    "masked": (np.ma.masked_array(SAME, mask=[0, 1, 0, 0, 0, 0]), "person is a masked array"),
+    "another order": (pd.Series(SAME, index=range(5, -1, -1)), "different pandas indices"),
     "complex": (np.ones(6, complex), "."),
     "too few": ([1, 2], "."),
     "a column": (np.ones((6, 1), int), "must have shape"),
@@ -190,7 +195,7 @@ def test_types_that_cannot_identify_are_refused_before_a_value_is_looked_at(case
 
     monkeypatch.setattr(persons, "codes_of", read)
     with pytest.raises((TypeError, ValueError), match=words) as raised:
-        kng.release(mechanism, X, Y, person=given, ledger=ledger)
+        kng.release(mechanism, pd.DataFrame({"x": X[:, 0]}), Y, person=given, ledger=ledger)
     assert "read" not in str(raised.value)
     assert "2020" not in str(raised.value)
     assert ledger.verify().spent is None
