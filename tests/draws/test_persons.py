@@ -100,6 +100,16 @@ def public(draw):
     }
 
 
+@pytest.mark.parametrize("k", [1, 3])
+def test_the_exact_ridge_of_persons_is_for_hessians_of_any_rank(k):
+    """γ(1-q)ε ≥ λ, of the logistic loss λ = k(1 + 1)/4, in fractions and by hardly more."""
+    facts = kng.Bounds((np.array([-1.0]), np.array([1.0])), unit=kng.Unit("patient", most_rows=k))
+    mechanism = kng.ObjectivePerturbation(kng.LogisticLoss(), facts, None, 1.0, "replace", output_share=0.0625)
+    law = proved_draw(mechanism, Schema(2, 50)).law
+    least = Fraction(k, 2) / (Fraction(15, 16) * (1 - Fraction(float(mechanism.noise_share))))
+    assert least <= law.ridge < least * (1 + Fraction(1, 10**20))
+
+
 @pytest.mark.default_cases("3000")
 @pytest.mark.parametrize("groups", [3, 3000, 20_000])
 def test_rounded_scores_of_groups_that_share_persons_have_their_price(groups):

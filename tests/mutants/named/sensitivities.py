@@ -38,4 +38,21 @@ SLIPS = (
         constant(2.0, 0.0, nth=1),
     ),
     Slip("points of a region lie on one side of theta alone", "ShapeInBalls.farthest", called("maximum", "{0}")),
+    Slip("several votes of a person are one", "weighted:most", returned("None")),
+    Slip("rows of a person share as many votes as they are", "persons:shares", called("minimum", "{0}")),
+    Slip(
+        "the ridge of persons is for Hessians of rank one", "ObjectivePerturbation.ridge", condition("persons", "False")
+    ),
+    Slip("the exact ridge of persons is for Hessians of rank one", "ObjectiveLaw.of", condition("persons", "False")),
+    Slip("shares of persons are rounded to nearest on lattices", "units:on_lattice", condition("zero", "False")),
+    Slip(
+        "rounded scores of groups that share persons have no price",
+        "group_plans:factor_of_shares",
+        returned("Fraction(1)"),
+    ),
+    Slip(
+        "a person is in two groups at most",
+        "parallel:in_parallel",
+        condition("RECORD", "True"),
+    ),
 )
