@@ -41,10 +41,10 @@ SLIPS = (
     Slip("several votes of a person are one", "weighted:most", returned("None")),
     Slip("rows of a person share as many votes as they are", "persons:shares", called("minimum", "{0}")),
     Slip(
-        "the ridge of persons is for Hessians of rank one", "ObjectivePerturbation.ridge", condition("persons", "False")
+        "the ridge of persons is for Hessians of rank one", "ObjectivePerturbation.ridge", condition("of_persons", "False")
     ),
-    Slip("the exact ridge of persons is for Hessians of rank one", "ObjectiveLaw.of", condition("persons", "False")),
-    Slip("shares of persons are rounded to nearest on lattices", "units:on_lattice", condition("zero", "False")),
+    Slip("the exact ridge of persons is for Hessians of rank one", "ObjectiveLaw.of", condition("of_persons", "False")),
+    Slip("shares of persons are rounded to nearest on lattices", "units:on_lattice", condition("toward_zero", "False")),
     Slip(
         "rounded scores of groups that share persons have no price",
         "group_plans:factor_of_shares",
