@@ -97,8 +97,9 @@ def _owed(plan: Plan, groups: int) -> Owed:
     cost, proved = plan.owed
     if not any(one.is_of_persons and one.sampler["type"] == Lattice.__name__ for one in plan.certificates):
         return cost, proved
-    parts = cost.parts or ((cost, 1),)
-    return Guarantee.counted((_of_shares(part, groups), count) for part, count in parts), proved
+    if not cost.parts:
+        return _of_shares(cost, groups), proved
+    return Guarantee.counted((_of_shares(part, groups), count) for part, count in cost.parts), proved
 
 
 def _of_shares(cost: Guarantee, groups: int) -> Guarantee:

@@ -41,7 +41,9 @@ SLIPS = (
     Slip("several votes of a person are one", "weighted:most", returned("None")),
     Slip("rows of a person share as many votes as they are", "persons:shares", called("minimum", "{0}")),
     Slip(
-        "the ridge of persons is for Hessians of rank one", "ObjectivePerturbation.ridge", condition("of_persons", "False")
+        "the ridge of persons is for Hessians of rank one",
+        "ObjectivePerturbation.ridge",
+        condition("of_persons", "False"),
     ),
     Slip("the exact ridge of persons is for Hessians of rank one", "ObjectiveLaw.of", condition("of_persons", "False")),
     Slip("shares of persons are rounded to nearest on lattices", "units:on_lattice", condition("toward_zero", "False")),
