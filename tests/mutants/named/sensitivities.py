@@ -39,13 +39,11 @@ SLIPS = (
     ),
     Slip("points of a region lie on one side of theta alone", "ShapeInBalls.farthest", called("maximum", "{0}")),
     Slip("several votes of a person are one", "weighted:most", returned("None")),
-    Slip("rows of a person share as many votes as they are", "persons:shares", called("minimum", "{0}")),
     Slip(
         "the ridge of persons is for Hessians of rank one",
         "ObjectivePerturbation.ridge",
         condition("of_persons", "False"),
     ),
-    Slip("the exact ridge of persons is for Hessians of rank one", "ObjectiveLaw.of", condition("of_persons", "False")),
     Slip("shares of persons are rounded to nearest on lattices", "units:on_lattice", condition("toward_zero", "False")),
     Slip(
         "rounded scores of groups that share persons have no price",
@@ -53,7 +51,6 @@ SLIPS = (
         returned("Fraction(1)"),
     ),
     Slip(
-        "a person is in two groups at most",
         "parallel:in_parallel",
         condition("RECORD", "True"),
     ),
