@@ -50,8 +50,4 @@ SLIPS = (
         "group_plans:factor_of_shares",
         returned("Fraction(1)"),
     ),
-    Slip(
-        "parallel:in_parallel",
-        condition("RECORD", "True"),
-    ),
 )
