@@ -30,6 +30,8 @@ def in_parallel(parts: Iterable[Any], shared: bool = False) -> Any:
     data sets that differ in one record, by either adjacency, differ in two groups at most; let these two follow the
     laws nearby, and all other groups what they do. That is one law for both data sets and for what lies between them,
     within the two distances of what is released on each. It may be another law for another pair, which no proof minds.
+    Of persons, whose rows may lie in all groups, all distances add up; and their shares of a vote, which add up to 1
+    over all groups, are why the worst of the parts holds of them too (`docs/proofs/persons.md`).
 
     Under 'replace' the price is `to_replace()` of it. A record may leave group j and enter group k, a removal and an
     addition in parts that are drawn independently: ε_j + ε_k, which mechanisms attain. It may also be exchanged within

@@ -6,6 +6,7 @@ the other half bounds P(A) from below and Q(A) from above (Clopper and Pearson).
 
 import dataclasses
 import math
+from collections import Counter
 from typing import Any
 
 import jax
@@ -13,15 +14,20 @@ import numpy as np
 from jaxtyping import Float, Int, PRNGKeyArray
 from scipy import stats
 
+from kngjax.accounting.adjacency import plural
 from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.chains.base import AbstractIndependentSampler, AbstractSampler
 from kngjax.core.arrays import float64
-from kngjax.data import weights
-from kngjax.data.records import Records, prepare
+from kngjax.data import persons, weights
+from kngjax.data.records import Records, WeightedRecords, prepare_rows
 from kngjax.mechanisms.base import AbstractMechanism
 from kngjax.mechanisms.density import AbstractDensityMechanism
 from kngjax.mechanisms.direct import AbstractDirectMechanism
 from kngjax.releases.chains import direct_draws, independent_draws, require_success
+
+Rows = Records | WeightedRecords
+# Of two data sets, which have different numbers of rows.
+Codes = Int[np.ndarray, "..."]
 
 LARGEST_BATCH = 250_000
 _NEWTON_STEPS = 12
@@ -48,7 +54,7 @@ class BlackBoxAudit:
     delta: float
     confidence: float
     num_draws: int
-    pair: tuple[Records, Records]
+    pair: tuple[Rows, Rows]
 
     @property
     def passed(self) -> bool:
@@ -57,9 +63,10 @@ class BlackBoxAudit:
 
     def explain(self) -> str:
         """The result in one paragraph."""
-        sizes = " and ".join(str(records.y.shape[0]) for records in self.pair)
+        sizes = " and ".join(str(records.num_records) for records in self.pair)
+        what = f"{sizes} {plural(self.claimed.unit)}"
         found = (
-            f"From {self.num_draws} draws for each of two neighbouring data sets of {sizes} records: epsilon at delta "
+            f"From {self.num_draws} draws for each of two neighbouring data sets of {what}: epsilon at delta "
             f"= {self.delta:g} is at least {self.epsilon_lower_bound:.6g} with confidence {self.confidence:g}, where "
             f"{self.claimed.at(delta=self.delta):g} is claimed. "
         )
@@ -92,7 +99,8 @@ def black_box(
     **Arguments:**
 
     - `mechanism`: one that draws from its law directly, or a density with a sampler.
-    - `first`, `second`: `Records` or pairs (X, y), neighbours for the claim's adjacency; synthetic.
+    - `first`, `second`: `Records` or pairs (X, y), of persons (X, y, identifiers); neighbours for the claim's adjacency
+      and synthetic.
     - `key`: a research key, `kngjax.research_key(seed)`.
     - `sampler`: of a density, one whose draws are exact and independent.
     - `num_draws`: for each data set.
@@ -114,9 +122,10 @@ def black_box(
         raise ValueError(f"num_draws must be at least 1000, got {num_draws}: fewer show nothing")
     if not 0.0 < confidence < 1.0:
         raise ValueError(f"confidence must lie strictly between 0 and 1, got {confidence}")
-    pair = _records(mechanism, first), _records(mechanism, second)
+    one, two = (_records(mechanism, data) for data in (first, second))
+    pair, whose = (one[0], two[0]), (one[1], two[1])
     claimed = claimed or mechanism.guarantee_for(pair[0].dimension)
-    check_neighbours(*pair, claimed.adjacency)
+    check_neighbours(*pair, claimed.adjacency, whose)
     delta = claimed.delta if delta is None else float(delta)
     if not claimed.delta <= delta < 1.0:
         raise ValueError(f"delta must be at least {claimed.delta:g}, which is claimed, and below 1; got {delta:g}")
@@ -177,24 +186,31 @@ def log_ratio_bound(
         return np.log(np.maximum(lower - delta, 0.0)) - np.log(upper)
 
 
-def check_neighbours(first: Records, second: Records, adjacency: Adjacency) -> None:
-    """Raises ValueError unless the data sets differ by one record as the adjacency says, in whatever order.
+def check_neighbours(
+    first: Rows, second: Rows, adjacency: Adjacency, whose: tuple[Codes | None, Codes | None] = (None, None)
+) -> None:
+    """Raises ValueError unless the data sets differ by one record, or person, as the adjacency says, in any order.
 
-    **Arguments:** `first`, `second`: clipped to the bounds.
+    **Arguments:** `first`, `second`: clipped to the bounds. `whose`: the person of each of their rows, by numbers.
     """
-    rows = [np.column_stack([records.x, records.y]) for records in (first, second)]
+    rows = [np.column_stack([records.rows.x, records.rows.y]) + 0.0 for records in (first, second)]
     if rows[0].shape[1] != rows[1].shape[1]:
         raise ValueError("the two data sets have different numbers of columns")
-    _, places = np.unique(np.concatenate(rows), axis=0, return_inverse=True)
-    counts = [np.bincount(part, minlength=places.max() + 1) for part in np.split(places.ravel(), [len(rows[0])])]
-    difference = counts[0] - counts[1]
-    gone, come = int(np.sum(np.maximum(difference, 0))), int(np.sum(np.maximum(-difference, 0)))
+    counts = [_units(*one) for one in zip(rows, whose, strict=True)]
+    gone, come = (counts[0] - counts[1]).total(), (counts[1] - counts[0]).total()
     allowed = {(1, 1), (0, 0)} if adjacency is Adjacency.REPLACE else {(1, 0), (0, 1)}
     if (gone, come) not in allowed:
+        what = "records" if whose[0] is None else "persons"
         raise ValueError(
-            f"the two data sets are no neighbours for {adjacency}: after clipping to the bounds {gone} records are in "
+            f"the two data sets are no neighbours for {adjacency}: after clipping to the bounds {gone} {what} are in "
             f"the first alone and {come} in the second alone"
         )
+
+
+def _units(rows: np.ndarray, codes: np.ndarray | None) -> Counter[bytes]:
+    """Counts equal records, or equal persons, whose rows are compared in their order."""
+    each = rows if codes is None else (rows[codes == code] for code in np.unique(codes[codes >= 0]))
+    return Counter(one.tobytes() for one in each)
 
 
 def _bounds(named: np.ndarray, other: np.ndarray, thresholds: np.ndarray, delta: float, risk: float) -> np.ndarray:
@@ -238,26 +254,38 @@ def _logistic(features: np.ndarray, labels: np.ndarray) -> np.ndarray:
     return coefficients
 
 
-def _records(mechanism: AbstractMechanism, data: Any) -> Records:
-    """Validated and clipped, whatever they were given as."""
-    weights.refuse(mechanism.bounds.weight, "the black-box audit")
+def _records(mechanism: AbstractMechanism, data: Any) -> tuple[Rows, Codes | None]:
+    """Validated and clipped, whatever they were given as, and whose they are."""
     bounds, has_response = mechanism.bounds.without_dither(), mechanism.loss.has_response
-    if isinstance(data, Records):
+    codes = None
+    if bounds.of_persons:
+        if not (isinstance(data, tuple | list) and len(data) == 3):
+            raise TypeError(f"a data set of persons must be (X, y, identifiers), not {type(data).__name__}")
+        columns, response, identifiers = data
+        columns, codes = persons.with_persons(columns, identifiers), persons.codes_of(identifiers)
+    elif isinstance(data, Records):
         columns, response = np.asarray(data.x)[:, int(bounds.intercept) :], np.asarray(data.y)
     elif isinstance(data, tuple | list) and len(data) == 2:
         columns, response = data
     else:
         raise TypeError(f"a data set must be Records or a pair (X, y), not {type(data).__name__}")
-    return prepare(bounds, columns, response if has_response else None, has_response=has_response)
+    if codes is None:
+        weights.refuse(bounds.weight, "the black-box audit")
+    made = prepare_rows(bounds, columns, response if has_response else None, has_response=has_response)
+    if codes is not None and len(codes) != len(made.rows.y):
+        raise ValueError("an audit of persons needs rows of which none is left out")
+    return made, codes
 
 
 def _draws(
     mechanism: AbstractMechanism,
-    records: Records,
+    records: Rows,
     sampler: AbstractSampler | None,
     key: PRNGKeyArray,
     num_draws: int,
 ) -> np.ndarray:
+    if isinstance(records, WeightedRecords) and mechanism.intake.absorbs_weights:
+        records = records.products()
     data, parts = mechanism.intake.summarise(records), []
     batch = min(num_draws, LARGEST_BATCH)
     with float64():

@@ -44,8 +44,8 @@ class Replay:
 
 def replayed_sensitivity(
     mechanism: AbstractMechanism,
-    first: tuple[Any, Any],
-    second: tuple[Any, Any],
+    first: tuple[Any, ...],
+    second: tuple[Any, ...],
     *,
     key: PRNGKeyArray,
     num_points: int = 400,
@@ -59,8 +59,8 @@ def replayed_sensitivity(
     Both data sets go the way of a release, through validation, clipping and summing, so that what is wrong there is
     found as well as a wrong constant.
 
-    **Arguments:** `first`, `second`: pairs (X, y), neighbours by the mechanism's adjacency, made up or simulated.
-    `key`: a research key. `sampler`: that records; None for the mechanism's own.
+    **Arguments:** `first`, `second`: pairs (X, y), of persons (X, y, identifiers), neighbours by the mechanism's
+    adjacency, made up or simulated. `key`: a research key. `sampler`: that records; None for the mechanism's own.
 
     Raises TypeError for a mechanism that draws directly from its own law: `density_ratio` and `black_box` audit those.
     """
@@ -69,7 +69,7 @@ def replayed_sensitivity(
         raise TypeError(f"{type(mechanism).__name__} has no score to replay: audit it by kngjax.audit.black_box")
     if mechanism.bounds.dither is not None:
         mechanism = dataclasses.replace(mechanism, bounds=mechanism.bounds.without_dither())
-    data = [mechanism.prepare(*pair) for pair in (first, second)]
+    data = [mechanism.prepare(X, y, person=one) for X, y, one in ((*first, None)[:3], (*second, None)[:3])]
     record_key, uniform_key = jax.random.split(key)
     half = max(num_points // 2, 4)
     recorded = sample(

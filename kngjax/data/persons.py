@@ -14,6 +14,7 @@ import narwhals as nw
 import numpy as np
 from jaxtyping import Float, Int, UInt64
 
+from kngjax.accounting.adjacency import RECORD
 from kngjax.core.errors import UnfitShape, UnfitType, raise_from_outside
 from kngjax.core.modules import AbstractModule
 from kngjax.core.owner_only import OwnerOnly, owner_only
@@ -65,6 +66,8 @@ class Unit(ShownAsTyped, AbstractModule):
             raise TypeError(f"most_rows must be a whole number or None, not {most_rows!r}")
         if most_rows is not None and not 1 <= most_rows <= 1000:
             raise ValueError(f"most_rows must be between 1 and 1000, not {most_rows}")
+        if most_rows is not None and name.strip() == RECORD:
+            raise ValueError("a unit with several rows is no record: name whom they are of, like 'patient'")
         if missing not in (None, DROP):
             raise ValueError(f"missing must be 'drop' or None for rows without an identifier, not {missing!r}")
         if most_rows is None and not (column is None and missing is None and groups is None):

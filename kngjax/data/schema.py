@@ -103,21 +103,22 @@ def _require_weights(weight: Any, reads_text: bool, rows: tuple[int | None, ...]
     """Raises UnfitType and UnfitShape unless they can be one weight a record, by their type and shape."""
     if isinstance(weight, persons.Shares):
         return
+    what = "weights"
     if isinstance(weight, persons.Identifiers):
-        weight, reads_text = weight.cells, True
+        what, weight, reads_text = "person", weight.cells, True
         persons.require_identifiers(weight)
-    native = _readable("weights", weight)
+    native = _readable(what, weight)
     if isinstance(native, nw.DataFrame):
         require_axes_of_weights(2)
-    axes = _axes("weights", native, reads_text)
+    axes = _axes(what, native, reads_text)
     if axes is not None:
         require_axes_of_weights(len(axes))
     number = _rows_of(weight) if axes is None else axes[0]
     if any(number is not None and other not in (None, number) for other in rows):
         raise UnfitShape(DIFFERENT_WEIGHTS)
     X, y = others
-    _require_one_index(X, weight, "X and weights")
-    _require_one_index(y, weight, "y and weights")
+    _require_one_index(X, weight, f"X and {what}")
+    _require_one_index(y, weight, f"y and {what}")
 
 
 def require_columns(bounds: Bounds, columns: int, dimension: int | None) -> None:

@@ -132,4 +132,7 @@ def explain(largest: Any, missing: float | None) -> str:
 def refuse(largest: Any, what: str) -> None:
     """Raises UnfitType where bounds declare weights: for what does not take them. **Arguments:** `what`: in words."""
     if largest is not None:
-        raise UnfitType(f"{what} takes no weights of records: leave Bounds(..., weight=...) out")
+        raise UnfitType(
+            f"{what} takes no weights of records and no rows of persons: leave Bounds(..., weight=...) and "
+            "Unit(..., most_rows=...) out"
+        )

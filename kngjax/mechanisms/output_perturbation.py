@@ -257,7 +257,7 @@ class OutputPerturbation(AbstractGaussianMechanism):
         gamma = self.gamma_for(dimension)
         succeeded &= jnp.isfinite(gamma) & (gamma > 0.0)
         if self.max_records is not None:
-            count = data.count if isinstance(data, QuadraticSummary) else data.rows.y.shape[0]
+            count = data.count if isinstance(data, QuadraticSummary) else data.num_records
             succeeded &= jnp.asarray(count <= self.max_records)
         noise = jax.random.normal(key, (dimension, num_draws)) / jnp.sqrt(gamma)
         if self.metric != "identity":

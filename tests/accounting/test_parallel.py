@@ -114,6 +114,12 @@ def test_distances_of_the_two_groups_of_an_exchanged_record_add_up():
     assert Guarantee.parallel([part, Guarantee.pure(1, "add_remove")]).exact_distance == distance
 
 
+def test_distances_of_all_groups_add_up_where_one_person_may_be_in_all():
+    part = Guarantee.pure(1, "add_remove").within(Fraction(1, 100))
+    assert Guarantee.parallel([part] * 5).exact_distance == Fraction(2, 100)
+    assert Guarantee.parallel([part.of("patient")] * 5, shared=True).exact_distance == Fraction(5, 100)
+
+
 def law_of_groups(scores, epsilon):
     """Of two exponential mechanisms, of the records that each record's coin gives them, coins averaged out."""
     every = []

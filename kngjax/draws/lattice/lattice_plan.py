@@ -136,8 +136,9 @@ def _plan(mechanism, dimension, num_records, data, theta) -> LatticePlan:
 def _away(ends, exponent: int) -> Ends:
     """The ends beyond which no sum of a person's shares lies, each of which is rounded toward 0.
 
-    Row t has |X_t| ≤ fl(w_t|x_t|)/2^a ≤ w_t·s/2^a·(1 + 2^-53) with |x_t| ≤ s, and Σw_t ≤ W: all of them together stay
-    below W·s/2^a + 1, as W·s/2^a < 2^53, and every part of them below its part of that.
+    Row t has |X_t| ≤ fl(w_t|x_t|)/2^a ≤ w_t·s/2^a·(1 + 2^-53) with |x_t| ≤ s, and Σw_t ≤ W. With E = fl(W·s)/2^a, at
+    most 2^50, all together stay below E·(1 + 2^-53)² < E + 1, and every part of them below its share of that:
+    `docs/proofs/persons.md`.
     """
     made = [Fraction(float(end)) / power_of_two(exponent) for end in ends]
     lower, upper = (int(math.copysign(math.ceil(abs(end)) + 1, end)) if end else 0 for end in made)

@@ -38,4 +38,16 @@ SLIPS = (
         constant(2.0, 0.0, nth=1),
     ),
     Slip("points of a region lie on one side of theta alone", "ShapeInBalls.farthest", called("maximum", "{0}")),
+    Slip("several votes of a person are one", "weighted:most", returned("None")),
+    Slip(
+        "the ridge of persons is for Hessians of rank one",
+        "ObjectivePerturbation.ridge",
+        condition("of_persons", "False"),
+    ),
+    Slip("shares of persons are rounded to nearest on lattices", "units:on_lattice", condition("toward_zero", "False")),
+    Slip(
+        "rounded scores of groups that share persons have no price",
+        "lattice:rate_of",
+        condition("unit is None", "True"),
+    ),
 )
