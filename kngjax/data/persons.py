@@ -21,6 +21,12 @@ from kngjax.data import weights
 from kngjax.data.column_types import Holds, holds
 
 DROP = "drop"
+DIFFERENT = "person must be one identifier a record, and there are more or fewer of them than records"
+NOBODY = (
+    "no row has an identifier: whole numbers and texts are such, while empty text, missing cells and other numbers are "
+    "none"
+)
+_AS_A_SERIES = "pass it as a series, person=table['patient_id']"
 _OF_IDENTIFIERS = (
     "identifiers of persons must be whole numbers, text or categories: of other numbers two persons may have one after "
     "rounding, and a column of whole numbers with missing cells is one of pandas' type Int64"
@@ -43,7 +49,7 @@ class Unit(ShownAsTyped, AbstractModule):
     missing: str | None = eqx.field(static=True)
 
     def __init__(
-        self, name: str = "person", most_rows: int | None = None, column: str | None = None, missing: str | None = None
+        self, name: str = "person", most_rows: int | None = None, column: str | None = None, missing: Any = None
     ):
         if not isinstance(name, str) or not name.strip():
             raise TypeError(f"a unit has a name in words, like 'patient', not {name!r}")
@@ -128,14 +134,22 @@ def opened(largest: Any, unit: Any, X: Any) -> tuple[Any, Any]:
 
 
 def count_of(person: Any) -> int:
-    """Counts the persons that identifiers are of. Private but where neighbouring tables have as many."""
+    """Counts the persons that identifiers are of; raises UnfitShape if there is none.
+
+    Private but where neighbouring tables have as many.
+    """
     if isinstance(person, Shares):
         return person.persons
+    number = None
     try:
-        return int(np.max(codes_of(person.cells), initial=-1)) + 1
+        number = int(np.max(codes_of(person.cells), initial=-1)) + 1
     except Exception as error:
         raise_from_outside(error)
-    raise UnfitType(_OF_IDENTIFIERS)
+    if number is None:
+        raise UnfitType(_OF_IDENTIFIERS)
+    if number == 0:
+        raise UnfitShape(NOBODY)
+    return number
 
 
 def shares(codes: Int[np.ndarray, " rows"], most_rows: int) -> Shares:
@@ -186,6 +200,8 @@ def _code(cell: Any, seen: dict[Any, int]) -> int:
 
 def require_identifiers(column: Any) -> None:
     """Raises UnfitType, by the type alone, for what cannot be identifiers of persons."""
+    if isinstance(column, str | bytes):
+        raise UnfitType(f"person must be one identifier a record, and not the name of a column: {_AS_A_SERIES}")
     kind = holds(column)
     if kind is Holds.NUMBERS:
         native = nw.to_native(column, pass_through=True)

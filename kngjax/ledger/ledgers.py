@@ -10,7 +10,7 @@ import secrets
 from collections.abc import Sequence
 from typing import Any
 
-from kngjax.accounting.adjacency import Adjacency, plural
+from kngjax.accounting.adjacency import RECORD, Adjacency, plural
 from kngjax.accounting.guarantees import Guarantee
 from kngjax.ledger import store
 from kngjax.ledger.book import (
@@ -31,10 +31,12 @@ from kngjax.ledger.book import (
 )
 from kngjax.ledger.budgets import Budget
 
-_OTHER_UNIT = (
-    "this ledger protects each {}, and the release each {}: of a table of {} say so with unit={!r} in Study or Bounds, "
-    "and where one of them may have several rows give their identifiers too, person=. Nothing was spent"
+_OTHER_UNIT = "this ledger protects each {}, and the release each {}: {}. Nothing was spent"
+_NAME_IT = (
+    "of a table of {} say so with unit={!r} in Study or Bounds, and where one of them may have several rows give their "
+    "identifiers too, person="
 )
+_LEDGER_OF = "make a ledger of {}, Ledger.create(..., unit={!r})"
 _USED = "reservation {} was drawn from already: reserve again for another release"
 
 
@@ -294,7 +296,8 @@ class Ledger:
             )
         for guarantee, _ in asked:
             if guarantee.unit != book.unit:
-                raise ValueError(_OTHER_UNIT.format(book.unit, guarantee.unit, plural(book.unit), book.unit))
+                advice, unit = (_LEDGER_OF, guarantee.unit) if book.unit == RECORD else (_NAME_IT, book.unit)
+                raise ValueError(_OTHER_UNIT.format(book.unit, guarantee.unit, advice.format(plural(unit), unit)))
             if guarantee.adjacency != book.adjacency:
                 raise ValueError(
                     f"this ledger is for the adjacency '{book.adjacency}', and the guarantee for "

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from kngjax.core.owner_only import OwnerOnly, owner_only
-from kngjax.data import cells, dates, missing
+from kngjax.data import cells, dates, missing, persons
 from kngjax.data.tables import is_elsewhere, opened
 from kngjax.study.analyses import table_of
 
@@ -39,7 +39,7 @@ class DeclaredColumn:
     **Arguments:** `name`: of the column. `bounds` or `levels`: of its cells, if there are some. `missing`: what a
     missing cell counts as, None where such cells make a release fail. `codes`: what stands for a missing cell.
     `has_others`: whether text and numbers that are no declared level count as one more level. `is_date`: whether the
-    bounds were dates, which are days now.
+    bounds were dates, which are days now. `is_identifier`: whether its cells identify persons.
     """
 
     name: str
@@ -49,6 +49,7 @@ class DeclaredColumn:
     codes: tuple[Any, ...] = ()
     has_others: bool = False
     is_date: bool = False
+    is_identifier: bool = False
 
 
 @owner_only
@@ -145,6 +146,8 @@ def of_column(column: DeclaredColumn, table: Any, others: Sequence[str] = ()) ->
     name = column.name
     if name not in table.columns:
         return [f"  {name}: the data have no such column"], False
+    if column.is_identifier:
+        return _of_identifiers(column, table[name])
     if not cells.is_readable(table[name]):
         return [f"  {name}: the column's type holds neither numbers nor text: convert it by a public rule"], False
     given = missing.without_codes(table, {name: column.codes} if column.codes else {})[name]
@@ -175,6 +178,20 @@ def of_column(column: DeclaredColumn, table: Any, others: Sequence[str] = ()) ->
     notes += others if column.levels is None else _undeclared(given, outside & ~empty)
     notes += [] if column.levels is not None else _codes(column, values)
     return [f"  {name}: {shares[0]:.4g}, missing {shares[1]:.4g}", *(f"    {note}" for note in notes)], fits
+
+
+def _of_identifiers(column: DeclaredColumn, given: Any) -> tuple[list[str], bool]:
+    """Counts the rows of a column of identifiers that have none, and the persons, and says if releases can read it."""
+    refusal = _try(lambda: persons.require_identifiers(given), str)[1]
+    if refusal is not None:
+        return [f"  {column.name}: {refusal}"], False
+    codes = persons.codes_of(given)
+    absent, number = int((codes < 0).sum()), len(np.unique(codes[codes >= 0]))
+    line = f"  {column.name}: missing {absent / max(len(codes), 1):.4g}; {number} identifiers"
+    if absent == 0 or column.missing is not None:
+        return [line], True
+    note = f"{absent} rows have no identifier: a release fails once it is paid. Say missing={{{column.name!r}: 'drop'}}"
+    return [line, f"    {note}, which leaves them out"], False
 
 
 def _recurring(values: Sequence[Any], size: int) -> list[tuple[Any, int]]:

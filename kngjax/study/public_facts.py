@@ -143,9 +143,10 @@ class PublicFacts:
                 "exposure='years', or leave most_rate out"
             )
         if self.weights is not None:
+            given = "person" if isinstance(self.weights, Persons) else "weights"
             raise ValueError(
                 f"records have one weight each, and exposure={exposure!r} is one: ask a Study without "
-                f"weights={self.weights.column!r}"
+                f"{given}={self.weights.column!r}" + (", of a table with one row of each" if given == "person" else "")
             )
         made = Exposure(weights.column, weights.bounds, most_rate, weights.missing)
         return dataclasses.replace(counts, exposure=made), weights
@@ -190,7 +191,9 @@ class PublicFacts:
         def policy(name: str) -> Any:
             return self.missing if isinstance(self.missing, str) else (self.missing or {}).get(name)
 
-        return [
+        whose = None if self.unit is None else self.unit.column
+        identifiers = [] if whose is None else [DeclaredColumn(whose, missing=policy(whose), is_identifier=True)]
+        return identifiers + [
             DeclaredColumn(
                 name,
                 self.bounds.get(name),
@@ -200,6 +203,7 @@ class PublicFacts:
                 is_date=name in self.dates,
             )
             for name in (*self.bounds, *self.levels)
+            if name != whose
         ]
 
     def read(self, formula: str) -> tuple[formulas.Formula, Response]:

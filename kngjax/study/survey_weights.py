@@ -3,7 +3,7 @@
 import abc
 import dataclasses
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import narwhals as nw
 import numpy as np
@@ -22,6 +22,7 @@ class AbstractRowWeights(abc.ABC):
     """Gives each record of an analysis a weight that a column says. Public. `column`: its name."""
 
     column: str
+    called: ClassVar[str] = "records with weights"
 
     @abc.abstractmethod
     def check(self, table: nw.DataFrame | Columns) -> None:
@@ -52,10 +53,7 @@ class AbstractRowWeights(abc.ABC):
         """
         made = analysis
         if any(isinstance(part.plan, kng.QuantileProcess) for part in analysis.parts):
-            raise ValueError(
-                "records with weights have no quantile process: make a Study without weights for it, or ask for "
-                "quantile_regression, which takes them"
-            )
+            raise ValueError(f"{self.called} have no quantile process: ask for quantile_regression, which takes them")
         if isinstance(columns := analysis.response, CentredSquares) and not self.has_public_total(analysis):
             # The sum of the weights is private, whatever n is.
             columns = CentredSquares(columns.response, has_ones=True)
@@ -159,6 +157,7 @@ class Persons(AbstractRowWeights):
     """
 
     unit: kng.Unit
+    called: ClassVar[str] = "rows of persons"
 
     @property
     def column(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]

@@ -177,7 +177,7 @@ def test_what_is_not_served_is_refused_in_words_and_costs_nothing(name, tmp_path
 
 
 def test_weights_and_groups_are_refused():
-    with pytest.raises(ValueError, match="records with weights have no quantile process: make a Study without"):
+    with pytest.raises(ValueError, match="records with weights have no quantile process: ask for"):
         study(weights="sick").quantile_process(FORMULA, levels=TAU, epsilon=4)
     with pytest.raises(ValueError, match="groups have no quantile process: ask for quantile_regression of each group"):
         study().by("region").quantile_process(FORMULA, levels=TAU, epsilon=4)
