@@ -42,10 +42,12 @@ SLOW = {
     "quantile-processes.md",
     "scikit-learn-pipeline.md",
     "scikit-learn.md",
+    "several-records.md",
     "studies.md",
     "synthetic-tables.md",
     "tables-on-spark.md",
     "teach.md",
+    "visits-of-patients.md",
     "wage-curves.md",
     "weights.md",
 }

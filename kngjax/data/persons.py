@@ -29,6 +29,12 @@ NO_PARTS = (
     "vote take them all: give a Study a frame, files, or a query of DuckDB, Polars or, where "
     "spark.io.encryption.enabled is set, Spark, whose identifiers are whole numbers or text"
 )
+DIFFERENT = "person must be one identifier a record, and there are more or fewer of them than records"
+NOBODY = (
+    "no row has an identifier: whole numbers and texts are such, while empty text, missing cells and other numbers are "
+    "none"
+)
+_AS_A_SERIES = "pass it as a series, person=table['patient_id']"
 _OF_IDENTIFIERS = (
     "identifiers of persons must be whole numbers, text or categories: of other numbers two persons may have one after "
     "rounding, and a column of whole numbers with missing cells is one of pandas' type Int64"
@@ -57,7 +63,7 @@ class Unit(ShownAsTyped, AbstractModule):
         name: str = "person",
         most_rows: int | None = None,
         column: str | None = None,
-        missing: str | None = None,
+        missing: Any = None,
         groups: int | None = None,
     ):
         if not isinstance(name, str) or not name.strip():
@@ -178,14 +184,22 @@ def opened(largest: Any, unit: Any, X: Any) -> tuple[Any, Any]:
 
 
 def count_of(person: Any) -> int:
-    """Counts the persons that identifiers are of. Private but where neighbouring tables have as many."""
+    """Counts the persons that identifiers are of; raises UnfitShape if there is none.
+
+    Private but where neighbouring tables have as many.
+    """
     if isinstance(person, Shares):
         return person.persons
+    number = None
     try:
-        return int(np.max(codes_of(person.cells), initial=-1)) + 1
+        number = int(np.max(codes_of(person.cells), initial=-1)) + 1
     except Exception as error:
         raise_from_outside(error)
-    raise UnfitType(_OF_IDENTIFIERS)
+    if number is None:
+        raise UnfitType(_OF_IDENTIFIERS)
+    if number == 0:
+        raise UnfitShape(NOBODY)
+    return number
 
 
 def shares(codes: Int[np.ndarray, " rows"], most_rows: int, marks: UInt64[np.ndarray, " rows"]) -> Shares:
@@ -289,6 +303,8 @@ def count_in(table: Any, unit: Unit) -> int:
 
 def require_identifiers(column: Any) -> None:
     """Raises UnfitType, by the type alone, for what cannot be identifiers of persons."""
+    if isinstance(column, str | bytes):
+        raise UnfitType(f"person must be one identifier a record, and not the name of a column: {_AS_A_SERIES}")
     kind = holds(column)
     if kind is Holds.NUMBERS:
         native = nw.to_native(column, pass_through=True)

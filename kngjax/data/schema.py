@@ -103,22 +103,23 @@ def _require_weights(weight: Any, reads_text: bool, rows: tuple[int | None, ...]
     """Raises UnfitType and UnfitShape unless they can be one weight a record, by their type and shape."""
     if isinstance(weight, persons.Shares):
         return
-    what = "weights"
+    name, different = "weights", DIFFERENT_WEIGHTS
     if isinstance(weight, persons.Identifiers):
-        what, weight, reads_text = "person", weight.cells, True
+        name, different = "person", persons.DIFFERENT
+        weight, reads_text = weight.cells, True
         persons.require_identifiers(weight)
-    native = _readable(what, weight)
+    native = _readable(name, weight)
     if isinstance(native, nw.DataFrame):
-        require_axes_of_weights(2)
-    axes = _axes(what, native, reads_text)
+        require_axes_of_weights(2, name)
+    axes = _axes(name, native, reads_text)
     if axes is not None:
-        require_axes_of_weights(len(axes))
+        require_axes_of_weights(len(axes), name)
     number = _rows_of(weight) if axes is None else axes[0]
     if any(number is not None and other not in (None, number) for other in rows):
-        raise UnfitShape(DIFFERENT_WEIGHTS)
+        raise UnfitShape(different)
     X, y = others
-    _require_one_index(X, weight, f"X and {what}")
-    _require_one_index(y, weight, f"y and {what}")
+    _require_one_index(X, weight, f"X and {name}")
+    _require_one_index(y, weight, f"y and {name}")
 
 
 def require_columns(bounds: Bounds, columns: int, dimension: int | None) -> None:
@@ -215,12 +216,11 @@ def require_axes_of_response(axes: int) -> None:
         )
 
 
-def require_axes_of_weights(axes: int) -> None:
-    """Raises UnfitShape unless an array has one axis."""
+def require_axes_of_weights(axes: int, name: str = "weights") -> None:
+    """Raises UnfitShape unless an array has one axis. **Arguments:** `name`: "weights", or "person" of identifiers."""
     if axes != 1:
-        raise UnfitShape(
-            f"weights must have shape (n,), not {axes} axes: one number a record, as a series or 1-d array"
-        )
+        one = "number" if name == "weights" else "identifier"
+        raise UnfitShape(f"{name} must have shape (n,), not {axes} axes: one {one} a record, as a series or 1-d array")
 
 
 def _readable(name: str, values: Any) -> Any:

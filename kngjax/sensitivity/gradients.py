@@ -266,7 +266,7 @@ def explain_gradient_sensitivity(
     what, most = loss.describe_gradient(adjacency, score)
     if weighted.most(bounds) is not None:
         shown = "" if score is None else f", s*x with s in [{score[0]:.6g}, {score[1]:.6g}]"
-        largest = float(bounds.weight)
+        largest = weighted.largest(bounds)
         what = f"its weight, from 0 to {largest:.6g}, times that of the loss{shown}, in [m_j, M_j] in coordinate j;"
         most = "w_j = M_j - m_j" if exchange else "w_j = max(|m_j|, |M_j|)"
         if exchange and loss.gradient_slope is not None:
@@ -278,7 +278,9 @@ def explain_gradient_sensitivity(
 
 
 def _times_weight(bounds: Bounds) -> str:
-    return "" if weighted.most(bounds) is None else f" times its weight, which is at most {float(bounds.weight):.6g}"
+    return (
+        "" if weighted.most(bounds) is None else f" times its weight, which is at most {weighted.largest(bounds):.6g}"
+    )
 
 
 def _by_points(bounds: Bounds, adjacency: Adjacency, norm: norms.AbstractNorm, dimension: int) -> str:

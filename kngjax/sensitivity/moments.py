@@ -39,7 +39,7 @@ def explain_radii(bounds: Bounds, x: float, y: float) -> str:
     if weighted.most(bounds) is None:
         return f"|x| <= {x:.6g} and |y| <= {y:.6g}"
     return (
-        f"sqrt(w)*|x| <= {x:.6g} and sqrt(w)*|y| <= {y:.6g} with weights w of at most {float(bounds.weight):.6g}, and "
+        f"sqrt(w)*|x| <= {x:.6g} and sqrt(w)*|y| <= {y:.6g} with weights w of at most {weighted.largest(bounds):.6g}, and "
         "a record counts as sqrt(w)*(x, y) does without a weight"
     )
 

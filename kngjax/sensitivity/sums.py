@@ -111,7 +111,7 @@ def explain_sum_sensitivity(
     most = "u_j - l_j, the width of the bounds" if exchange else "max(|l_j|, |u_j|), the largest size within the bounds"
     what = "the sum of the records"
     if weighted.most(bounds) is not None:
-        what = f"the sum of the records times their weights, each from 0 to {float(bounds.weight):.6g},"
+        what = f"the sum of the records times their weights, each from 0 to {weighted.largest(bounds):.6g},"
         most = "M_j - m_j" if exchange else "max(|m_j|, |M_j|)"
         most = f"{most}, where a record times its weight lies in [m_j, M_j]"
     return (

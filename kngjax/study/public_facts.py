@@ -143,9 +143,10 @@ class PublicFacts:
                 "exposure='years', or leave most_rate out"
             )
         if self.weights is not None:
+            given = "person" if isinstance(self.weights, Persons) else "weights"
             raise ValueError(
                 f"records have one weight each, and exposure={exposure!r} is one: ask a Study without "
-                f"{self.weights.kind}, which {self.weights.column!r} says"
+                f"{given}={self.weights.column!r}" + (", of a table with one row of each" if given == "person" else "")
             )
         made = Exposure(weights.column, weights.bounds, most_rate, weights.missing)
         return dataclasses.replace(counts, exposure=made), weights
@@ -197,7 +198,7 @@ class PublicFacts:
         def policy(name: str) -> Any:
             return self.missing if isinstance(self.missing, str) else (self.missing or {}).get(name)
 
-        of_persons = []
+        of_persons, whose = [], None if self.unit is None else self.unit.column
         if self.unit is not None and self.unit.column is not None:
             of_persons = [DeclaredColumn(self.unit.column, missing=self.unit.missing, identifies=self.unit.name)]
         return of_persons + [
@@ -210,6 +211,7 @@ class PublicFacts:
                 is_date=name in self.dates,
             )
             for name in (*self.bounds, *self.levels)
+            if name != whose
         ]
 
     def read(self, formula: str) -> tuple[formulas.Formula, Response]:

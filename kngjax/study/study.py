@@ -58,7 +58,7 @@ class Study(AbstractAnalyses[Results]):
         weights: Any = None,
         dither: Any = None,
         missing_codes: Any = None,
-        person: str | None = None,
+        person: Any = None,
         unit: str | None = None,
         most_rows: int | None = None,
     ):

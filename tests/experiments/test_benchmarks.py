@@ -17,6 +17,7 @@ from benchmarks import (
     interval_coverage,
     peers,
     per_instance,
+    persons,
     preview_against_measured,
     smooth_losses,
     squared_loss,
@@ -195,3 +196,22 @@ def test_a_release_from_a_fresh_process_compiles_few_programs():
     run = cold_start.release(cold_start.CONFIG)
     assert 3 <= run.compilations <= 30
     assert 0.0 < run.compiling < run.wall
+
+
+def test_the_ways_to_protect_persons_are_compared_with_the_fit_of_one_vote():
+    """The fit solves its equation, a way keeps what it says, and its errors fall with epsilon."""
+    random = np.random.default_rng(0)
+    table = persons.made_up(300, random)
+    theta, error = persons.one_vote(table)
+    sizes = np.bincount(table.person)
+    residual = np.insert(table.x, 0, 1.0, axis=1) @ theta - table.y
+    scores = (residual / np.sqrt(1.0 + (residual / persons.LOSS.k) ** 2) / sizes[table.person])[:, None] * table.x
+    np.testing.assert_allclose(scores.sum(axis=0), 0.0, atol=1e-8)
+    np.testing.assert_allclose(theta, [0.0, 0.5, 0.0], atol=5.0 * error.max())
+    assert np.array_equal(np.bincount(persons.some(table, 3, random).person), np.minimum(sizes, 3))
+    np.testing.assert_allclose(persons.means(table).y.mean(), np.sum(table.y / sizes[table.person]) / 300)
+    # Cells of a row are numbers behind the two that name it.
+    near, far = (list(persons.row("one vote", table, epsilon, 5, random).values())[2:] for epsilon in (50.0, 0.2))
+    assert max(near) < max(far)
+    for way in persons.WAYS:
+        assert np.isfinite(persons.released(way, table, 1.0, random)).all()

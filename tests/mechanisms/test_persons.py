@@ -163,10 +163,8 @@ def in_groups(mechanism, people, groups, within):
         whose = np.where(own, codes, -1) if within else codes
         made = persons.shares(whose, 1, np.zeros(len(codes), np.uint64))
         shares = np.where(own, made.weights, 0.0)
-        filled = [
-            np.concatenate([side, np.zeros((LENGTH - len(side), *side.shape[1:]))]) for side in (x, y, shares, codes)
-        ]
-        given = weights.WeightedTable(filled[0], persons.Shares(filled[2], made.persons, filled[3]))
+        filled = [np.concatenate([side, np.zeros((LENGTH - len(side), *side.shape[1:]))]) for side in (x, y, shares)]
+        given = weights.WeightedTable(filled[0], persons.Shares(filled[2], made.persons, np.zeros(LENGTH, np.int64)))
         with float64():
             logs = np.asarray(log_densities(mechanism, mechanism.prepare(given, filled[1]), GRID))
         laws.append(logs - np.logaddexp.reduce(logs))

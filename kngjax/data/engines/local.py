@@ -108,7 +108,8 @@ class AbstractArrow(AbstractLocalEngine):
         del parts
         kind = table[person].type
         cells = table[person].cast(kind.value_type) if pyarrow.types.is_dictionary(kind) else table[person]
-        return table.take(compute.sort_indices(cells)).to_batches(self.rows)
+        places = compute.sort_indices(cells)  # pyright: ignore[reportAttributeAccessIssue]
+        return table.take(places).to_batches(self.rows)
 
 
 class Files(AbstractArrow):

@@ -1,0 +1,99 @@
+"""What a study of persons refuses, and how it says so: wrong arguments cost nothing, and texts lead on."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+import kngjax as kng
+from kngjax.data import persons
+from tests.offenders import every_case
+
+PATIENTS = np.repeat(np.arange(200), 1 + np.arange(200) % 5)
+VISITS = pd.DataFrame({"patient_id": PATIENTS, "cost": 100.0 + PATIENTS % 7, "years": 1.0, "w": 1.0})
+FACTS = {"bounds": {"cost": (0, 200), "years": (0.5, 2), "w": (0, 2)}, "adjacency": "replace"}
+
+
+def study(frame=VISITS, **changed):
+    return kng.Study(frame, **{**FACTS, "person": "patient_id", "unit": "patient", **changed})
+
+
+@pytest.mark.parametrize("made", [pd.DataFrame, lambda frame: pl.from_pandas(frame)], ids=["pandas", "polars"])
+def test_wrong_arguments_are_refused_in_words(made):
+    visits = made(VISITS)
+    floats = made(VISITS.assign(patient_id=VISITS.patient_id + 0.0))
+    wrong = [
+        (lambda: study(visits, person="patient"), ValueError, "column 'patient', which the data do not have"),
+        (lambda: study(visits, person=visits["patient_id"]), TypeError, "name of a column"),
+        (lambda: study(floats), TypeError, "whole numbers, text or categories"),
+        (lambda: study(visits, weights="w"), ValueError, "leave weights or person out"),
+        (lambda: study(visits, person=None, unit=None, most_rows=2), ValueError, "person="),
+        (lambda: study(visits, missing={"patient_id": 0}), ValueError, "'drop' or None"),
+        (lambda: study(visits).mean("patient_id", epsilon=1), ValueError, "public bounds"),
+        (lambda: study(visits).count("patient_id == 3", epsilon=1), ValueError, "identifies each patient"),
+        (
+            lambda: study(visits, most_rows=2).quantile_process("cost ~ years", levels=[0.25, 0.5], epsilon=1),
+            ValueError,
+            "quantile process takes no rows of persons: ask for quantile_regression",
+        ),
+        (
+            lambda: study(visits).poisson_regression("cost ~ w", epsilon=1, exposure="years"),
+            ValueError,
+            "without person='patient_id', of a table with one row of each",
+        ),
+    ]
+    with every_case() as case:
+        for number, (call, kind, words) in enumerate(wrong):
+            with case(number), pytest.raises(kind, match=words.replace("(", r"\(")):
+                call()
+
+
+def test_the_check_tells_of_rows_without_an_identifier():
+    """With a policy they are left out; without one a release fails once it is paid, and the check says so."""
+    holes = VISITS.assign(patient_id=VISITS.patient_id.astype("Int64").where(VISITS.patient_id != 4))
+    told = study(holes).check()
+    assert not told.fits
+    assert "5 rows without identifier" in told.summary()
+    assert "missing={'patient_id': 'drop'}" in told.summary()
+    with pytest.raises(kng.ReleaseFailed):
+        study(holes).mean("cost", epsilon=1)
+    dropped = study(holes, missing={"patient_id": "drop"})
+    assert dropped.check().fits
+    assert "199 patients with up to 5 rows" in dropped.check().summary()
+    assert 90 < dropped.mean("cost", epsilon=5).value < 120
+    assert study().check().fits
+    floats = study(VISITS.assign(patient_id=PATIENTS + 0.5), adjacency="add_remove")
+    assert not floats.check().fits
+
+
+def test_a_ledger_says_how_the_units_come_together(tmp_path):
+    budget = kng.Budget.pure(1)
+    of_records = kng.Ledger.create(tmp_path / "records", budget, adjacency="replace", dataset="visits")
+    with pytest.raises(ValueError, match=r"needs a ledger of its own, Ledger.create\(..., unit='patient'\)"):
+        study(ledger=of_records).mean("cost", epsilon=1)
+    of_patients = kng.Ledger.create(tmp_path / "patients", budget, adjacency="replace", dataset="v", unit="patient")
+    with pytest.raises(ValueError, match="say unit='patient' in Study"):
+        kng.Study(VISITS, **FACTS, ledger=of_patients).mean("cost", epsilon=1)
+    assert of_records.verify().spent is of_patients.verify().spent is None
+
+
+def test_identifiers_of_a_mechanism_are_refused_as_identifiers():
+    unit = kng.Unit("patient", most_rows=1)
+    bounds = kng.Bounds(x=(0, 3), columns=1, y=(0, 200), unit=unit)
+    mechanism = kng.KNG(kng.QuantileLoss(0.5), bounds, kng.Box(-300.0, 300.0), 1.0, "replace")
+    x, y, ids = VISITS[["years"]], VISITS["cost"], VISITS["patient_id"]
+    for given, words in (
+        ("patient_id", "not the name of a column"),
+        (ids[:50], "one identifier a record, and there are more or fewer"),
+        (VISITS[["patient_id"]], "person must have shape"),
+        (list(ids + 0.5), "no row has an identifier"),
+        (ids + 0.0, "whole numbers, text or categories"),
+    ):
+        with pytest.raises((TypeError, ValueError), match=words):
+            kng.release(mechanism, x, y, person=given)
+
+
+def test_nobody_is_no_person():
+    with pytest.raises(ValueError, match="no row has an identifier"):
+        persons.count_of(persons.Identifiers([None, "", 1.5]))
+    assert persons.count_of(persons.Identifiers(["a", None, "b", "a"])) == 2
