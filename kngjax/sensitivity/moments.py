@@ -38,8 +38,9 @@ def explain_radii(bounds: Bounds, x: float, y: float) -> str:
     """Says in words what the radii X and Y bound. **Arguments:** `x`, `y`: X and Y."""
     if weighted.most(bounds) is None:
         return f"|x| <= {x:.6g} and |y| <= {y:.6g}"
+    largest = weighted.largest(bounds)
     return (
-        f"sqrt(w)*|x| <= {x:.6g} and sqrt(w)*|y| <= {y:.6g} with weights w of at most {weighted.largest(bounds):.6g}, and "
+        f"sqrt(w)*|x| <= {x:.6g} and sqrt(w)*|y| <= {y:.6g} with weights w of at most {largest:.6g}, and "
         "a record counts as sqrt(w)*(x, y) does without a weight"
     )
 
