@@ -148,7 +148,8 @@ POPULATIONS = {
 
 def released(people: Population, cell: Cell, frame: pd.DataFrame, intervals: bool = True) -> Any:
     """A whole release, with intervals or without."""
-    study = kng.Study(frame, adjacency=cell.adjacency, **people.facts)
+    guess = {"num_records": cell.records} if cell.adjacency == "add_remove" else {}
+    study = kng.Study(frame, adjacency=cell.adjacency, **guess, **people.facts)
     formula = f"{people.responses[cell.regression]} ~ {people.terms}"
     given = {"epsilon": cell.epsilon, "intervals": intervals}
     if cell.regression == "linear":
