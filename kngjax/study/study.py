@@ -126,8 +126,13 @@ class Study(AbstractAnalyses[Results]):
         return look(self._frame, self.facts.columns)
 
     def require_all_records(self) -> None:
-        """Raises ValueError where the frame has another number of records than when it was given, under replace."""
-        if self.facts.adjacency is kng.Adjacency.REPLACE and count_of(self._frame, self.facts.unit) != self.facts.count:
+        """Raises ValueError where the frame has another number of records than when it was given, under replace.
+
+        Persons are counted again for each analysis, which its certificates then say.
+        """
+        unit = self.facts.unit
+        is_counted = self.facts.adjacency is kng.Adjacency.REPLACE and (unit is None or unit.column is None)
+        if is_counted and len(table_of(self._frame)) != self.facts.count:
             raise ValueError("the frame has another number of records than the study was made with: make it anew")
 
     def _carry_out(self, analysis: Any, results: Callable[[Any, list[kng.Release]], Any]) -> Any:
