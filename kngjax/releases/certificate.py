@@ -146,11 +146,6 @@ class Certificate:
         return made.of(self.guarantee.unit)
 
     @property
-    def is_of_persons(self) -> bool:
-        """Whether several rows may be of one of those whom it protects."""
-        return ((self.mechanism.get("bounds") or {}).get("unit") or {}).get("most_rows") is not None
-
-    @property
     def cost(self) -> Guarantee | None:
         """States what is proved of this very release, and a ledger debits; None where a chain leaves it unproved.
 

@@ -64,7 +64,7 @@ OBJECTS = {
     "fit": kng.owner.nonprivate.NonprivateFit(VALUES, VALUES),
     "records": Records(np.full((3, 2), SECRET), VALUES),
     "identifiers": Identifiers(VALUES),
-    "shares": Shares(VALUES, 3),
+    "shares": Shares(VALUES, 3, np.arange(len(VALUES))),
     "weighted records": WeightedRecords(Records(np.full((3, 2), SECRET), VALUES), VALUES),
     "weighted table": WeightedTable(TABLE, VALUES),
     "sums": QuadraticSummary(np.asarray(SECRET), np.full((3, 3), SECRET), VALUES, np.asarray(SECRET)),

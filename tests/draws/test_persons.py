@@ -10,11 +10,13 @@ import kngjax as kng
 from audits.lattices import lattice_law, lattice_loss
 from kngjax.data import persons
 from kngjax.data.schema import Schema
+from kngjax.data.streams import stream
 from kngjax.data.weights import WeightedTable
 from kngjax.draws.choice import proved_draw
-from kngjax.draws.lattice import lattice_plan, lattice_sums, units
+from kngjax.draws.lattice import lattice, lattice_plan, lattice_sums, units, windows
 
 BOX = kng.Box(-1.5, 1.5)
+HALVES = slice(0, 225), slice(225, 450)
 
 
 def lattice_ratio(m, digits=8):
@@ -133,3 +135,23 @@ def most_of_groups(mechanism, groups):
             laws.append(lattice_law(mechanism, mechanism.intake.records(given, y[:n]), sampler))
         most = max(most, lattice_loss(*laws)[0] * groups)
     return most
+
+
+@pytest.mark.parametrize("adjacency", ["replace", "add_remove"])
+def test_a_promise_of_many_records_is_one_of_persons(adjacency, monkeypatch):
+    """How many rows there are neither fails a draw nor plans its lattice, in memory and in passes."""
+    for module in (lattice, windows):
+        monkeypatch.setattr(module, "FEW", 20)
+    facts = kng.Bounds(y=(0.0, 1.0), unit=kng.Unit("patient", most_rows=1))
+    mechanism = kng.KNG(kng.QuantileLoss(0.5), facts, kng.Box(-0.5, 1.5), 1.0, adjacency)
+    ids, y = np.repeat(np.arange(50), 9), np.random.default_rng(0).random(450)
+    sampler = kng.draws.Lattice(max_records=50, data_digits=20, theta_digits=22)
+    made = persons.shares(ids, 1, np.zeros(450, np.uint64))
+    batches = [(WeightedTable(None, persons.Shares(made.weights[at], 25, ids[at])), y[at]) for at in HALVES]
+    given = persons.with_persons(None, ids), stream(batches).held(50 if adjacency == "replace" else None)
+    for prepared in (sampler.prepare(mechanism, given[0], y), sampler.prepare(mechanism, given[1])):
+        assert prepared.num_records == 50
+        assert sampler.draw(mechanism, prepared).shape == (1,)
+        if adjacency == "add_remove":
+            with pytest.raises(RuntimeError, match="max_records"):
+                dataclasses.replace(sampler, max_records=49).draw(mechanism, prepared)

@@ -119,7 +119,7 @@ class Lattice(ShownAsTyped, AbstractModule):
         is_lasting = isinstance(X, Passes) and not X.is_read_once and mechanism.bounds.dither is None
         if dimension is None or not (is_lasting and is_planned):
             X = intake.records(X, y)
-            if X.num_records <= FEW:
+            if len(X.y) <= FEW:
                 return X
             count, dimension = intake.public_count(X), X.dimension * len(parts)
         plans = [self.plan(part, dimension // len(parts), count) for part in parts]
@@ -133,7 +133,9 @@ class Lattice(ShownAsTyped, AbstractModule):
             if some is None or some.number == 0:
                 intake.require_none_needed()
                 return cast(Records, intake.rows_of_zeros(0, dimension // len(parts)))
-            levels, is_refused = [], _is_limited(mechanism) and some.number > self._most_records(parts[0])
+            # Blocks of records in memory do not tell how many persons these are of.
+            number = X.num_records if here else some.promised
+            levels, is_refused = [], _is_limited(mechanism) and number > self._most_records(parts[0])
             for part, plan in zip([] if is_refused else parts, plans, strict=False):
                 divisor = divisor_of(part, plan)
                 assert isinstance(divisor, GradientNorm)
@@ -141,7 +143,7 @@ class Lattice(ShownAsTyped, AbstractModule):
             scores = scores_of(some, levels, look)
         if scores is None:
             return X if here else intake.records(X)
-        return QuantileScores(some.number, plans[0].domain.low.size, scores)
+        return QuantileScores(number, plans[0].domain.low.size, scores)
 
     def _sums_of(self, part: AbstractDensityMechanism, plan: LatticePlan | None, records: Records) -> ExactSums:
         with float64():
