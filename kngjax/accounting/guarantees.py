@@ -208,7 +208,7 @@ class Guarantee:
         return str(self.kind), *(-1 if number is None else number for number in numbers), self.table, parts, inner
 
     def of(self, unit: str) -> "Guarantee":
-        """The same guarantee for another unit, of which its numbers were proved."""
+        """Copies the guarantee for another unit, of which its numbers were proved."""
         parts, ideal = tuple((part.of(unit), count) for part, count in self.parts), self.ideal and self.ideal.of(unit)
         return self if unit == self.unit else dataclasses.replace(self, unit=unit, parts=parts, ideal=ideal)
 

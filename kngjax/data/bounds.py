@@ -248,7 +248,7 @@ class Bounds(ShownAsTyped, AbstractModule):
         return self.protecting(self.unit.over_groups(number))
 
     def protecting(self, unit: Unit) -> "Bounds":
-        """The same bounds for another unit; of persons their votes take the place of weights."""
+        """Copies the bounds for another unit; of persons their votes take the place of weights."""
         weight, missing = votes_of(unit, None, None)
         if unit.most_rows is None:
             weight, missing = self.weight, self.missing_weight

@@ -84,7 +84,7 @@ class Unit(ShownAsTyped, AbstractModule):
         self.column, self.missing, self.groups = column, missing, groups
 
     def over_groups(self, number: int) -> "Unit":
-        """The same unit where rows of one may be spread over so many groups."""
+        """Copies the unit for rows of one that may be spread over so many groups."""
         return Unit(self.name, self.most_rows, self.column, self.missing, number)
 
     @property
@@ -236,7 +236,7 @@ def sums_by_person(
 
 
 def numbered(given: Any, numbers: Callable[[Any], Any]) -> Any:
-    """What is given in the place of weights, as numbers: of identifiers those of `codes_of`; shares as they are."""
+    """Makes numbers of weights, by a function, and of identifiers, by `codes_of`; leaves shares as they are."""
     if isinstance(given, Shares):
         return given
     return codes_of(given.cells) if isinstance(given, Identifiers) else numbers(given)

@@ -52,7 +52,7 @@ class AbstractRowWeights(abc.ABC):
     @property
     @abc.abstractmethod
     def declared(self) -> dict[str, Any]:
-        """What `kngjax.Bounds` are told of the weights."""
+        """Names the arguments of `kngjax.Bounds` that declare the weights."""
 
     @property
     def has_processes(self) -> bool:

@@ -19,6 +19,7 @@ import kngjax as kng
 from audits.lattices import LatticeLaw
 from kngjax.core.owner_only import OwnerOnly
 from kngjax.data.exact_sums import ExactSums
+from kngjax.data.made_columns import MadeColumns
 from kngjax.data.persons import Identifiers, Shares
 from kngjax.data.records import Counts, QuadraticSummary, Records, SortedValues, WeightedRecords
 from kngjax.data.weights import WeightedTable
@@ -65,6 +66,7 @@ OBJECTS = {
     "records": Records(np.full((3, 2), SECRET), VALUES),
     "identifiers": Identifiers(VALUES),
     "shares": Shares(VALUES, 3, np.arange(len(VALUES))),
+    "made columns": MadeColumns(np.full((1, 3), SECRET)),
     "weighted records": WeightedRecords(Records(np.full((3, 2), SECRET), VALUES), VALUES),
     "weighted table": WeightedTable(TABLE, VALUES),
     "sums": QuadraticSummary(np.asarray(SECRET), np.full((3, 3), SECRET), VALUES, np.asarray(SECRET)),

@@ -92,7 +92,7 @@ class Halving:
 
     @property
     def guarantee(self) -> Guarantee:
-        """States the guarantee of all curves: depths compose, and the nodes of one depth are on disjoint records."""
+        """States the guarantee of all curves: depths compose, and the nodes of one depth are in parallel."""
         return Guarantee.composed([self.of_depth(nodes) for nodes in self.depths])
 
     def of_depth(self, nodes: tuple[Node, ...]) -> Guarantee:
@@ -107,7 +107,9 @@ class Halving:
     @property
     def sensitivity(self) -> Sensitivity:
         """States the sensitivity of each node's score in its own norm, and how the nodes share ε."""
-        return Sensitivity(1.0, _DERIVATIONS[self.first.adjacency].format(depths=len(self.depths)))
+        bounds, adjacency = self.first.bounds, self.first.adjacency
+        said = (_OF_PERSONS if bounds.of_persons else _DERIVATIONS)[adjacency]
+        return Sensitivity(1.0, said.format(depths=len(self.depths), unit=bounds.protects))
 
     def noise(self, node: Node) -> float:
         """The standard deviation of the noise on how many of its records lie below a curve, where Θ does not bind.
@@ -192,7 +194,7 @@ class Halving:
     def members(self, node: Node, records: WholeRecords, curves: Curves) -> WholeRecords:
         """The records of this node: those with as many drawn curves below y as there are below it. Private.
 
-        Whatever the curves are, a record is in one node of a depth at most.
+        Whatever the curves are, a record is in one node of a depth at most; rows of a person may be in several.
         """
         places = np.zeros(len(records.y), np.int64)
         for nodes in self.depths[: node.depth]:
@@ -261,4 +263,16 @@ _DERIVATIONS = {
         "drawn before. The first one costs epsilon/{depths}; at each other of the {depths} depths an exchanged record "
         "leaves one node and enters another, or the same one, at half of epsilon/{depths} each."
     ),
+}
+_SHARED = (
+    "each curve is KNG, in the norm in which its own score has sensitivity 1, of the rows between the curves drawn "
+    "before, times their weights; the rows of one {unit} may be in several nodes of a depth, in which their weights add "
+    "up to one vote at most. "
+)
+_OF_PERSONS = {
+    Adjacency.ADD_REMOVE: _SHARED
+    + "One {unit} more or less changes the nodes of each of the {depths} depths by shares of epsilon/{depths}.",
+    Adjacency.REPLACE: _SHARED
+    + "The first one costs epsilon/{depths}; at each other of the {depths} depths an exchanged {unit} leaves nodes and "
+    "enters nodes, by shares of half of epsilon/{depths} each.",
 }
