@@ -31,9 +31,12 @@ def test_every_person_is_in_one_batch_with_all_rows(make, rows):
     assert all(len(batch) <= max(sizes) + 2 * rows for batch in found)
 
 
-def test_rows_without_identifier_are_in_any_batch():
-    batches = [pa.table({"own": pa.array(cells, pa.string())}) for cells in (["a", None], [None, None], [None])]
-    assert [len(one) for one in whole_persons(batches, "own")] == [2, 2, 1]
+def test_rows_without_identifier_divide_no_persons_rows_wherever_they_stand():
+    every = ["a", None, "a"], [None], ["a", "b", None], [None, None, "b"]
+    batches = [pa.table({"own": pa.array(cells, pa.string())}) for cells in every]
+    found = [one["own"].to_pylist() for one in whole_persons(batches, "own")]
+    assert [sorted(one) for one in found if None not in one] == [["a", "a", "a"], ["b", "b"]]
+    assert [one for one in found if None in one] == [[None], [None], [None], [None, None]]
 
 
 @pytest.mark.parametrize("cells", [[["a", "b"], ["a"]], [["b", "a"]], [["b"], [None], ["a"]], [["b", None, "a"]]])

@@ -3,6 +3,7 @@
 import math
 from fractions import Fraction
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy import stats
@@ -10,6 +11,7 @@ from scipy import stats
 import kngjax as kng
 from kngjax.accounting.exact_costs import exactly
 from kngjax.accounting.guarantees import Adjacency
+from kngjax.core.arrays import float64
 from kngjax.data.schema import Schema
 from kngjax.draws import irls_iterates
 from kngjax.draws.choice import proved_draw
@@ -57,8 +59,8 @@ def table(count=40, seed=0):
     return x, np.clip(0.2 + x @ [0.7, -0.4] + 0.3 * generator.laplace(size=count), -2.0, 2.0)
 
 
-def columns_of(mechanism, x, y):
-    records = mechanism.prepare(x, y)
+def columns_of(mechanism, x, y, **whose):
+    records = mechanism.prepare(x, y, **whose).rows
     return np.column_stack([records.x, records.y]).T.copy()
 
 
@@ -254,6 +256,74 @@ def test_no_record_moves_exact_moments_more_than_the_noise_hides(name, power, ad
     else:
         # Records of one sign in a column are no opposites, so that an exchange does less here.
         assert min(reached) > 0.2
+
+
+def of_persons(adjacency, **changes):
+    facts = kng.Bounds(x=(-SIDE, SIDE), y=(-2.0, 2.0), unit=kng.Unit("patient", most_rows=1))
+    return irls(facts, adjacency, **changes)
+
+
+def moments_of_persons(found, people, theta, has_shares=True):
+    """Those of persons, each (x, y) with one row an entry, by the public call."""
+    x, y = (np.concatenate(sides) for sides in zip(*people, strict=True))
+    ids = np.repeat(np.arange(len(people)), [len(rows) for _, rows in people])
+    data = found.mechanism.prepare(x, y, person=ids)
+    return found.moments(columns_of(found.mechanism, x, y, person=ids), theta, data.weights if has_shares else None)
+
+
+@pytest.mark.parametrize("adjacency", list(Adjacency))
+@pytest.mark.parametrize("kind", ["gaussian", "laplace"])
+def test_no_person_moves_exact_moments_more_than_the_noise_hides(kind, adjacency):
+    """Persons of 1 to 300 rows, extremes favoured, in fractions; the noise is that for records, and so is its reach."""
+    kinds, random = {"moment_noise": kind, "matrix_noise": kind}, np.random.default_rng(3)
+    found, of_records = way(of_persons(adjacency, **kinds)), way(irls(BOUNDS, adjacency, **kinds))
+    assert (found.moment, found.matrix) == (of_records.moment, of_records.matrix)
+    parts = found.mechanism._parts(found.mechanism._budget()[0])
+    allowed = [2 * part.exact_rho if kind == "gaussian" else part.exact_epsilon**2 for part in parts]
+    scales = found.moment.noise.scale_squared, found.matrix.diagonal.noise.scale_squared
+    off_diagonal, most = found.matrix.above.noise.scale_squared, {True: 0.0, False: 0.0}
+
+    def person(m):
+        rows = np.where(random.random((m, 3)) < 0.7, random.choice([-1.0, 1.0], (m, 3)), random.uniform(-1, 1, (m, 3)))
+        return (
+            (rows[:, :2], 2.0 * rows[:, 2]) if random.random() < 0.5 else (rows[:1, :2].repeat(m, 0), np.full(m, 2.0))
+        )
+
+    for trial in range(14):
+        other, first = person(2), person(300 if trial == 0 else int(random.integers(1, 9)))
+        second = [person(int(random.integers(1, 9)))] if adjacency is Adjacency.REPLACE else []
+        theta = None if trial < 9 else random.normal(size=3)
+        for has_shares in (True, False):
+            one, two = (moments_of_persons(found, [other, *some], theta, has_shares) for some in ([first], second))
+            moment, matrix = one[0] - two[0], one[1] - two[1]
+            diagonal, above = matrix.diagonal(), matrix[np.triu_indices(3, 1)]
+            if kind == "gaussian":
+                moved = (moment**2).sum() / scales[0], (diagonal**2).sum() / scales[1] + (above**2).sum() / off_diagonal
+            else:
+                sizes = abs(moment).sum(), abs(diagonal).sum() + abs(above).sum()
+                moved = tuple(size**2 / scale for size, scale in zip(sizes, scales, strict=True))
+            most[has_shares] = max(most[has_shares], *(float(a / b) for a, b in zip(moved, allowed, strict=True)))
+    assert 0.2 < most[True] <= 1.0
+    assert most[False] > 4.0, "a control: rows of weight 1"
+
+
+def test_iterates_of_persons_are_those_of_shares(steps):
+    """Of 10⁶ ε, against NumPy's iterations, and so are the moments of simulations."""
+    mechanism, (x, y) = of_persons("replace", epsilon=1e6, allow_large_epsilon=True), table(200)
+    ids = np.repeat(np.arange(50), 4)[np.random.default_rng(0).permutation(200)]
+    ids[:60] = 7
+    shares = 1.0 / np.bincount(ids)[ids]
+    made = kng.release(mechanism, x, y, person=ids)
+    assert made.certificate.guarantee.unit == "patient"
+    design, weights = np.column_stack([np.ones(200), x]), 5.0 * shares
+    for _, _, theta in steps:
+        expected = np.linalg.solve(design.T @ (weights[:, None] * design), design.T @ (weights * y))
+        np.testing.assert_allclose(theta, expected, rtol=0.02, atol=0.02)
+        weights = shares / np.maximum(0.2, np.abs(y - design @ theta))
+    with float64():
+        moment, matrix = mechanism._moments(made.value, jnp.asarray(False), mechanism.prepare(x, y, person=ids))
+    np.testing.assert_allclose(moment, design.T @ (weights * y), rtol=1e-5, atol=1e-3)
+    np.testing.assert_allclose(matrix, design.T @ (weights[:, None] * design), rtol=1e-5, atol=1e-3)
 
 
 def delta_of_shift(shift, epsilon):

@@ -144,7 +144,8 @@ def test_curves_of_a_process_are_those_of_shares():
             "age ~ ward", levels=[0.25, 0.5, 0.75], epsilon=20.0
         )
         said = found.releases[0].certificate.sensitivity.derivation
-        assert "rows of one patient may be in several nodes" in said and "record" not in said
+        assert "rows of one patient may be in several nodes" in said
+        assert "record" not in said
         curves = found.predict(rows)
         for level in (0.25, 0.5, 0.75):
             below = (rows["age"].to_numpy() <= np.asarray(curves)[:, [0.25, 0.5, 0.75].index(level)]) * shares

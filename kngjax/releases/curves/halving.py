@@ -266,8 +266,8 @@ _DERIVATIONS = {
 }
 _SHARED = (
     "each curve is KNG, in the norm in which its own score has sensitivity 1, of the rows between the curves drawn "
-    "before, times their weights; the rows of one {unit} may be in several nodes of a depth, in which their weights add "
-    "up to one vote at most. "
+    "before, times their weights; the rows of one {unit} may be in several nodes of a depth, and their weights "
+    "add up to one vote at most over these. "
 )
 _OF_PERSONS = {
     Adjacency.ADD_REMOVE: _SHARED
