@@ -101,11 +101,6 @@ def is_elsewhere(frame: Any) -> bool:
     return isinstance(frame, Columns) and frame.engine is not None
 
 
-def is_uncounted(frame: Any) -> bool:
-    """Whether this is a table on an engine that does not tell its number of records without being read."""
-    return is_elsewhere(frame) and frame.engine.count() is None
-
-
 def opened(frame: Any) -> Any:
     """Gives the columns whose values count, of `Columns` that show their types alone before a debit; else the frame.
 
@@ -130,13 +125,14 @@ def records_of(
 
     **Arguments:** `read`: can be pickled, and treats each record by itself, of persons all rows of each. `count`: n,
     where passes are held to it. `sizes`: how many different cells public facts let expect in a column; equal records
-    are counted where few differ. `person`: the column that identifies persons, or None.
+    are counted where few differ. `person`: the column that identifies persons, or None; those of one may be equal, and
+    have to stay together.
     """
     require_whole_persons(frame, person)
     if isinstance(frame, Columns) and frame.engine is not None:
         # A table without columns has no rows to count.
         names = tuple(dict.fromkeys(names)) or frame.columns[:1]
-        few = math.prod((sizes or {}).get(name, math.inf) for name in names) <= _FEW
+        few = person is None and math.prod((sizes or {}).get(name, math.inf) for name in names) <= _FEW
         return Passes(frame.engine, WholeTables(names), (read,), count, marked=1, seen={}, is_grouped=few)
     return read(opened(frame))
 

@@ -43,7 +43,8 @@ class KNormMechanism(AbstractKNormLaw):
       used: refused.
     - `norm`: ‖·‖_K; None means the weighted l_inf norm whose ball is the box of possible changes, for which Δ = 1.
     - `statistic`: "mean" or "sum"; of records with weights a sum, Σw·x, of which a column of ones gives Σw. A mean is
-      its quotient by a total that is private under either adjacency, and is refused.
+      its quotient by a total that is private under either adjacency, and is refused; but of persons with one vote each
+      it is public under replace.
     """
 
     bounds: Bounds

@@ -174,6 +174,17 @@ def test_a_bar_of_passes_tells_no_number_of_rows(tmp_path, capsys):
     assert "1.30k" not in shown
 
 
+def test_equal_rows_of_persons_are_never_counted_by_an_engine(tmp_path):
+    """Counted rows come in any batch, also where levels of identifiers are declared."""
+    table, sizes = (
+        tables.on_its_engine(relation(VISITS, tmp_path, 3), PERSONS, "patient"),
+        {"patient": 3.0, "ward": 3.0},
+    )
+    for person in ("patient", None):
+        frame = table if person else tables.on_its_engine(relation(VISITS, tmp_path, 3), ROWS)
+        assert tables.records_of(frame, list(sizes), len, sizes=sizes, person=person)._is_grouped == (person is None)
+
+
 def test_what_may_divide_a_person_is_refused_before_anything_is_spent(tmp_path):
     facts: dict[str, Any] = FACTS | {"adjacency": "add_remove", "num_records": PERSONS}
     for refused in (
