@@ -345,7 +345,8 @@ def _failures(mechanism: AbstractMechanism) -> list[str]:
     if loss.has_response and bounds.missing_y is None:
         causes.append("responses that are missing, or that the loss has no meaning for, without a policy")
     if bounds.weight is not None and bounds.missing_weight is None:
-        causes.append("weights that are missing or no number, without a policy")
+        what = "rows without an identifier" if bounds.of_persons else "weights that are missing or no number"
+        causes.append(f"{what}, without a policy")
     if getattr(mechanism, "max_records", None) is not None:
         causes += TOO_MANY
     return causes

@@ -235,7 +235,9 @@ def test_a_missing_identifier_fails_in_a_constant_text_after_the_debit(tmp_path)
     assert raised.value.__cause__ is None
     assert not any(character in str(raised.value) for character in "789")
     assert ledger.verify().spent.epsilon == 1
-    assert kng.certify(mechanism, X, Y, person=SAME).num_records == 3
+    certificate = kng.certify(mechanism, X, Y, person=SAME)
+    assert certificate.num_records == 3
+    assert "rows without an identifier, without a policy" in certificate.explain()
 
 
 @pytest.mark.parametrize("adjacency", ["replace", "add_remove"])

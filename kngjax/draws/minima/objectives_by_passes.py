@@ -131,25 +131,26 @@ def objective_of(
     intake = mechanism.intake
     if not isinstance(X, Passes) or X.is_read_once or mechanism.bounds.dither is not None:
         return Objective.of(mechanism.prepare(X, y), scores, ridge, largest)
-    count, parts = intake.total(X, _few, _fewer) or (0, [])
+    count, rows, parts = intake.total(X, _few, _fewer) or (0, 0, [])
     intake.check_count(count)
     if count == 0:
         intake.require_none_needed()
         return Objective.of(intake.rows_of_zeros(0, mechanism.dimension), scores, ridge, largest)
     few = gathered(parts)
-    return ObjectiveByPasses(mechanism, X, few, count / few.num_records, scores, ridge, largest)
+    return ObjectiveByPasses(mechanism, X, few, rows / few.num_records, scores, ridge, largest)
 
 
-def _few(records: Records | WeightedRecords) -> tuple[int, list[Any]]:
-    """Counts records, and picks some."""
-    every = max(1, records.num_records // _OF_A_BATCH)
+def _few(records: Records | WeightedRecords) -> tuple[int, int, list[Any]]:
+    """Counts records, or persons, and rows, and picks some."""
+    rows = len(records.rows.y)
+    every = max(1, rows // _OF_A_BATCH)
     # Copies, as views would keep whole batches in memory.
-    return records.num_records, [tuple(None if one is None else one[::every].copy() for one in parts_of(records))]
+    return records.num_records, rows, [tuple(None if one is None else one[::every].copy() for one in parts_of(records))]
 
 
-def _fewer(one: tuple[int, list[Any]], two: tuple[int, list[Any]]) -> tuple[int, list[Any]]:
-    known = sum(len(y) for _, y, _ in one[1])
-    return one[0] + two[0], one[1] + (two[1] if known < _AT_MOST else [])
+def _fewer(one: tuple[int, int, list[Any]], two: tuple[int, int, list[Any]]) -> tuple[int, int, list[Any]]:
+    known = sum(len(y) for _, y, _ in one[2])
+    return one[0] + two[0], one[1] + two[1], one[2] + (two[2] if known < _AT_MOST else [])
 
 
 def _look(scores: Any, largest: Fraction, theta: np.ndarray, records: Any) -> tuple[Balls, np.ndarray]:

@@ -41,8 +41,8 @@ def test_bounds_of_sums_are_no_wider_than_a_few_roundings():
 
 def test_few_records_of_a_batch_do_not_keep_it_in_memory():
     x, y = np.arange(3000.0).reshape(1000, 3), np.arange(1000.0)
-    count, ((few_x, few_y, none),) = _few(Records(x, y))
-    assert count == 1000
+    count, rows, ((few_x, few_y, none),) = _few(Records(x, y, 20))
+    assert (count, rows) == (20, 1000), "persons, and rows"
     assert none is None
     np.testing.assert_array_equal(few_x, x[::15])
     np.testing.assert_array_equal(few_y, y[::15])
