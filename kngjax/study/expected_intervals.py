@@ -9,11 +9,13 @@ import numpy as np
 from kngjax.inference.given_sums import DRAWS, ends_of_draws, means_given
 from kngjax.inference.noise_of_sums import noise_of_deviations
 from kngjax.inference.response_laws import nodes_and_weights, quantiles_of
+from kngjax.inference.score_laws import Responses
 from kngjax.mechanisms.interval_ranks import ranks_for
 from kngjax.mechanisms.quantile_interval import QuantileInterval
 from kngjax.study.analyses import Analysis, Part
 from kngjax.study.responses import Response
 from kngjax.study.sums_and_variances import CentredSquares
+from kngjax.study.views.new_cells import numbers_in
 
 # Of ranks whose noise is next to none.
 _NO_NOISE = 64.0
@@ -34,7 +36,7 @@ def interval_in_words(
         heaps = response.heaps_in_words(mechanism.count(count)) if isinstance(response, Response) else ""
         return "\n".join([_of_quantile(mechanism, count, residual, times), *([f"dither: {heaps}."] if heaps else [])])
     if isinstance(response, CentredSquares) and part.label == "mean":
-        return _of_mean(mechanism, response, count, design, residual)
+        return _of_mean(mechanism, response, count, _moments(analysis, response, design, residual))
     return None
 
 
@@ -63,15 +65,17 @@ def _of_quantile(mechanism: QuantileInterval, count: int, residual: Any, times: 
         said += "without privacy"
     if residual is None:
         return f"{said}. How far apart these values are is private: preview(residual=) takes their law."
-    law = NormalDist(0.0, float(residual)) if isinstance(residual, int | float) else residual
+    law = _normal(residual) or residual
     lower, upper = (float(quantiles_of(law, rank / number, 1)[0]) for rank in ranks)
     width = upper - lower + float(mechanism.bounds.dither or 0.0)
     return f"{said}. Of values of the law that was given it is about {width:.3g} wide."
 
 
-def _of_mean(mechanism: Any, columns: CentredSquares, count: int, design: Any, residual: Any) -> str:
-    """Says which standard error and width follow from sums that come out as expected."""
-    given = _moments(columns, design, residual)
+def _of_mean(mechanism: Any, columns: CentredSquares, count: int, given: tuple[float, float] | None) -> str:
+    """Says which standard error and width follow from sums that come out as expected.
+
+    **Arguments:** `given`: what `_moments` returns.
+    """
     deviations = np.asarray(mechanism.noise.deviations(mechanism.dimension, None))
 
     def width_of(mean: float, variance: float) -> float:
@@ -96,20 +100,32 @@ def _of_mean(mechanism: Any, columns: CentredSquares, count: int, design: Any, r
     )
 
 
-def _moments(columns: CentredSquares, design: Any, residual: Any) -> tuple[float, float] | None:
-    """Returns the mean about the middle of the bounds and the variance of described values; None where none were."""
+def _moments(analysis: Analysis, columns: CentredSquares, design: Any, residual: Any) -> tuple[float, float] | None:
+    """Returns the mean about the middle of the bounds and the variance of described values; None where none were.
+
+    Raises ValueError for cells that are no numbers, and for a law without a scatter.
+    """
     response, half = columns.response, columns.half_width
     assert isinstance(response, Response)
+    name = response.column
     described = isinstance(design, Mapping) or hasattr(design, "columns")
-    if described and response.column in design:
-        values = np.clip(np.asarray(design[response.column], np.float64) - columns.middle, -half, half)
+    values = numbers_in(design, name, name in analysis.dates) if described else None
+    if values is not None:
+        if not (values.size and np.all(np.isfinite(values))):
+            raise ValueError(f"column {name!r} of design= has cells that are no number, or none at all")
+        values = np.clip(values - columns.middle, -half, half)
         return float(np.mean(values)), float(np.var(values))
     if residual is None:
         return None
-    if isinstance(residual, int | float):
-        return 0.0, min(float(residual), half) ** 2
+    if (law := _normal(residual)) is not None:
+        return 0.0, min(law.stdev, half) ** 2
     values, weights = map(
         np.ravel, nodes_and_weights(residual, 1, (columns.middle - half, columns.middle + half), False)
     )
     mean = float(np.sum(weights * values))
     return mean - columns.middle, float(np.sum(weights * (values - mean) ** 2))
+
+
+def _normal(residual: Any) -> NormalDist | None:
+    """Returns the normal law with a number as its scale; None of all else. Raises ValueError unless it is positive."""
+    return Responses.normal(float(residual), "").law if isinstance(residual, int | float | np.number) else None

@@ -1,11 +1,14 @@
 """Previews of intervals of means and quantiles: figures against released results, laws in closed form and advice."""
 
+import datetime
 import re
 from statistics import NormalDist
 
 import numpy as np
 import numpyro
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 
 import kngjax as kng
@@ -90,3 +93,42 @@ def test_without_a_number_of_records_no_figure_is_told():
         assert "not previewed" in found.explain()
         assert "1,000,000" not in found.explain()
         assert "an equal share" not in found.explain()
+
+
+@pytest.mark.parametrize("make", [dict, pd.DataFrame, pl.DataFrame, pa.table])
+def test_described_values_of_a_mean_are_read_from_any_table_and_dates_are_days(make):
+    days = [datetime.date(2020, 1, 1) + datetime.timedelta(day) for day in range(90)]
+    first = (days[0] - datetime.date(1970, 1, 1)).days
+    texts = []
+    for bounds, cells in (((days[0], days[-1]), days), ((first, first + 89), [first + day for day in range(90)])):
+        one = study(adjacency="add_remove", num_records=COUNT, bounds={"v": bounds})
+        texts.append(one.preview(design=make({"v": cells})).mean("v", epsilon=1, intervals=True).explain())
+    assert "of values such as were described" in texts[0]
+    assert texts[0] == texts[1]
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ({"design": {"v": [40.0, np.nan]}}, "column 'v' of design= has cells that are no number"),
+        ({"design": {"v": ["40", "much"]}}, "column 'v' of design= has cells that are no number"),
+        ({"design": {"v": []}}, "column 'v' of design= has cells that are no number, or none"),
+        ({"residual": 0}, "residuals must scatter by a positive finite number"),
+        ({"residual": -1.0}, "residuals must scatter by a positive finite number"),
+        ({"residual": np.nan}, "residuals must scatter by a positive finite number"),
+    ],
+)
+def test_what_describes_no_values_has_no_figure(said, words):
+    with pytest.raises(ValueError, match=words):
+        study(adjacency="add_remove", num_records=COUNT).preview(**said).mean("v", epsilon=1, intervals=True)
+
+
+@pytest.mark.parametrize("adjacency", ["replace", "add_remove"])
+def test_a_scale_may_be_a_number_of_any_kind(adjacency):
+    one = study(adjacency=adjacency, num_records=None if adjacency == "replace" else COUNT)
+    texts = []
+    for scale in (8, 8.0, np.int64(8), np.float32(8)):
+        asked = one.preview(residual=scale)
+        mean = asked.mean("v", epsilon=1, intervals=True)
+        texts.append(mean.explain() + asked.quantile_interval("v", tau=0.5, epsilon=1).explain())
+    assert len(set(texts)) == 1

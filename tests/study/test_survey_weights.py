@@ -468,6 +468,15 @@ def test_predictions_of_rates_are_counts_where_the_exposure_is_told(make):
             ask(make({"age": [10.0, 30.0, 61.0], "years": years}))
 
 
+def test_one_record_is_predicted_for_several_exposures():
+    ask = {"formula": "calls ~ age", "epsilon": 80, "exposure": "years", "most_rate": 15}
+    fit, years = exposed().poisson_regression(**ask, intervals=True), np.array([0.0, 1.0, 7.0])
+    one = {"age": 30.0, "years": years}
+    np.testing.assert_allclose(fit.predict(one), years * fit.predict({"age": 30.0}).item(), rtol=1e-12)
+    ends = fit.predict_interval({"age": 30.0}).to_numpy()
+    np.testing.assert_allclose(fit.predict_interval(one), years[:, None] * ends, rtol=1e-12)
+
+
 def test_groups_take_exposures():
     frame = EXPOSED.assign(sex=np.where(np.arange(COUNT) % 2, "f", "m"))
     grouped = exposed(frame, levels={"sex": ("f", "m")}).plan().by("sex")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import narwhals as nw
 import numpy as np
 
-from kngjax.data import cells
+from kngjax.data import cells, dates
 from kngjax.data.terms import Design
 from kngjax.study.responses import Exposure
 
@@ -25,8 +25,8 @@ def basis_of(design: Design, new: Any) -> "tuple[np.ndarray, pd.Index]":
     x = design.matrix_of(new) if isinstance(new, Mapping) else design.matrix(new)
     beyond = []
     for name, (low, high) in design.ranges.items():
-        values = _numbers(new, name)
-        if np.any((values < low) | (values > high)):
+        values = numbers_in(new, name)
+        if values is not None and np.any((values < low) | (values > high)):
             beyond.append(f"{name} in [{low:g}, {high:g}]")
     if beyond:
         warnings.warn(
@@ -40,23 +40,28 @@ def basis_of(design: Design, new: Any) -> "tuple[np.ndarray, pd.Index]":
 def counts_of(rates: "pd.DataFrame", exposure: Exposure | None, new: Any) -> "pd.DataFrame":
     """Multiplies rates by the exposure of each row, where new cells have its column: expected counts.
 
-    **Arguments:** `rates`: a row a cell. Raises ValueError for exposures below 0.
+    **Arguments:** `rates`: a row a cell; a single one is of every exposure. Raises ValueError for exposures below 0.
     """
-    if exposure is None or exposure.column not in (new if isinstance(new, Mapping) else _table(new).columns):
+    values = None if exposure is None else numbers_in(new, exposure.column)
+    if exposure is None or values is None:
         return rates
-    values = _numbers(new, exposure.column)
     if np.any(values < 0.0):
         raise ValueError(f"exposures are at least 0, and some new cells of {exposure.column!r} are below it")
+    if len(rates) == 1 < values.size:
+        rates = rates.iloc[np.zeros(values.size, int)].reset_index(drop=True)
     return rates.mul(np.broadcast_to(values, len(rates)), axis=0)
 
 
-def _numbers(new: Any, name: str) -> np.ndarray:
-    """Returns the numbers of a column of new cells, NaN where a cell is none."""
-    if not isinstance(new, Mapping):
-        return cells.numbers(_table(new)[name])
-    column = new[name]
-    return cells.numbers(column if hasattr(column, "dtype") else np.asarray(column, dtype=object))
+def numbers_in(new: Any, name: str, are_dates: bool = False) -> np.ndarray | None:
+    """Returns the numbers of a column of public cells, NaN where a cell is none; None where there is no such column.
 
-
-def _table(new: Any) -> Any:
-    return nw.from_native(new, eager_only=True, pass_through=True)
+    **Arguments:** `new`: a frame, or a mapping of names to arrays or single values. `are_dates`: whether they are days.
+    """
+    is_mapping = isinstance(new, Mapping)
+    table: Any = new if is_mapping else nw.from_native(new, eager_only=True, pass_through=True)
+    if name not in (table if is_mapping else table.columns):
+        return None
+    column = table[name]
+    if is_mapping and not hasattr(column, "dtype"):
+        column = np.asarray(column, dtype=object)
+    return (dates.numbers if are_dates else cells.numbers)(column)
