@@ -25,8 +25,10 @@ class MadeColumns(OwnerOnly):
         """
         if bounds.x_lower is None or bounds.intercept or bounds.hull is not None or bounds.weight is not None:
             raise ValueError("made columns are clipped to a box, and have neither an intercept, a hull nor weights")
+        if bounds.dimension not in (None, number := len(self.numbers)):
+            raise ValueError(f"there are {number} made columns, and bounds of {bounds.dimension}")
         sides = (np.asarray(side) for side in (bounds.x_lower, bounds.x_upper))
-        lower, upper = (np.broadcast_to(side, len(self.numbers)).tolist() for side in sides)
+        lower, upper = (np.broadcast_to(side, number).tolist() for side in sides)
         for column, least, most in zip(self.numbers, lower, upper, strict=True):
             np.clip(column, least, most, out=column)
         return self.numbers.T

@@ -32,6 +32,8 @@ def test_what_asks_for_more_than_to_be_clipped_is_refused():
     for bounds in refused:
         with pytest.raises(ValueError, match="made columns are clipped to a box"):
             MadeColumns(np.zeros((3, 5))).clipped_to(bounds)
-    with pytest.raises(ValueError, match="broadcast"):
-        MadeColumns(np.zeros((2, 5))).clipped_to(BOUNDS)
+    # Bounds of one column are of no more than one.
+    for number, bounds in ((2, BOUNDS), (3, kng.Bounds(x=([0.0], [1.0]), intercept=False))):
+        with pytest.raises(ValueError, match=f"there are {number} made columns"):
+            MadeColumns(np.zeros((number, 5))).clipped_to(bounds)
     assert "OWNER ONLY" in repr(MadeColumns(np.zeros((3, 5))))
