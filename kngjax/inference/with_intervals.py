@@ -230,13 +230,14 @@ class ReleaseWithIntervals(AbstractKeptAsJson):
 
     def explain(self) -> str:
         """Says what all parts cost together, with the intervals and the certificate of the estimate."""
-        return "\n".join(
-            [
-                f"An estimate with what its intervals are made of, {len(self.parts)} releases; together they are "
-                f"{'NOT PROVED to be ' * (self.cost is None)}{self.guarantee.explain()}.",
-                repr(self.intervals()),
-                self.certificate.explain(),
-            ]
+        return "\n".join([self.cost_in_words, repr(self.intervals()), self.certificate.explain()])
+
+    @property
+    def cost_in_words(self) -> str:
+        """Says what all parts cost together: the certificate of the estimate says it of that part alone."""
+        return (
+            f"An estimate with what its intervals are made of, {len(self.parts)} releases; together they are "
+            f"{'NOT PROVED to be ' * (self.cost is None)}{self.guarantee.explain()}."
         )
 
     def __repr__(self) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import kngjax as kng
 from kngjax.core.html import html_table
 from kngjax.core.kept_as_json import AbstractKeptAsJson
+from kngjax.inference.with_intervals import ReleaseWithIntervals
 from kngjax.study import views
 from kngjax.study.views.base import AbstractView
 
@@ -166,15 +167,17 @@ class Results(AbstractKeptAsJson):
         return Summary(self.view, level)
 
     def explain(self, level: float = 0.95) -> str:
-        """Says in full how estimates and intervals were made, what these assume, and what each release guarantees.
+        """Says in full what `summary` says above its numbers, and then what is proved of each release, and how.
 
         **Arguments:** `level`: of the intervals.
         """
         view = self.view
-        named = ("estimate", view.estimate_in_words), ("interval", view.interval_in_words(level))
-        said = [f"{name}: {words}" for name, words in (*named, ("noise", view.noise_in_words)) if words]
-        each = zip(view.labels, view.releases, strict=True)
-        return "\n\n".join([view.title, *said, *(f"{label}: {one.certificate.explain()}" for label, one in each)])
+        rows = dict(self.summary(level).rows()) | {"interval": view.interval_in_words(level)}
+        said = [f"{name}: {words}" for name, words in rows.items() if words]
+        for label, one in zip(view.labels, view.releases, strict=True):
+            together = f"{one.cost_in_words}\n" if isinstance(one, ReleaseWithIntervals) else ""
+            said.append(f"{label}: {together}{one.certificate.explain()}")
+        return "\n\n".join([view.title, *said])
 
     def __repr__(self) -> str:
         return str(self.summary())

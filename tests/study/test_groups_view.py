@@ -131,3 +131,13 @@ def test_summaries_say_in_short_what_explain_says_in_full():
     assert "by the law of the noise of the released sums" in mean.explain()
     count = ask("count")
     assert "explain()" not in dict(count.summary().rows())["interval"]
+
+
+def test_explanations_tell_the_cost_of_all_releases_beside_that_of_each():
+    """Of an estimate with intervals the certificate says what the estimate alone costs."""
+    found = study(FEW).mean("education", epsilon=1, intervals=True)
+    full = found.explain()
+    assert "guarantee: pure 1-differential privacy" in full
+    assert "2 releases; together they are pure 1-differential privacy" in full
+    assert "which is pure 0.85-differential privacy" in full
+    assert all(f"{name}: {words}" in full for name, words in found.summary().rows() if name != "interval")
