@@ -43,13 +43,14 @@ class Division:
         """A group in words, like "region = north, sex = female"."""
         return ", ".join(f"{column} = {level}" for column, level in zip(self.by, group, strict=True))
 
-    def explain(self) -> str:
-        """How records are divided, in words."""
+    def explain(self, unit: str = RECORD) -> str:
+        """How records are divided, in words. **Arguments:** `unit`: whom a guarantee protects."""
         columns = "; ".join(
             f"{column}, public levels {', '.join(map(str, levels))}"
             for column, levels in zip(self.by, self.levels, strict=True)
         )
-        return f"records are divided by {columns}; each is in one group at most"
+        each = "each is" if unit == RECORD else "each row is"
+        return f"records are divided by {columns}; {each} in one group at most"
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready."""
@@ -77,8 +78,8 @@ class Membership:
         """Says in one sentence which group it is, and what all groups cost together."""
         division, together = self.division, self.together
         return (
-            f"this value is of the records with {division.name(self.group)} alone: {division.explain()}. The releases "
-            f"of all {len(division)} groups together are {together.explain()} "
+            f"this value is of the records with {division.name(self.group)} alone: {division.explain(together.unit)}. "
+            f"The releases of all {len(division)} groups together are {together.explain()} "
             f"({how_priced(together.adjacency, together.unit)})"
         )
 

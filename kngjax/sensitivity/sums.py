@@ -167,6 +167,12 @@ def explain_count_sensitivity(counted: int, adjacency: Adjacency, bounds: Bounds
     if bounds.weight is None:
         return without
     step, most = weights.unit(bounds.weight), weights.most_units(bounds.weight)
+    if bounds.of_persons:
+        return (
+            f"without weights {without} A row counts as its weight, a multiple of {step:g}, and those of one "
+            f"{bounds.protects} add up to at most {most * step:.6g}: the sizes of all changes by one {bounds.protects} "
+            f"then add up to at most {value * most * step:.6g}."
+        )
     return (
         f"without weights {without} A record counts as its weight, a multiple of {step:g} of at most "
         f"{most * step:.6g}, and not as 1: with weights they add up to at most {value * most * step:.6g}."

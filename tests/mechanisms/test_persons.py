@@ -275,6 +275,9 @@ def test_counts_change_by_no_more_than_votes(adjacency, k):
         assert all(np.array_equal(one, np.rint(one)) for one in counts)
         most = max(most, int(np.sum(np.abs(counts[0] - counts[1]))))
     assert 0.8 * mechanism.change < most <= mechanism.change
+    said = mechanism.sensitivity_for(3).derivation
+    assert f"those of one patient add up to at most {k}: " in said
+    assert said.endswith(f"at most {mechanism.change * mechanism.unit:g}.")
 
 
 @pytest.mark.parametrize(("adjacency", "k"), [("replace", 1), ("add_remove", 1), ("replace", 3)])

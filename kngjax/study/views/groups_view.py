@@ -109,7 +109,7 @@ class GroupsView(AbstractView):
     def groups_in_words(self) -> str:
         number, every = sum(bool(one.releases) for one in self.each), len(self.each)
         has = "every group has a release" if number == every else f"{number} of {every} groups have a release"
-        return f"{self.grouping.division.explain()}, and {has}; {how_priced(self.adjacency, self._unit)}"
+        return f"{self.grouping.division.explain(self._unit)}, and {has}; {how_priced(self.adjacency, self._unit)}"
 
     @property
     def clipped(self) -> dict[str, tuple[float, float]]:
