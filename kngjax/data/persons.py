@@ -84,8 +84,8 @@ class Unit(ShownAsTyped, AbstractModule):
         self.column, self.missing, self.groups = column, missing, groups
 
     def over_groups(self, number: int) -> "Unit":
-        """Copies the unit for rows of one that may be spread over so many groups."""
-        return Unit(self.name, self.most_rows, self.column, self.missing, number)
+        """Copies the unit for rows of one that may be spread over so many groups, of each group that it knows of."""
+        return Unit(self.name, self.most_rows, self.column, self.missing, number * (self.groups or 1))
 
     @property
     def alone(self) -> "Unit":

@@ -155,3 +155,10 @@ def test_a_promise_of_many_records_is_one_of_persons(adjacency, monkeypatch):
         if adjacency == "add_remove":
             with pytest.raises(RuntimeError, match="max_records"):
                 dataclasses.replace(sampler, max_records=49).draw(mechanism, prepared)
+
+
+def test_groups_of_groups_are_as_many_as_their_product():
+    """Of a process in one of five groups the two nodes of a depth are two of ten parts that a person may be in."""
+    facts = kng.Bounds(([-1.0], [1.0]), (-1.0, 1.0), unit=kng.Unit("patient", most_rows=1, groups=5))
+    halving = kng.QuantileProcess([0.25, 0.5, 0.75], facts, kng.Box(-2.0, 2.0), 1.0, "add_remove").halving()
+    assert [one.bounds.unit.groups for one in halving.mechanisms] == [10, 5, 10]
