@@ -25,7 +25,7 @@ from kngjax.draws.lattice.regions import CurveRegion
 from kngjax.draws.lattice.scores import RESOLUTION, AbstractScore, GradientNorm
 from kngjax.draws.lattice.units import DomainLattice
 from kngjax.draws.lattice.window_searches import Level, QuantileScores, scores_of
-from kngjax.draws.lattice.windows import FEW, Sample, look_here, look_there, sample
+from kngjax.draws.lattice.windows import FEW, Sample, look_here, look_there, sample, sampled_there
 from kngjax.draws.uniforms import Bits
 from kngjax.mechanisms.base import AbstractMechanism
 from kngjax.mechanisms.density import AbstractDensityMechanism
@@ -128,13 +128,16 @@ class Lattice(ShownAsTyped, AbstractModule):
             return X if isinstance(X, Records) else intake.records(X)
         here = isinstance(X, Records)
         with float64():
-            look = look_here(whole_records(X, plans[0])) if here else look_there(intake, X, plans[0])
-            some: Sample | None = look(sample, Sample.plus)
-            if some is None or some.number == 0:
+            if isinstance(X, Records):
+                look = look_here(whole_records(X, plans[0]))
+                found = X.num_records, look(sample, Sample.plus)
+            else:
+                look, found = look_there(intake, X, plans[0]), sampled_there(intake, X, plans[0])
+            if found is None or found[1].number == 0:
                 intake.require_none_needed()
                 return cast(Records, intake.rows_of_zeros(0, dimension // len(parts)))
-            # Blocks of records in memory do not tell how many persons these are of.
-            number = X.num_records if here else some.promised
+            # Of rows of persons a promise counts persons.
+            number, some = found
             levels, is_refused = [], _is_limited(mechanism) and number > self._most_records(parts[0])
             for part, plan in zip([] if is_refused else parts, plans, strict=False):
                 divisor = divisor_of(part, plan)

@@ -63,13 +63,11 @@ def _quantile_score(mechanism, data: Records, plan: LatticePlan) -> QuantileScor
 class WholeRecords(NamedTuple):
     """X and Y of records on their lattices, for KNG with a check loss. Private.
 
-    Whether Y ≤ X'k is asked of whole numbers of 64 bits, one record by itself. `persons`: how many they are of, where
-    several may be one person's.
+    Whether Y ≤ X'k is asked of whole numbers of 64 bits, one record by itself.
     """
 
     x: Int[np.ndarray, "records dimension"]
     y: Int[np.ndarray, " records"]
-    persons: int | None = None
 
     def at(self, places: np.ndarray) -> "WholeRecords":
         """Selects some of the records."""
@@ -85,7 +83,7 @@ def whole_records(data: Records, plan: LatticePlan) -> WholeRecords:
     # Beyond what any x'θ reaches a response has one sign, however far it is.
     end = math.ldexp(plan.reach, plan.unit)
     responses = np.clip(np.asarray(data.y, np.float64), -end, end)
-    return WholeRecords(whole_features(data, plan), on_lattice(responses, plan.unit), data.persons)
+    return WholeRecords(whole_features(data, plan), on_lattice(responses, plan.unit))
 
 
 def prepared(

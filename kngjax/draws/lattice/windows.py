@@ -36,13 +36,11 @@ Look = Callable[[Callable[[WholeRecords], Any], Callable[[Any, Any], Any]], Any]
 class Sample(NamedTuple):
     """Holds records that differ, those of the smallest `mixed` numbers: the same in any order of all. Private.
 
-    **Arguments:** `number`: how many records there are in all. `promised`: how many a promise counts: persons, where
-    several records may be one's. `largest`: the largest |X_ij| of all in each column. `marks`: the sample's numbers.
-    `rows`: X and Y. `counts`: how often each row is there.
+    **Arguments:** `number`: how many records there are in all. `largest`: the largest |X_ij| of all in each column.
+    `marks`: the sample's numbers. `rows`: X and Y. `counts`: how often each row is there.
     """
 
     number: int
-    promised: int
     largest: Float[np.ndarray, " dimension"]
     marks: UInt64[np.ndarray, " rows"]
     rows: Int[np.ndarray, "rows columns"]
@@ -50,14 +48,13 @@ class Sample(NamedTuple):
 
     def plus(self, other: "Sample") -> "Sample":
         """Samples two sets of records together."""
-        marks, rows, counts = (np.concatenate(pair) for pair in zip(self[3:], other[3:], strict=True))
+        marks, rows, counts = (np.concatenate(pair) for pair in zip(self[2:], other[2:], strict=True))
         largest = np.maximum(self.largest, other.largest)
-        numbers = self.number + other.number, self.promised + other.promised
-        return Sample(*numbers, largest, marks, rows, counts)._cut()
+        return Sample(self.number + other.number, largest, marks, rows, counts)._cut()
 
     def _cut(self) -> "Sample":
         """Leaves the smallest numbers, each with all of its records, and each record once."""
-        number, promised, largest, marks, rows, counts = self
+        number, largest, marks, rows, counts = self
         ordered = np.sort(marks)
         distinct = ordered[np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)]]
         if len(distinct) > FEW:
@@ -66,15 +63,14 @@ class Sample(NamedTuple):
         if min(len(distinct), FEW) < len(marks):
             rows, counts = counted(rows, counts)
             marks = mixed([rows])
-        return Sample(number, promised, largest, marks, rows, counts.astype(np.int64))
+        return Sample(number, largest, marks, rows, counts.astype(np.int64))
 
 
 def sample(records: WholeRecords) -> Sample:
     """Samples records. Private."""
     rows, number = np.column_stack([records.x, records.y]), len(records.y)
     largest = np.max(np.abs(records.x), axis=0, initial=0).astype(np.float64)
-    promised = number if records.persons is None else records.persons
-    return Sample(number, promised, largest, mixed([rows]), rows, np.ones(number, np.int64))._cut()
+    return Sample(number, largest, mixed([rows]), rows, np.ones(number, np.int64))._cut()
 
 
 class Window(NamedTuple):
@@ -243,6 +239,19 @@ def look_there(intake: AbstractIntake, X: Passes, plan: LatticePlan) -> Look:
         return intake.total(X, functools.partial(_of_records, of, plan), add)
 
     return look
+
+
+def sampled_there(intake: AbstractIntake, X: Passes, plan: LatticePlan) -> tuple[int, Sample] | None:
+    """Counts records, of persons these, and samples records, in one pass; None where there is no batch."""
+    return intake.total(X, functools.partial(_sampled, plan), _sampled_together)
+
+
+def _sampled(plan: LatticePlan, records: Records) -> tuple[int, Sample]:
+    return records.num_records, sample(whole_records(records, plan))
+
+
+def _sampled_together(one: tuple[int, Sample], two: tuple[int, Sample]) -> tuple[int, Sample]:
+    return one[0] + two[0], one[1].plus(two[1])
 
 
 def _of_records(of: Callable[[WholeRecords], Any], plan: LatticePlan, records: Records) -> Any:
