@@ -78,7 +78,7 @@ class Unit(ShownAsTyped, AbstractModule):
             raise ValueError(f"missing must be 'drop' or None for rows without an identifier, not {missing!r}")
         if most_rows is None and not (column is None and missing is None and groups is None):
             raise ValueError("column, missing and groups are of identifiers: give most_rows=1 too")
-        if groups is not None and not (isinstance(groups, int) and groups >= 1):
+        if groups is not None and not (type(groups) is int and groups >= 1):
             raise ValueError(f"groups must be a whole number from 1, or None, not {groups!r}")
         self.name, self.most_rows = name.strip(), None if most_rows is None else int(most_rows)
         self.column, self.missing, self.groups = column, missing, groups

@@ -85,6 +85,9 @@ def _require_room(certificates: Sequence[Certificate], number: int) -> None:
     """Raises ValueError for rows of persons in more groups than their mechanisms know of."""
     units = [(one.mechanism.get("bounds") or {}).get("unit") or {} for one in certificates]
     of_rows = [unit.get("most_rows") is not None for unit in units]
+    if any(of_rows) and any(one.mechanism["type"] == "OutputPerturbation" for one in certificates):
+        # How far a search may be off does not shrink with a share.
+        raise ValueError("groups of persons take no OutputPerturbation: take ObjectivePerturbation or KNG")
     if any(of_rows) and not all(of_rows):
         # A number of each person in each group, and no share of one.
         raise ValueError(
