@@ -6,6 +6,8 @@ import pytest
 
 import kngjax as kng
 from kngjax.releases import group_plans
+from kngjax.releases.division import Division
+from kngjax.releases.release import plan_for
 
 LEVELS = ("north", "south", "east")
 
@@ -50,3 +52,11 @@ def test_mechanisms_of_groups_know_over_how_many_a_person_may_be_spread(adjacenc
         assert certificate.mechanism["bounds"]["unit"]["groups"] == len(LEVELS)
         assert (together.unit, together.adjacency) == ("worker", adjacency)
         assert together.epsilon == 1.0 == float(certificate.guarantee.epsilon) * times
+
+
+def test_errors_that_do_not_shrink_with_a_share_are_refused():
+    bounds = kng.Bounds(x=(0.0, 1.0), columns=1, unit=kng.Unit("worker", most_rows=1, groups=2))
+    mechanism = kng.OutputPerturbation(kng.LogisticLoss(), bounds, 10.0, 1.0, 1e-6, "add_remove")
+    plan = plan_for(mechanism)
+    with pytest.raises(ValueError, match="groups of persons take no OutputPerturbation"):
+        group_plans.plan_of_groups([[plan], [plan]], Division(("region",), (LEVELS[:2],)), kng.Adjacency.ADD_REMOVE)
