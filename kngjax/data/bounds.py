@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from kngjax.accounting.adjacency import RECORD
+from kngjax.accounting.adjacency import RECORD, plural
 from kngjax.core.arrays import Scalar, is_traced, parameter, require_moderate
 from kngjax.core.modules import AbstractModule
 from kngjax.core.representation import ShownAsTyped
@@ -148,8 +148,7 @@ class Bounds(ShownAsTyped, AbstractModule):
         require_inside("missing_y", self.missing_y, self.y_lower, self.y_upper)
         if self.dither_of_log and (self.dither is None or self.y_lower is None):
             raise ValueError(
-                "dither_of_log is for responses that are logarithms: give the width of the noise on e^y, dither=, and "
-                "bounds of y"
+                "dither_of_log is for responses that are logarithms: give dither=, of e^y, and bounds of y"
             )
         if self.hull is None:
             return
@@ -158,8 +157,7 @@ class Bounds(ShownAsTyped, AbstractModule):
         # What lies outside of the hull moves towards its centre, and may not leave the box on the way.
         if not np.all((np.asarray(self.x_lower) < self.hull.centre) & (self.hull.centre < np.asarray(self.x_upper))):
             raise ValueError(
-                f"the hull's centre {self.hull.centre} lies outside of the bounds of x: leave x out, and it is the "
-                "smallest box around the hull"
+                f"the hull's centre {self.hull.centre} lies outside of the bounds of x: leave x out for a box around it"
             )
 
     def _argument(self, parameter: inspect.Parameter) -> Any:
@@ -276,6 +274,11 @@ class Bounds(ShownAsTyped, AbstractModule):
     def protects(self) -> str:
         """The unit that guarantees protect, in words."""
         return RECORD if self.unit is None else self.unit.name
+
+    @property
+    def counted(self) -> str:
+        """The units that data sets are counted in, in words: records, patients."""
+        return plural(self.protects)
 
     @property
     def unit_alone(self) -> Unit | None:

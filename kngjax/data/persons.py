@@ -92,6 +92,11 @@ class Unit(ShownAsTyped, AbstractModule):
         """The unit of a table that has one row of each, made of that one's rows."""
         return Unit(self.name)
 
+    @property
+    def in_votes(self) -> str:
+        """How many votes the rows of one have together, in words."""
+        return "one vote" if self.most_rows == 1 else f"up to {self.most_rows} votes"
+
     def explain(self) -> tuple[str, ...]:
         """Says in sentences for a certificate which rows are of one unit, and how they count."""
         if self.most_rows is None:
@@ -99,7 +104,7 @@ class Unit(ShownAsTyped, AbstractModule):
         what = "one identifier" if self.column is None else f"one value of {self.column!r}"
         left = "are left out" if self.missing == DROP else "make a release fail"
         votes = f"{self.most_rows} votes, or as many as they are if these are fewer"
-        share = "one vote" if self.most_rows == 1 else votes
+        share = self.in_votes if self.most_rows == 1 else votes
         return (
             f"rows of one {self.name} are those with {what}, letter by letter; rows without {left}",
             f"the rows of one {self.name} share {share}: each counts times its weight, a multiple of "

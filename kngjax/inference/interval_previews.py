@@ -77,14 +77,15 @@ class IntervalPreview:
         """Says why no intervals are offered of an estimate, and what would do; None where they are."""
         if self.is_offered:
             return None
+        counted = self.setting.mechanism.bounds.counted
         if self.offer is None or self._is_far:
             return (
-                f"no intervals are offered of {what}: of {self.num_records:,} records an estimate at this epsilon may "
-                "come from far off, where no sums tell its error: a larger epsilon, more records or a smaller domain "
-                "would do, or kngjax.ObjectivePerturbation"
+                f"no intervals are offered of {what}: of {self.num_records:,} {counted} an estimate at this epsilon "
+                f"may come from far off, where no sums tell its error: a larger epsilon, more {counted} or a smaller "
+                "domain would do, or kngjax.ObjectivePerturbation"
             )
         return self.offer.refusal(
-            what, self.times * self.setting.epsilon, self.num_records, "; ".join(self.setting.words)
+            what, self.times * self.setting.epsilon, self.num_records, counted, "; ".join(self.setting.words)
         )
 
     def explain(self) -> str:

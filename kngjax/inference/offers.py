@@ -42,15 +42,16 @@ class Offer(NamedTuple):
         """Whether intervals are offered, or nobody knows whether they would be wide."""
         return self.noise is None or self.noise <= _MOST
 
-    def refusal(self, what: str, epsilon: float, num_records: int, words: str) -> str:
-        """Says why no intervals are offered, and about which n and ε would do."""
+    def refusal(self, what: str, epsilon: float, num_records: int, counted: str, words: str) -> str:
+        """Says why no intervals are offered, and about which n and ε would do. `counted`: what n is of, in words."""
         assert self.noise is not None
         need = self.noise / _MOST
+        enough = rounded_up(math.ceil(need ** (1.0 / self.power) * num_records))
         return (
-            f"no intervals are offered of {what}: of {num_records:,} records at epsilon = {epsilon:g} noise of H, "
+            f"no intervals are offered of {what}: of {num_records:,} {counted} at epsilon = {epsilon:g} noise of H, "
             f"which they need, would be {float(f'{need:.2g}'):,g} times H where H is least, and with more than 1 they "
-            f"are very wide ({words}). About {rounded_up(math.ceil(need ** (1.0 / self.power) * num_records))} records "
-            f"or epsilon = {rounded_up(need * epsilon)} would do, as would fewer terms"
+            f"are very wide ({words}). About {enough} {counted} or epsilon = "
+            f"{rounded_up(need * epsilon)} would do, as would fewer terms"
         )
 
 

@@ -184,7 +184,7 @@ class Preview:
 
         count = self._least(lambda number: serves(number, self.epsilon), self.num_records, 1e12, 1.05)
         epsilon = self._least(lambda one: serves(self.num_records, one), self.epsilon, 100.0, 1.05)
-        ways = [f"{rounded_up(count)} records"] if math.isfinite(count) else []
+        ways = [f"{rounded_up(count)} {self._counted}"] if math.isfinite(count) else []
         ways += [f"epsilon = {rounded_up(epsilon)}"] if math.isfinite(epsilon) else []
         return " or ".join(ways) + " would do" if ways else "no n or epsilon alone would do"
 
@@ -212,7 +212,7 @@ class Preview:
         if self.setting is None or self.expected is None or self.ratio is None:
             return f"{self.mechanism}: how large its noise will be is not known beforehand."
         ratio = self.ratio
-        lines = [f"{self.mechanism} of {self.num_records:,} records at epsilon = {self.epsilon:g}, previewed:"]
+        lines = [f"{self.mechanism} of {self.num_records:,} {self._counted} at epsilon = {self.epsilon:g}, previewed:"]
         if self.withheld is not None:
             lines.append(f"Its noise is not stated: {self.withheld}.")
             return "\n".join([*lines, *self._other_words()])
@@ -291,6 +291,10 @@ class Preview:
 
     def __repr__(self) -> str:
         return self.explain()
+
+    @property
+    def _counted(self) -> str:
+        return "records" if self.setting is None else self.setting.mechanism.bounds.counted
 
     def _largest_bias(self) -> "tuple[str, float, float] | None":
         """Finds the largest bias over its standard error: the coefficient, its bias, the ratio; None for next to 0."""

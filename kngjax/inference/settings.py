@@ -27,7 +27,6 @@ EVEN = 1.0 / np.sqrt(12.0)
 _LARGEST_LOGARITHM = 3.0
 # The factor by which variances of 200 draws err, in the worst of several coefficients.
 _ERROR = 1.3
-_WEIGHTED = "every record has the largest weight: with smaller ones noise is larger"
 # From this n·ε/d on gradients are straight as far as noise reaches.
 _STRAIGHT = 300.0
 
@@ -80,7 +79,7 @@ class Scenario:
             found = replace(found, coefficients=_guessed(coefficients, found.dimension))
         if found is None or weighted.most(mechanism.bounds) is None:
             return found
-        return replace(found, words=(*found.words, _WEIGHTED))
+        return replace(found, words=(*found.words, _weights_in_words(mechanism.bounds)))
 
     @classmethod
     def _of(cls, mechanism: AbstractMechanism, design: Any, residual: Any, target: Any) -> "Scenario | None":
@@ -251,6 +250,12 @@ def without_weights(mechanism: Any) -> Any:
     unit = mechanism.bounds.unit_alone
     mechanism = eqx.tree_at(lambda one: one.bounds.weight, mechanism, None)
     return eqx.tree_at(lambda one: one.bounds.unit, mechanism, unit, is_leaf=lambda part: part is None)
+
+
+def _weights_in_words(bounds: Any) -> str:
+    if bounds.of_persons:
+        return f"each {bounds.protects} has all {bounds.unit.most_rows} votes: with fewer noise is larger"
+    return "every record has the largest weight: with smaller ones noise is larger"
 
 
 def _features_in_words(design: Any) -> str:

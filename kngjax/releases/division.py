@@ -16,10 +16,14 @@ def how_priced(adjacency: Adjacency, unit: str = RECORD) -> str:
     """Parallel composition in words: what all groups together cost, of what each costs for 'add_remove'."""
     if unit != RECORD:
         twice = "twice " if adjacency is Adjacency.REPLACE else ""
-        return f"{twice}the worst of the groups, over all of which the rows of one {unit} share that {unit}'s votes"
+        return f"{twice}what the dearest group costs, as rows of one {unit} share that {unit}'s votes over all groups"
     if adjacency is Adjacency.REPLACE:
         return "parallel composition: twice the worst of the groups, as an exchanged record may change two of them"
     return "parallel composition: the worst of the groups"
+
+
+def _divided(unit: str) -> str:
+    return "records" if unit == RECORD else "rows"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,13 +48,12 @@ class Division:
         return ", ".join(f"{column} = {level}" for column, level in zip(self.by, group, strict=True))
 
     def explain(self, unit: str = RECORD) -> str:
-        """How records are divided, in words. **Arguments:** `unit`: whom a guarantee protects."""
+        """How records are divided, in words. **Arguments:** `unit`: whom guarantees protect."""
         columns = "; ".join(
             f"{column}, public levels {', '.join(map(str, levels))}"
             for column, levels in zip(self.by, self.levels, strict=True)
         )
-        each = "each is" if unit == RECORD else "each row is"
-        return f"records are divided by {columns}; {each} in one group at most"
+        return f"{_divided(unit)} are divided by {columns}; each is in one group at most"
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready."""
@@ -78,8 +81,9 @@ class Membership:
         """Says in one sentence which group it is, and what all groups cost together."""
         division, together = self.division, self.together
         return (
-            f"this value is of the records with {division.name(self.group)} alone: {division.explain(together.unit)}. "
-            f"The releases of all {len(division)} groups together are {together.explain()} "
+            f"this value is of the {_divided(together.unit)} with {division.name(self.group)} alone: "
+            f"{division.explain(together.unit)}. The releases "
+            f"of all {len(division)} groups together are {together.explain()} "
             f"({how_priced(together.adjacency, together.unit)})"
         )
 

@@ -15,9 +15,7 @@ from kngjax.study.grouping import GroupedAnalysis, Grouping
 if TYPE_CHECKING:
     import pandas as pd
 
-_SHARE = (
-    "Each group is taken to have an equal share of the records, which nobody said; by(..., num_records=) takes numbers."
-)
+_SHARE = "Each group is taken to have an equal share of the {}, which nobody said; by(..., num_records=) takes numbers."
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -27,7 +25,7 @@ class AnalysisPreview:
     **Arguments:** `title`: what it is. `labels`: one a release, or of several levels that are drawn together one a
     level. `previews`: of each, None where nothing is known. `number`: of releases, which have equal parts of ε.
     `of_counts`: the preview of the counts of a table; None for other analyses. `of_intervals`: says of each release of
-    a mean or an interval how wide it will be; None of others.
+    a mean or an interval how wide it will be; None of others. `counted`: what n is of, in words.
     """
 
     title: str
@@ -36,6 +34,7 @@ class AnalysisPreview:
     number: int
     of_counts: "CountsPreview | None" = None
     of_intervals: tuple[str | None, ...] = ()
+    counted: str = "records"
 
     @classmethod
     def of(
@@ -52,7 +51,8 @@ class AnalysisPreview:
         )
         words = tuple(interval_in_words(analysis, part, count, design, residual, times) for part in parts)
         counts, labels = CountsPreview.of(analysis, count, times), tuple(part.label for part in parts)
-        return cls(title, labels, previews, len(analysis.parts), counts, words)
+        counted = analysis.parts[0].mechanism.bounds.counted
+        return cls(title, labels, previews, len(analysis.parts), counts, words, counted)
 
     @property
     def noise(self) -> "pd.DataFrame":
@@ -240,9 +240,15 @@ class GroupsPreview:
             )
             lines.setdefault(few if one is None else one.explain(), []).append(self.grouping.division.name(group))
         each = [f"{'; '.join(names)}:\n{said}" for said, names in lines.items()]
-        return "\n\n".join([f"Preview of {self.title}", *([_SHARE] if self.is_share else []), *each])
+        return "\n\n".join(
+            [f"Preview of {self.title}", *([_SHARE.format(self._counted)] if self.is_share else []), *each]
+        )
 
     __repr__ = explain
+
+    @property
+    def _counted(self) -> str:
+        return next((one.counted for one in self.each if one is not None), "records")
 
     def _together(self, name: str) -> "pd.DataFrame":
         import pandas as pd
@@ -303,7 +309,7 @@ class CountsPreview:
             return said
         return (
             f"{said} That is {self.noise / self.standard_error:.2g} standard errors of a count that has one in "
-            f"{self.cells} of {self.num_records:,} records."
+            f"{self.cells} of {self.num_records:,} {self.mechanism.bounds.counted}."
         )
 
     def _known_number(self) -> int:

@@ -194,8 +194,8 @@ def _of_identifiers(column: DeclaredColumn, unit: str, table: Any) -> tuple[list
     lines = [f"  {column.name}: {len(counts)} {plural(unit)} with up to {most} rows, {lost} rows without identifier"]
     if lost and column.missing is None:
         lines.append(
-            f"    such a row makes a release fail once it is paid: find the identifier, or say "
-            f"missing={{{column.name!r}: 'drop'}}"
+            f"    such a row makes a release fail once it is paid: find the identifier, or say missing="
+            f"{{{column.name!r}: 'drop'}}"
         )
     return lines, not lost or column.missing is not None
 

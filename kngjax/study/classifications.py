@@ -140,10 +140,14 @@ class Classification(AbstractResponse):
 
 @dataclass(frozen=True)
 class Meets(AbstractResponse):
-    """Maps records that meet all conditions to 1, and others to 0. **Arguments:** `text`: the conditions as written."""
+    """Maps records that meet all conditions to 1, and others to 0.
+
+    **Arguments:** `text`: the conditions as written. `counted`: what is counted, in words.
+    """
 
     text: str
     conditions: tuple[AbstractCondition, ...]
+    counted: str = "records"
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -151,7 +155,7 @@ class Meets(AbstractResponse):
 
     @property
     def name(self) -> str:
-        return self.text or "records"
+        return self.text or self.counted
 
     @property
     def ranges(self) -> dict[str, tuple[float, float]]:
@@ -194,7 +198,8 @@ class AnyRow(AbstractResponse):
 
     @property
     def name(self) -> str:
-        return f"{plural(self.unit.name)} with {self.rows.name}"
+        several = plural(self.unit.name)
+        return f"{several} with {self.rows.text}" if self.rows.text else several
 
     @property
     def ranges(self) -> dict[str, tuple[float, float]]:

@@ -18,7 +18,7 @@ from kngjax.study.responses import Response
 from kngjax.study.sums_and_variances import CentredSquares, least_noise
 
 _UNKNOWN_COUNT = (
-    "not checked: under add_remove the number of records is private, and without a public guess beside adjacency, "
+    "not checked: under add_remove the number of {} is private, and without a public guess beside adjacency, "
     "num_records=10_000, nothing is known of the noise"
 )
 
@@ -34,6 +34,13 @@ _OPEN_SCATTER = (
 )
 
 _WEIGHTED = "checked as if every record had the largest weight: with smaller ones noise is larger, and they are private"
+
+_IN_ONE_GROUP = (
+    "checked as if the rows of each {0} lay in one group: where they lie in several, votes of a group are fewer, its "
+    "noise is larger, and how they lie is private"
+)
+
+_ALL_VOTES = "checked as if each {0} had all {1} votes: with fewer noise is larger, and how many there are is private"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -134,9 +141,10 @@ def expect(analysis: Analysis, count: int | None, size: GroupSize | None = None,
             at_best = expect(analysis.unweighted, count, size, times)
         else:
             at_best = expect(dataclasses.replace(analysis, unweighted=None), count, size, times)
-        return Expectations((None,) * len(parts), warning=at_best.warning or _WEIGHTED)
+        return Expectations((None,) * len(parts), warning=at_best.warning or _as_checked(analysis))
     if not count:
-        return Expectations((None,) * len(parts), warning=_UNKNOWN_COUNT)
+        counted = parts[0].mechanism.bounds.counted
+        return Expectations((None,) * len(parts), warning=_UNKNOWN_COUNT.format(counted))
     warning = _unclear(analysis, count)
     if warning is None and any(_has_open_scatter(analysis, part) for part in parts):
         warning = _OPEN_SCATTER
@@ -145,7 +153,8 @@ def expect(analysis: Analysis, count: int | None, size: GroupSize | None = None,
         if preview is None or warning is not None or (why := preview.hopeless) is None:
             continue
         of_part = f"{analysis.title}, {part.label}" if len(previews) > 1 else analysis.title
-        warning = f"{of_part} would be little but noise: of {count:,} records at epsilon = {preview.epsilon:g} {why}"
+        counted = part.mechanism.bounds.counted
+        warning = f"{of_part} would be little but noise: of {count:,} {counted} at epsilon = {preview.epsilon:g} {why}"
         if not analysis.force:
             enough, assumed = preview.enough(), _assumed(preview)
             raise ValueError(f"{warning}. {enough[0].upper()}{enough[1:]}{assumed}. {_LEAVE}")
@@ -163,6 +172,15 @@ def expect(analysis: Analysis, count: int | None, size: GroupSize | None = None,
             )
     noise = tuple(_stated(preview, size) for preview in previews)
     return Expectations(noise, _in_words(analysis, previews, None not in noise, size), warning)
+
+
+def _as_checked(analysis: Analysis) -> str:
+    """Says of records with weights, or of persons, how many votes the check took them to have."""
+    bounds = analysis.parts[0].mechanism.bounds
+    if not bounds.of_persons:
+        return _WEIGHTED
+    words = _IN_ONE_GROUP if bounds.has_one_vote else _ALL_VOTES
+    return words.format(bounds.protects, bounds.unit.most_rows)
 
 
 def _unclear(analysis: Analysis, count: int) -> str | None:
@@ -191,14 +209,15 @@ def _of_sums(analysis: Analysis, count: int | None, of_all: float) -> str | None
     epsilon, times = of_all * float(part.mechanism.epsilon), noise / (MOST_NOISE * room)
     if times < 1.0:
         return None
+    counted = part.mechanism.bounds.counted
     warning = (
-        f"{analysis.title} would be little but noise: of {count:,} records at epsilon = {epsilon:g} noise of standard "
-        f"deviation {noise:.2g} or more is expected in a {of} that is known to {room:.2g} by the public bounds "
-        "alone"
+        f"{analysis.title} would be little but noise: of {count:,} {counted} at epsilon = {epsilon:g} noise of "
+        f"standard deviation {noise:.2g} or more is expected in a {of} that is known to {room:.2g} by the public "
+        "bounds alone"
     )
     if analysis.force:
         return _as_forced(warning)
-    enough = f"{rounded_up(times * count)} records or epsilon = {rounded_up(times * epsilon)} would do"
+    enough = f"{rounded_up(times * count)} {counted} or epsilon = {rounded_up(times * epsilon)} would do"
     raise ValueError(f"{warning}. {enough}. {_LEAVE}")
 
 

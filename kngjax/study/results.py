@@ -278,7 +278,7 @@ def _of_weights(largest: float | None, releases: tuple[Any, ...]) -> str:
     if unit is None:
         return "" if largest is None else f"each record counts times its own, which is at most {largest:g}"
     votes = "one vote" if unit["most_rows"] == 1 else f"up to {unit['most_rows']} votes"
-    return f"rows of one {unit['name']}, with one {unit['column']}, share {votes}"
+    return f"rows of one {unit['name']} share {votes}"
 
 
 def _largest(name: str, releases: tuple[Any, ...]) -> float | None:

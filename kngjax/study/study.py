@@ -86,6 +86,9 @@ class Study(AbstractAnalyses[Results]):
         facts = self.facts
         known = [f"{name} in [{low:g}, {high:g}]" for name, (low, high) in facts.bounds.items()]
         known += [f"{name} one of {', '.join(map(str, choices))}" for name, choices in facts.levels.items()]
+        if (unit := facts.unit) is not None:
+            votes = "a record" if unit.column is None else f"rows with one {unit.column}, {unit.in_votes}"
+            known.insert(0, f"each {unit.name} is protected, {votes}")
         return f"<Study by {facts.adjacency.value}: {'; '.join(known)}; OWNER ONLY, holds private data>"
 
     def __reduce__(self) -> Any:

@@ -25,30 +25,38 @@ def count(
     adjacency: str,
     has_weights: bool = False,
     of_dates: Collection[str] = (),
-    of_persons: kng.Unit | None = None,
+    unit: kng.Unit | None = None,
+    of: str = "rows",
 ) -> Analysis:
     """Plans a count of the records, or of those that meet a condition.
 
     **Arguments:** `levels`, `missing`: of all columns. `has_weights`: whether records count as their weights, so that
     under replace the sum of all is not public as their number is. `of_dates`: the columns whose bounds are dates.
-    `of_persons`: counts them, by any of their rows, and not rows; None for rows.
+    `unit`: of persons, whose rows share their votes; None of records. `of`: "rows", or "persons" by any of their rows.
     """
     if where is None and adjacency == kng.Adjacency.REPLACE.value and not has_weights:
-        counted = (
-            "records is public: it is len(frame)" if of_persons is None else f"{plural(of_persons.name)} is public"
-        )
+        counted = "records is public: it is len(frame)"
+        if unit is not None:
+            votes = "" if of == "persons" else f", and all rows of one {unit.name} count as one"
+            counted = f"{plural(unit.name)} is public{votes}"
         raise ValueError(
             f"under replace the number of {counted}. A count of some of them needs a condition, like "
             "count(\"region == 'north'\", epsilon=1)"
         )
-    response: Any = Meets(where or "", () if where is None else conditions.read(where, levels, missing, of_dates))
-    if of_persons is not None:
-        response = AnyRow(response, of_persons)
+    read = () if where is None else conditions.read(where, levels, missing, of_dates)
+    response: Any = Meets(where or "", read, "records" if unit is None else "votes")
+    if unit is not None and of == "persons":
+        response = AnyRow(response, unit)
     bounds = kng.Bounds(y=(0.0, 1.0), missing_y=response.substitute)
     made = kng.GeometricMechanism(bounds, epsilon, adjacency, counted=[1])
-    counted = "records" if of_persons is None else plural(of_persons.name)
-    title = f"number of {counted}" + (f" where {where}" if where else "")
-    return Analysis(title, response, None, (Part("count", made),), names_of_values=(response.name,))
+    title, condition = "number of records", f" where {where}" if where else ""
+    if unit is not None:
+        several = plural(unit.name)
+        title, condition = {
+            "persons": (f"number of {several}", condition and f" with a row{condition}"),
+            "rows": (f"votes of {several}", condition and f" in rows{condition}"),
+        }[of]
+    return Analysis(f"{title}{condition}", response, None, (Part("count", made),), names_of_values=(response.name,))
 
 
 def table(axes: Sequence[Axis], epsilon: Any, adjacency: str, title: str) -> Analysis:

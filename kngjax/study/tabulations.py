@@ -69,8 +69,7 @@ class AbstractTabulations(abc.ABC, Generic[Answer]):
             raise ValueError(f"of must be 'rows', or of a study with person= also 'persons', not {of!r}")
         has_votes = unit is not None and unit.most_rows == 1
         has_weights = facts.weights is not None and of == "rows" and not has_votes
-        of_persons = unit if of == "persons" else None
-        given = facts.levels, facts.missing, epsilon, facts.adjacency.value, has_weights, facts.dates, of_persons
+        given = facts.levels, facts.missing, epsilon, facts.adjacency.value, has_weights, facts.dates, unit, of
         made = tables.count(where, *given)
         return self._carry_out(made, Results.of("table"))
 

@@ -159,11 +159,11 @@ def test_the_format_says_what_the_unit_means(tmp_path):
 
 def test_groups_say_how_the_rows_of_a_patient_count_in_them():
     made = study(None, person="patient", unit="patient").by("sex").mean("pressure", epsilon=0.2, force=True)
-    words = "twice the worst of the groups, over all of which the rows of one patient share that patient's votes"
+    words = "twice what the dearest group costs, as rows of one patient share that patient's votes over all groups"
     certificate = made.each[0].certificate
     for said in (str(made.summary()), certificate.explain()):
         assert words in said
-        assert "each row is in one group at most" in said
+        assert "rows are divided by sex" in said
     assert certificate.membership.together.unit == "patient"
     assert kng.releases.Certificate.from_dict(certificate.to_dict()) == certificate
 

@@ -176,7 +176,7 @@ def test_counts_by_persons_have_intervals_of_the_table_alone():
     votes = (1.0 / sizes)[PANEL.region == "south"].sum()
     lower, upper = counts.conf_int(0.999).loc["south"]
     assert lower < votes < upper < lower + 50.0
-    with pytest.raises(ValueError, match="how weights vary is not released"):
+    with pytest.raises(ValueError, match=r"how votes vary from patient .* of='persons'"):
         counts.conf_int(of="population")
 
 

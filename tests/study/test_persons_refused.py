@@ -11,7 +11,12 @@ from tests.offenders import every_case
 
 PATIENTS = np.repeat(np.arange(200), 1 + np.arange(200) % 5)
 VISITS = pd.DataFrame({"patient_id": PATIENTS, "cost": 100.0 + PATIENTS % 7, "years": 1.0, "w": 1.0})
-FACTS = {"bounds": {"cost": (0, 200), "years": (0.5, 2), "w": (0, 2)}, "adjacency": "replace"}
+VISITS["ward"] = np.where(np.arange(len(VISITS)) % 2, "b", "a")
+FACTS = {
+    "bounds": {"cost": (0, 200), "years": (0.5, 2), "w": (0, 2)},
+    "levels": {"ward": ("a", "b")},
+    "adjacency": "replace",
+}
 
 
 def study(frame=VISITS, **changed):
@@ -54,7 +59,7 @@ def test_the_check_tells_of_rows_without_an_identifier():
     told = study(holes).check()
     assert not told.fits
     assert "5 rows without identifier" in told.summary()
-    assert "missing={'patient_id': 'drop'}" in told.summary()
+    assert "find the identifier, or say missing={'patient_id': 'drop'}" in told.summary()
     with pytest.raises(kng.ReleaseFailed):
         study(holes).mean("cost", epsilon=1)
     dropped = study(holes, missing={"patient_id": "drop"})
@@ -97,3 +102,55 @@ def test_nobody_is_no_person():
     with pytest.raises(ValueError, match="no row has an identifier"):
         persons.count_of(persons.Identifiers([None, "", 1.5]))
     assert persons.count_of(persons.Identifiers(["a", None, "b", "a"])) == 2
+
+
+def test_words_count_patients_and_votes_where_no_record_is_meant():
+    """Titles, previews, refusals and summaries name what n is of, and none takes a row for a record of its own."""
+    own, most = study(), study(most_rows=3)
+    assert "each patient is protected, rows with one patient_id, one vote;" in repr(own)
+    assert "rows with one patient_id, up to 3 votes;" in repr(most)
+    assert "each patient is protected, a record;" in repr(study(person=None))
+    assert "protected" not in repr(study(person=None, unit=None))
+    rows = own.count("cost > 101", epsilon=1.0)
+    whole = own.count("cost > 101", epsilon=1.0, of="persons")
+    told = {
+        "a preview of counts": (own.preview().count("cost > 101", epsilon=1), "has one in 2 of 200 patients."),
+        "a preview": (own.preview().mean("cost", epsilon=1), "KNormMechanism of 200 patients at epsilon = 1"),
+        "a preview of votes": (most.preview().mean("cost", epsilon=1), "each patient has all 3 votes"),
+        "a preview of groups": (own.preview().by("ward").mean("cost", epsilon=1), "equal share of the patients"),
+        "a sum of shares": (rows, "Private votes of patients in rows where cost > 101"),
+        "how rows count": (rows, "weights: rows of one patient share one vote\n"),
+        "a number of patients": (whole, "Private number of patients with a row where cost > 101"),
+        "groups": (own.by("ward").mean("cost", epsilon=9), "rows are divided by ward, public levels a, b; each is in"),
+        "a price": (own.by("ward").mean("cost", epsilon=9), "twice what the dearest group costs, as rows of one pat"),
+        "checks of groups": (own.by("ward").mean("cost", epsilon=9), "as if the rows of each patient lay in one group"),
+        "checks of votes": (most.mean("cost", epsilon=9), "checked as if each patient had all 3 votes"),
+        "a group's certificate": (own.by("ward").mean("cost", epsilon=9)["a"].explain(), "rows with ward = a alone"),
+        "failures": (rows.explain(), "rows without an identifier, without a policy"),
+    }
+    with every_case() as case:
+        for name, (shown, words) in told.items():
+            with case(name):
+                assert words in str(shown)
+                assert "largest weight" not in str(shown)
+    assert (rows.params.index.name, whole.params.index.name) == ("votes", "patients")
+    private = study(adjacency="add_remove").count(epsilon=1.0, of="persons")
+    assert list(private.params.index) == ["patients"]
+
+
+def test_refusals_count_patients_and_say_what_is_public():
+    ones = "number of patients is public, and all rows of one patient count as one"
+    told = [
+        (lambda: study().mean("cost", epsilon=1e-4), "of 200 patients at epsilon = 0.0001 .* patients or epsilon"),
+        (lambda: study().linear_regression("cost ~ years", epsilon=0.3, intervals=True), "of 200 patients at .* About"),
+        (lambda: study().count(epsilon=1), ones),
+        (lambda: study().count(epsilon=1, of="persons"), r"number of patients is public\. A count of some"),
+        (lambda: study().histogram("ward", epsilon=1).shares(), "nor of votes that rows share"),
+    ]
+    with every_case() as case:
+        for number, (ask, words) in enumerate(told):
+            with case(number), pytest.raises(ValueError, match=words):
+                ask()
+    # Of up to three votes each the sum of all is private.
+    sizes = np.bincount(PATIENTS)
+    assert abs(float(study(most_rows=3).count(epsilon=50).value) - np.minimum(sizes, 3).sum()) < 3

@@ -104,7 +104,10 @@ class AbstractColumnView(AbstractView):
             margin = known_noise.margin_of_sum(deviation, level)
             return value - margin, value + margin
         if times is None or count is None:
-            raise ValueError("a population has an interval where the number of records is public and none has a weight")
+            raise ValueError(
+                "a population has an interval where the number of records is public and none has a weight, or where "
+                "that of persons is and each has one vote"
+            )
         found = known_noise.mean_of_population(value / times, deviation / times, self._bounds, count, level)
         return times * found[0], times * found[1]
 

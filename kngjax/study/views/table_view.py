@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 import kngjax as kng
+from kngjax.accounting.adjacency import RECORD, plural
 from kngjax.data import cells
 from kngjax.data.weights import unit
 from kngjax.inference import known_noise
@@ -90,7 +91,7 @@ class TableView(AbstractView):
     def index(self) -> "pd.Index":
         import pandas as pd
 
-        return _index(self.axes) if self.axes else pd.Index([self.name], name="records")
+        return _index(self.axes) if self.axes else pd.Index([self.name], name=self._counted)
 
     @property
     def noise(self) -> "pd.Series | pd.DataFrame | None":
@@ -115,7 +116,12 @@ class TableView(AbstractView):
             most = np.inf if count is None or self.has_weights else float(count)
             ends = [np.clip(released - margin, 0.0, most), np.clip(released + margin, 0.0, most)]
         elif self.has_weights:
-            raise ValueError("sums of weights have intervals of the table alone: how weights vary is not released")
+            if self._unit_of_persons is None:
+                raise ValueError("sums of weights have intervals of the table alone: how weights vary is not released")
+            raise ValueError(
+                f"sums of votes have intervals of the table alone: how votes vary from {self._unit_of_persons} to "
+                f"{self._unit_of_persons} is not released; count(..., of='persons') has intervals of the population"
+            )
         else:
             given = self._rate, level, self.releases[0].certificate.num_records
             ends = [known_noise.count_of_population(float(count), *given) for count in released.tolist()]
@@ -208,7 +214,8 @@ class TableView(AbstractView):
     def _require_own_counts(self, what: str) -> None:
         if self.adjustments or self.has_weights:
             raise ValueError(
-                f"{what} are of counts of records as they were released: not made consistent, nor weighted"
+                f"{what} are of counts of records as they were released: not made consistent, nor weighted, nor of "
+                "votes that rows share"
             )
 
     def ends(self, level: float) -> "dict[str, pd.DataFrame]":
@@ -233,6 +240,21 @@ class TableView(AbstractView):
         """The unit that sums of weights are multiples of; 1 without weights."""
         largest = (self.releases[0].certificate.mechanism.get("bounds") or {}).get("weight")
         return 1.0 if largest is None else unit(largest)
+
+    @property
+    def _counted(self) -> str:
+        """What a single count is of, as the name of its index."""
+        if self._unit_of_persons is not None:
+            return "votes"
+        return plural(
+            ((self.releases[0].certificate.mechanism.get("bounds") or {}).get("unit") or {}).get("name", RECORD)
+        )
+
+    @property
+    def _unit_of_persons(self) -> str | None:
+        """The unit whose rows share votes; None where each row counts by itself."""
+        whose = (self.releases[0].certificate.mechanism.get("bounds") or {}).get("unit") or {}
+        return None if whose.get("most_rows") is None else whose["name"]
 
     @property
     def _rate(self) -> float:
