@@ -14,7 +14,7 @@ from typing import Any
 from kngjax.accounting.adjacency import Adjacency
 from kngjax.command import named_parts, resuming
 from kngjax.command.error_words import told
-from kngjax.command.job_file import JobFile
+from kngjax.command.job_file import NO_NUMBER, JobFile
 from kngjax.command.job_plan import JobPlan
 from kngjax.command.toml import beside
 from kngjax.core.errors import UnfitShape, UnfitType, bare
@@ -124,15 +124,21 @@ def load(file: JobFile, data: str | pathlib.Path | None = None) -> Any:
         return on_its_engine(relation, source.num_records, person)
     if source.spark is not None:
         return on_its_engine(spark_frame(source.spark, source.query or ""), source.num_records, person)
-    return _table(file, beside(file.path, source.path or ""))
+    path = beside(file.path, source.path or "")
+    if source.num_records is not None and not _is_in_passes(path):
+        raise ValueError(f"{file.path}: [data] {NO_NUMBER}")
+    return _table(file, path)
 
 
 def _table(file: JobFile, path: pathlib.Path) -> Any:
     """Reads one file; a folder, or the files that a pattern matches, are read in passes."""
-    in_passes = path.is_dir() or (glob.has_magic(str(path)) and not path.exists())
-    if not in_passes:
+    if not _is_in_passes(path):
         return read(path, file.dialect, file.text_columns)
     return on_its_engine(path, None if file.data is None else file.data.num_records, _person_of(file))
+
+
+def _is_in_passes(path: pathlib.Path) -> bool:
+    return path.is_dir() or (glob.has_magic(str(path)) and not path.exists())
 
 
 def _person_of(file: JobFile) -> str | None:

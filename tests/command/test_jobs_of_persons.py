@@ -178,6 +178,13 @@ def test_a_table_in_parts_says_how_many_persons_there_are_and_a_synthesis_is_ref
     file = job_file.read(write(tmp_path))
     with pytest.raises(ValueError, match="number of persons is public"):
         job.planned_for(file, job.load(file, folder))
+    stated = job_file.read(write(tmp_path, ('"visits.csv"', f'"parts"\nnum_records = {PEOPLE}')))
+    assert job.public_count(stated) == PEOPLE
+    _, results = job.run(stated, job.load(stated))
+    assert [one.certificate.num_records for one in results] == [PEOPLE, PEOPLE]
+    alone = job_file.read(write(tmp_path, ('"visits.csv"', f'"visits.csv"\nnum_records = {PEOPLE}')))
+    with pytest.raises(ValueError, match=r"\[data\] num_records: is of a query, or of persons in a folder"):
+        job.load(alone)
     file = job_file.read(write(tmp_path, ADD_REMOVE))
     _, results = job.run(file, job.load(file, folder))
     assert all(one.certificate.guarantee.unit == "patient" for one in results)
