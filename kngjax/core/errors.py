@@ -81,6 +81,7 @@ class ReleaseFailed(RuntimeError):
       Study, `missing` and `missing_y` of an estimator, `Bounds(..., missing=, missing_y=)` of a mechanism;
     - values that are none of the declared levels, and responses that the loss has no meaning for, as negative counts:
       they count as missing;
+    - rows without an identifier of a person: find it, or say `missing={"patient_id": "drop"}`;
     - more records than the mechanism's public `max_records`, or under replace others than `num_records` says;
     - an exact search that reached its public limit of proposals, or an equation that float64 cannot solve: enlarge the
       domain, give `Exact(max_proposals=...)` a higher limit, or ask for a Markov chain by name;

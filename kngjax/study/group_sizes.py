@@ -52,7 +52,7 @@ class GroupSize:
     @property
     def in_words(self) -> str:
         """Says how many records a figure is for: as many as the released counts say, or as `num_records`."""
-        return "as many records as the released counts say" if self.noise else "as many records as num_records says"
+        return "as many as the released counts say" if self.noise else "as many as num_records says"
 
     @property
     def why_unknown(self) -> str:

@@ -9,6 +9,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 import kngjax as kng
+from kngjax.accounting.adjacency import RECORD
 from kngjax.accounting.exact_costs import exactly, inward, with_both_orders
 from kngjax.core.errors import holding_no_records
 from kngjax.mechanisms.parameters import check_delta, whole_epsilon
@@ -170,6 +171,12 @@ def _require_counts(division: Division, released: Results) -> None:
             f"by(num_records=) must be counts by {' and '.join(division.by)}, in this order, and not a {released.title}"
         )
     if released.has_weights:
+        unit = released.releases[0].certificate.guarantee.unit
+        if unit != RECORD:
+            raise ValueError(
+                f"by(num_records=) must be counts of records, and these are votes that rows of one {unit} share: give "
+                "about as many as numbers, num_records={'north': 500, 'south': 700}"
+            )
         raise ValueError(
             "by(num_records=) must be counts of records, and these are sums of weights: release the table of a Study "
             "without weights"

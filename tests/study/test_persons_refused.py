@@ -145,6 +145,10 @@ def test_refusals_count_patients_and_say_what_is_public():
         (lambda: study().linear_regression("cost ~ years", epsilon=0.3, intervals=True), "of 200 patients at .* About"),
         (lambda: study().count(epsilon=1), ones),
         (lambda: study().count(epsilon=1, of="persons"), r"number of patients is public\. A count of some"),
+        (
+            lambda: study().by("ward", num_records=study().histogram("ward", epsilon=1)),
+            "votes that rows of one patient",
+        ),
         (lambda: study().histogram("ward", epsilon=1).shares(), "nor of votes that rows share"),
     ]
     with every_case() as case:
