@@ -296,7 +296,7 @@ class Analysis(AbstractAnalysis):
         y = self.response.of_table(table)
         if self.weights is None:
             return x, y, None
-        is_kept = ~np.isnan(y).reshape(len(y), -1).any(axis=1)
+        is_kept = ~np.isnan(y).any(axis=tuple(range(1, y.ndim)))
         if x is not None:
             is_kept &= ~np.isnan(x).any(axis=1)
         read = [one for one in (x, y, places) if one is not None]

@@ -215,3 +215,20 @@ def test_unfit_settings_are_told():
     for (words, given), adjacency in itertools.product(cases.items(), ("replace", "add_remove")):
         with pytest.raises((ValueError, TypeError), match=words):
             study(adjacency=adjacency, **given).mean("age", epsilon=1.0)
+
+
+ASKED = {
+    "sum": lambda made: made.sum("age", epsilon=1, force=True),
+    "count": lambda made: made.count("severe == 'yes'", epsilon=1),
+    "regression": lambda made: made.linear_regression("age ~ severe", epsilon=1, force=True),
+    "groups": lambda made: made.by("ward").sum("age", epsilon=1, force=True),
+}
+
+
+@pytest.mark.parametrize("asked", ASKED)
+@pytest.mark.parametrize("weights", [{}, {"person": None, "unit": None, "weights": "share"}])
+def test_a_table_of_nobody_is_released_like_any_other(asked, weights):
+    """Under add_remove it is next to that of one person: if it failed, a failure would tell that person."""
+    facts = {"bounds": FACTS["bounds"] | {"share": (0, 1)}, "levels": FACTS["levels"]} if weights else {}
+    made = study(VISITS.assign(share=1.0).iloc[:0], "add_remove", num_records=1000, **facts, **weights)
+    assert all(np.isfinite(one.value).all() for one in ASKED[asked](made).releases)
