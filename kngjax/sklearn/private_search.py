@@ -88,7 +88,7 @@ class PrivateSearch(BaseEstimator):
         adjacency = _require_comparable(candidates)
         # All records are admitted first, so that nothing that is refused depends on the parts.
         (analysis, table), *_ = [candidate._admit(X, y, person, is_paid=True) for candidate in candidates]
-        codes = None if person is None else codes_of(person)
+        codes = None if person is None else _codes_of(person, len(table))
         if codes is None:
             training, held_out = parts(len(table), float(self.holdout), adjacency)
             compared = len(held_out)
@@ -234,6 +234,15 @@ class _Held:
             found.append(base._losses(_last(candidate), table, response.of(table[response_column])))
         made = np.column_stack(found)
         return made if self.codes is None else means_of_persons(made, self.codes[self.positions])
+
+
+def _codes_of(person: Any, rows: int) -> np.ndarray:
+    """Numbers the persons as `codes_of`; all rows are nobody's where identifiers cannot be read. Private.
+
+    That they cannot may depend on one person's: so the fits say it, once they are paid, in one constant text.
+    """
+    codes, refusal = run_hiding_errors(functools.partial(codes_of, person))
+    return codes if refusal is None else np.full(rows, -1)
 
 
 def _settled(estimator: Any, settings: dict[str, Any]) -> Any:

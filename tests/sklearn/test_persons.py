@@ -261,3 +261,20 @@ def test_the_loss_of_a_person_is_the_mean_of_that_persons_rows_bit_for_bit():
     others = codes != 3
     np.testing.assert_array_equal(means_of_persons(losses[others], codes[others]), np.delete(found, 3, axis=0))
     assert means_of_persons(losses[:0], codes[:0]).shape == (0, 3)
+
+
+def test_a_search_tells_of_identifiers_that_cannot_be_read_as_a_fit_does(tmp_path):
+    """Only once it is paid, and in a text that quotes no byte: under add_remove one person brings such a one."""
+    pyarrow = pytest.importorskip("pyarrow")
+    written = pyarrow.array([b"a", b"b", b"\xff"], pyarrow.binary())
+    ids = pyarrow.chunked_array([pyarrow.StringArray.from_buffers(3, *written.buffers()[1:])])
+    ledger = kng.Ledger.create(
+        tmp_path / "add", kng.Budget.approximate(1000, 0.1), adjacency="add_remove", dataset="visits", unit="patient"
+    )
+    made = like("quantile", adjacency="add_remove", num_records=1000, force=True)
+    search = PrivateSearch(made, {"epsilon": [1.0, 2.0]}, epsilon=1.0, ledger=ledger)
+    with pytest.raises(kng.ReleaseFailed) as refused:
+        search.fit(X[:3], response_for("quantile")[:3], person=ids)
+    assert "0xff" not in str(refused.value)
+    assert refused.value.__context__ is None
+    assert ledger.read().spent.epsilon == 3.0, "the choice is covered by the dearer fit"
