@@ -185,7 +185,12 @@ class RegressionPlan(AbstractIntervalPlan):
 
 
 class AbstractColumns(abc.ABC):
-    """Maps records, each by itself, to bounded columns to sum. It can be pickled, and holds nothing private."""
+    """Maps records, each by itself, to bounded columns to sum. It can be pickled, and holds nothing private.
+
+    `mechanism`: of the estimate, which says how records are validated.
+    """
+
+    mechanism: Any
 
     @abc.abstractmethod
     def rows(self, X: Any, y: Any) -> Any:
@@ -201,6 +206,8 @@ class AbstractColumns(abc.ABC):
     def __call__(self, records: tuple[Any, Any]) -> tuple[Any, None]:
         is_validated = isinstance(records[0], Records | WeightedRecords)
         rows = records[0] if is_validated else self.rows(*records)
+        if self.mechanism.bounds.of_persons and getattr(rows, "codes", None) is None:
+            raise UnfitType("rows of persons came without saying whose they are: each would count by itself")
         # Each column of records in one piece too.
         made = self.made(jax.tree.map(np.asfortranarray, rows))
         return (made if isinstance(made, WeightedTable) else MadeColumns(np.ascontiguousarray(made.T))), None
