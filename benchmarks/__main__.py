@@ -35,6 +35,7 @@ ROOMS = {
     "interval_coverage": ("t5:2:4000:1", "--tables", "2"),
     "column_intervals": ("--tables", "2", "--kinds", "shares"),
     "group_quantiles": ("--replicates", "5"),
+    "persons": ("--draws", "2"),
     "calibration": ("--by", "importance", "--data-sets", "5"),
     "preview_against_measured": ("--draws", "3", "--tables", "salaries", "--records", "4000", "--ways", "AdaSSP"),
     "walk": ("--chains", "4", "--moves", "1200", "--records", "1000"),

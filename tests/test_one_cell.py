@@ -176,7 +176,7 @@ PLACES = {
     "axis of edges": lambda frame: Axis("c", edges=(0, 1, 2, 3), missing=1).places(frame["c"]),
     "groups": lambda frame: Grouping((CATEGORY,)).places({"c": frame["c"]}),
     "weights": lambda frame: SurveyWeights("c", (0.0, 3.0), 1.0).cells_of(
-        nw.from_native(frame), np.ones(len(frame), bool)
+        nw.from_native(frame), [], np.ones(len(frame), bool)
     ),
     "condition": lambda frame: conditions.read("c == '1'", {"c": ("1", "2")}, {"c": "2"})[0].of(frame["c"]),
     "condition of numbers": lambda frame: conditions.read("c > 1", {}, {"c": 1})[0].of(frame["c"]),

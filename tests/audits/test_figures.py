@@ -7,6 +7,7 @@ from audits.__main__ import main
 from audits.frames import CellPairs
 from kngjax.accounting.adjacency import Adjacency
 from kngjax.inference import interval_plans
+from kngjax.study.analyses import table_of
 
 # A median, which needs no program that is compiled.
 MEDIAN = (
@@ -70,6 +71,7 @@ def test_jobs_that_choose_by_a_private_number_of_records_fail_the_command(monkey
     monkeypatch.setattr(figures, "figures", lambda quick: [jobs._private_counts()])
     monkeypatch.setattr(jobs, "_INTERVALS", {"the default": jobs._INTERVALS["the default"]})
     monkeypatch.setattr(jobs, "_COUNTS", (374, 375))
+    monkeypatch.setattr("kngjax.command.job.count_of", lambda file, frame: len(table_of(frame)))
     monkeypatch.setattr(Adjacency, "public_count", lambda adjacency, count: count)
     assert main(["--quick"]) == 1
     assert "FAILED  jobs that choose" in capsys.readouterr().out

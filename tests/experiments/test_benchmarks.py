@@ -112,7 +112,7 @@ def test_a_cell_of_coverage_is_of_whole_releases(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr("sys.argv", arguments)
     interval_coverage.main()
     first, second = capsys.readouterr().out.splitlines()
-    assert first.startswith("| t5 | 3 | 4000 | 1.0 | linear | 3 |")
+    assert first.startswith("| t5 | 3 | 4000 | 1.0 | linear | replace | 3 |")
     assert "refused: " in second
     with (tmp_path / "cells").open(encoding="utf-8") as file:
         row, refused = csv.DictReader(file)

@@ -285,8 +285,9 @@ def test_with_next_to_no_noise_intervals_of_means_are_those_without_privacy_and_
 def test_no_record_moves_the_sums_of_squares_by_more_than_the_noise_hides_and_one_by_as_much():
     making, theta = kng.WithIntervals(mean(), kng.Sandwich(0.3)).making(500), np.array([0.9, 0.2])
     corners = np.array(list(itertools.product(*zip(LOWER, UPPER, strict=True))))
-    rows, _ = mean_plans._Squares(making.mechanism, theta)((np.vstack([theta, corners, 9.0 * corners]), None))
-    assert 0.99 < largest_change(making.summing, rows) / making.epsilon <= 1.0 + 1e-12
+    columns = mean_plans._Squares(making.mechanism, theta)
+    rows, _ = columns((np.vstack([theta, corners, 9.0 * corners]), None))
+    assert 0.99 < largest_change(making.summing, rows.numbers.T) / making.epsilon <= 1.0 + 1e-12
     assert making.epsilon == pytest.approx(0.3)
 
 
@@ -296,9 +297,9 @@ def test_squares_of_records_at_the_mean_are_by_themselves_and_in_their_units():
     theta, within = np.array([0.4, 5.0]), np.array([0.4, 2.0])
     columns = mean_plans._Squares(mean(), theta)
     np.testing.assert_allclose(mean_plans.largest_squares(theta, COLUMNS), [0.9**2, 4.0], rtol=1e-12)
-    rows, _ = columns((x, None))
+    rows = columns((x, None))[0].numbers.T
     np.testing.assert_allclose(rows, (x - within) ** 2 / [0.81, 4.0], rtol=1e-12)
-    assert rows[11:].tobytes() == columns((x[11:], None))[0].tobytes()
+    assert rows[11:].tobytes() == columns((x[11:], None))[0].numbers.T.tobytes()
 
 
 FAMILIES = {

@@ -38,7 +38,7 @@ def test_sums_are_sampling_variances_over_those_of_the_inverse():
 
 def persons_of(rows, codes, votes):
     """Rows of persons with their weights as these are shared, min(m, k)/m each."""
-    made = persons.shares(codes, votes)
+    made = persons.shares(codes, votes, np.zeros(len(codes), np.uint64))
     return WeightedRecords(Records(rows.x, rows.y, made.persons), made.weights, codes)
 
 
