@@ -188,18 +188,15 @@ class Guarantee:
         return cls(Kind.COMPOSED, adjacencies.pop(), *numbers, (), ordered, distance, unit=unit)
 
     @classmethod
-    def parallel(cls, parts: Iterable["Guarantee"], *, shared: bool = False) -> "Guarantee":
+    def parallel(cls, parts: Iterable["Guarantee"]) -> "Guarantee":
         """Composes mechanisms for 'add_remove', each on one group: a public function of a record alone gives its group.
-
-        **Arguments:** `shared`: of another unit than a record, that its rows in all groups together share its votes, as
-        in the groups of a `Study`. Each group alone with all votes would cost as much as all guarantees composed.
 
         The worst of their guarantees holds, and its `to_replace()` is the price under 'replace': 2ε for ε, as a record
         that leaves one group may enter another. `kngjax.accounting.parallel` argues both. Raises ValueError for parts
-        for 'replace', under which the size of a group would be public, for none, where distances reach 1, and of
-        another unit unless `shared`.
+        for 'replace', under which the size of a group would be public, for none, where distances reach 1, and for parts
+        that protect another unit: each group has all votes of a person again, and they compose.
         """
-        return in_parallel(parts, shared)
+        return in_parallel(parts)
 
     def _order(self) -> tuple[Any, ...]:
         numbers = (self.exact_epsilon, self.exact_delta, self.exact_rho, self.exact_distance)

@@ -49,6 +49,8 @@ def in_parallel(parts: Iterable[Any], shared: bool = False) -> Any:
     as above, and `to_replace()` of it. All groups may change, so all distances add up; and nothing follows of parts
     that state an (ε, δ) or a table alone, of which no such law is known. Without shares, where each group has a
     person's votes once more, parts are refused: they compose.
+
+    **Arguments:** `shared`: whether rows share votes over all groups, as a study and a quantile process make them.
     """
     every = tuple(parts)
     if not every:

@@ -11,6 +11,7 @@ from kngjax.accounting.adjacency import Adjacency
 from kngjax.accounting.exact_costs import with_both_orders
 from kngjax.accounting.guarantees import Guarantee
 from kngjax.accounting.kinds import Kind
+from kngjax.accounting.parallel import in_parallel
 from kngjax.data.passes import Passes
 from kngjax.data.persons import Shares
 from kngjax.releases.certificate import Certificate
@@ -36,7 +37,7 @@ def owed_together(groups: Iterable[Sequence[Owed]], adjacency: Adjacency) -> Owe
     """
     debits = [group for group in map(list, groups) if group]
     proved = all(known for group in debits for _, known in group)
-    worst = Guarantee.parallel([composed([cost for cost, _ in group]) for group in debits], shared=True)
+    worst = in_parallel([composed([cost for cost, _ in group]) for group in debits], shared=True)
     return (worst if adjacency is Adjacency.ADD_REMOVE else _exchanged(worst)), proved
 
 

@@ -5,6 +5,7 @@ import pytest
 from kngjax import accounting
 from kngjax.accounting import Guarantee
 from kngjax.accounting.adjacency import Adjacency, plural
+from kngjax.accounting.parallel import in_parallel
 
 KINDS = {
     "pure": Guarantee.pure("0.3", "add_remove"),
@@ -71,16 +72,16 @@ def test_groups_of_persons_share_votes_or_compose():
     one = Guarantee.bounded_range("0.3", "add_remove").of("patient")
     with pytest.raises(ValueError, match="rows of one patient may lie in several groups"):
         Guarantee.parallel([one] * 3)
-    assert Guarantee.parallel([one] * 3, shared=True) == one
+    assert in_parallel([one] * 3, shared=True) == one
     # Of one record two groups change at most, of persons all.
     near = one.within("1e-9")
-    assert Guarantee.parallel([near] * 5, shared=True) == one.within("5e-9")
+    assert in_parallel([near] * 5, shared=True) == one.within("5e-9")
     assert Guarantee.parallel([near.of("record")] * 5) == one.of("record").within("2e-9")
     together = Guarantee.composed([near, one])
-    assert Guarantee.parallel([together] * 3, shared=True).exact_distance == 3 * near.exact_distance
+    assert in_parallel([together] * 3, shared=True).exact_distance == 3 * near.exact_distance
     for unknown in (Guarantee.approximate(1, "1e-6", "add_remove"), KINDS["profile"]):
         with pytest.raises(ValueError, match="may lie in several groups"):
-            Guarantee.parallel([unknown.of("patient")] * 2, shared=True)
+            in_parallel([unknown.of("patient")] * 2, shared=True)
 
 
 @pytest.mark.parametrize("make", [Guarantee.composed, Guarantee.parallel])

@@ -11,6 +11,7 @@ from jaxtyping import Float, Int
 
 from kngjax.accounting.exact_costs import exactly, inward
 from kngjax.accounting.guarantees import Adjacency, Guarantee
+from kngjax.accounting.parallel import in_parallel
 from kngjax.core.arrays import float64
 from kngjax.core.balls import DEFAULT_DIGITS, precision
 from kngjax.core.representation import describe
@@ -101,7 +102,7 @@ class Halving:
         adjacency = self.first.adjacency
         if first.depth == 0:
             return self.mechanisms[first.index].guarantee
-        together = Guarantee.parallel([self.mechanisms[node.index].guarantee for node in (first, *others)], shared=True)
+        together = in_parallel([self.mechanisms[node.index].guarantee for node in (first, *others)], shared=True)
         return together.to_replace() if adjacency is Adjacency.REPLACE else together
 
     @property

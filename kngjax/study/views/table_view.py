@@ -243,7 +243,7 @@ class TableView(AbstractView):
 
     @property
     def _counted(self) -> str:
-        """What a single count is of, as the name of its index."""
+        """Names what a single count is of, for the name of its index."""
         if self._unit_of_persons is not None:
             return "votes"
         return plural(
