@@ -106,7 +106,7 @@ def test_the_n_and_the_epsilon_that_a_refusal_names_are_then_accepted_and_hardly
 
     refused = offer(count, 0.5)
     assert not refused.is_made
-    words = refused.refusal("this", 0.5, count, "assumed")
+    words = refused.refusal("this", 0.5, count, "records", "assumed")
     records, epsilon = re.search(r"About ([\d,]+) records or epsilon = ([\d.]+) would do", words).groups()
     records, epsilon = int(records.replace(",", "")), float(epsilon)
     assert offer(round(1.1 * records), 0.5).is_made
