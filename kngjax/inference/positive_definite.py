@@ -112,7 +112,7 @@ def matrices_given(
     sweeps = periods * lengths.thinning
     uniform = generator.random((sweeps, len(released), lengths.chains))
     acceptance, normal = generator.random(uniform[:, 0].shape), generator.standard_normal(uniform[:, 0].shape)
-    run = draw_numbers.optimised if uniform.size * base.size > _MUCH else draw_numbers
+    run = draw_numbers.plain if uniform.size * base.size > _MUCH else draw_numbers
     with float64():
         drawn = np.asarray(run(target, rates * start, Randoms(uniform, acceptance, normal), periods))
     return family.matrices(np.moveaxis(drawn[lengths.first :], -1, 0).reshape(-1, len(released)) / rates)

@@ -176,7 +176,7 @@ def compiled_independent_draws(
     return sampler.draws(mechanism.target(data), key, num_draws)
 
 
-@functools.partial(jax.jit, static_argnames="num_chains")
+@functools.partial(Compiled, static_argnames="num_chains")
 def start_chains(
     mechanism: AbstractDensityMechanism,
     data: Data,
@@ -190,7 +190,7 @@ def start_chains(
     return jax.vmap(lambda key: sampler.start(target, centre, key))(jax.random.split(key, num_chains))
 
 
-@functools.partial(jax.jit, static_argnames=("num_kept", "thinning"))
+@functools.partial(Compiled, static_argnames=("num_kept", "thinning"))
 def advance(
     mechanism: AbstractDensityMechanism,
     data: Data,

@@ -25,7 +25,7 @@ def programs():
     """How many compiled programs each jitted function holds."""
     return [
         function._cache_size()
-        for function in (chains.compiled_independent_draws.optimised, chains.start_chains, chains.advance)
+        for function in (chains.compiled_independent_draws.plain, chains.start_chains.plain, chains.advance.plain)
     ]
 
 
