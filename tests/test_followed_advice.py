@@ -271,8 +271,7 @@ def researches() -> Iterator[tuple[str, Entry]]:
             kng.simulate(_design, _made(), 2, num_records=num_records, **settings)
 
         of_simulation = {"key": (5,), "sampler": odd["sampler"], "num_records": (0,), "epsilons": ([0.0],)}
-        plain = given | ({} if name == "AdaSSP" else {"sampler": kng.chains.EnsembleWalk()})
-        yield f"simulate, {name}", Entry(simulate, plain, named(kng.simulate), of_simulation)
+        yield f"simulate, {name}", Entry(simulate, given, named(kng.simulate), of_simulation)
 
 
 def _design(key: Any, number: int) -> Any:
@@ -392,7 +391,7 @@ def nothing_is_drawn(monkeypatch):
         (research, "estimate"),
         (research, "independent_draws"),
         (research, "direct_draws"),
-        (simulation, "_uses_of_host"),
+        (simulation.Part, "of"),
     ):
         monkeypatch.setattr(place, name, stop)
     monkeypatch.setattr(expectations, "expect", lambda *_: None)

@@ -14,9 +14,9 @@ import kngjax as kng
 from kngjax.chains.base import AbstractChainSampler, AbstractSampler, Info
 from kngjax.chains.exact.smooth import one_program
 from kngjax.data.records import Records, prepare, prepare_simulated
-from kngjax.releases import simulation
+from kngjax.releases import replicates
 from kngjax.releases.chains import estimate
-from kngjax.releases.simulation import error
+from kngjax.releases.simulation import _measured, error
 
 # Replicates are compared with single runs in the last digits of float64.
 pytestmark = pytest.mark.float64
@@ -131,7 +131,7 @@ def test_what_a_batch_gave_up_is_drawn_on_the_host_from_the_same_data(monkeypatc
     monkeypatch.setattr(one_program, "_ROUNDS", 1)
     monkeypatch.setattr(one_program, "_FURTHER_ROUNDS", 0)
     found = simulated()
-    monkeypatch.setattr(simulation, "_ended_on_the_host", lambda results, *_: results)
+    monkeypatch.setattr(replicates, "_ended_on_the_host", lambda results, *_: results)
     batch = simulated()
     kept = ~np.isnan(batch.theta)
     assert 0 < kept[..., 0].sum() < 12
@@ -150,9 +150,11 @@ def test_what_a_batch_gave_up_is_drawn_on_the_host_from_the_same_data(monkeypatc
 
 def test_what_contradicts_its_proof_is_not_drawn_again():
     theta = np.array([[[np.inf], [0.3]]])
-    results = simulation._ended_on_the_host((theta, np.zeros((1, 1)), [np.ones((1, 2))]), *[None] * 7)
-    np.testing.assert_array_equal(results[0], [[[np.nan], [0.3]]])
-    np.testing.assert_array_equal(results[2][0], [[np.nan, 1.0]])
+    part = replicates.Part(mechanism(), None, None, False, True)
+    results = replicates._ended_on_the_host(theta, design, 5, part, jax.random.split(KEY, 1))
+    np.testing.assert_array_equal(results, [[[np.nan], [0.3]]])
+    ones = _measured((lambda theta, truth: jnp.ones(()),), results.swapaxes(0, 1)[None], np.zeros((1, 1, 1)))
+    np.testing.assert_array_equal(ones[0], [[[np.nan], [1.0]]])
 
 
 @pytest.mark.slow
@@ -213,6 +215,42 @@ def test_means_have_no_response_and_are_drawn_from_each_replicates_own_data():
         np.testing.assert_allclose(found.measures["error"][0, 0, number], np.linalg.norm(expected - theta), rtol=1e-8)
 
 
+def test_several_mechanisms_see_the_same_data_and_one_program_draws_for_every_n_epsilon_and_replicate():
+    bounds = kng.Bounds(x=(0.0, 1.0), intercept=False)
+    several = {
+        "l_inf": kng.KNormMechanism(bounds, 1.0, "replace"),
+        "l_2": kng.KNormMechanism(bounds, 2.0, "replace", kng.L2()),
+    }
+
+    def uniform(key, num_records):
+        return jax.random.uniform(key, (num_records, 2)), None, jnp.full(2, 0.5)
+
+    settings = {"num_records": [40, 70, 300], "progress": False}
+    found = kng.simulate(uniform, several, 4, KEY, **settings)
+    before = replicates._draws.plain._cache_size()
+    for name, mechanism in several.items():
+        alone = kng.simulate(uniform, mechanism, 4, KEY, **settings)
+        np.testing.assert_array_equal(found[name].theta, alone.theta)
+        np.testing.assert_array_equal(found[name].truth, found["l_2"].truth)
+        again = kng.simulate(uniform, mechanism.at_epsilon(3.0), 3, kng.research_key(0), num_records=65, progress=False)
+        assert again.theta.shape == (1, 1, 3, 2)
+    assert replicates._draws.plain._cache_size() == before
+
+
+def test_records_of_a_design_are_summed_up_in_small_groups_as_they_are_one_by_one(monkeypatch):
+    built = kng.KNormMechanism(kng.Bounds(x=(0.0, 1.0), intercept=False), 1.0, "replace")
+
+    def simulated():
+        return kng.simulate(lambda *given: numbers_in_two(*given), built, 8, KEY, num_records=50, progress=False).theta
+
+    def numbers_in_two(key, num_records):
+        return jax.random.uniform(key, (num_records, 2)), None, jnp.zeros(2)
+
+    whole = simulated()
+    monkeypatch.setattr(replicates, "_RECORDS_TOGETHER", 100)
+    np.testing.assert_allclose(simulated(), whole, rtol=1e-12)
+
+
 PROGRAM = """
 import sys, jax, numpy as np
 import kngjax as kng
@@ -241,7 +279,6 @@ def test_results_are_the_same_to_the_bit_on_eight_devices(tmp_path):
 REFUSED = [
     ({"num_replicates": 0}, "at least 1"),
     ({"num_records": []}, "at least 1"),
-    ({"sampler": None}, "say which sampler"),
     ({"epsilons": [-1.0]}, "epsilon must be positive"),
     ({"mechanism": mechanism(loss=kng.PseudoHuberLoss(0.2)), "float32": True}, "on the host"),
 ]
