@@ -9,8 +9,6 @@ from jaxtyping import Float
 
 from kngjax.core.randomness import research_key
 from kngjax.inference.settings import Expected, Scenario, without_weights
-from kngjax.mechanisms.density import AbstractDensityMechanism
-from kngjax.releases.default_sampler import default_sampler
 from kngjax.releases.simulation import simulate
 
 _TABLES = 100
@@ -26,10 +24,7 @@ def simulated_noise(
     mechanism = without_weights(setting.mechanism)
     if mechanism is not setting.mechanism and not _is_of_one_law(setting, mechanism, num_records):
         return None
-    sampler = None
-    if isinstance(mechanism, AbstractDensityMechanism):
-        sampler, _ = default_sampler(mechanism, setting.dimension, num_records)
-    found = simulate(_tables(setting), mechanism, _TABLES, research_key(0), num_records=num_records, sampler=sampler)
+    found = simulate(_tables(setting), mechanism, _TABLES, research_key(0), num_records=num_records)
     errors = found.theta[0, 0] - found.truth[0]
     errors = errors[np.all(np.isfinite(errors), axis=1)]
     return errors.T @ errors / (len(errors) or np.nan) - expected.sampling
