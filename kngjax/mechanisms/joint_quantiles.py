@@ -1,4 +1,4 @@
-"""The joint law of m private quantiles: exact draws on the host in O(m²n), and the normaliser under jit and vmap.
+"""The joint law of m private quantiles: exact draws on the host from few gaps, and the normaliser under jit and vmap.
 
 n sorted values cut [lo, hi] into n + 1 gaps of lengths g_0, ..., g_n; between values i and i + 1 of them #{y ≤ θ} = i.
 So the density exp(-c Σ_{j=1}^{m+1} |i_j - i_{j-1} - n(τ_j - τ_{j-1})|) on lo ≤ θ_1 ≤ ... ≤ θ_m ≤ hi, with i_0 = 0 and
@@ -16,10 +16,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import gammaln, logsumexp
-from jaxtyping import Array, Float, Int
+from jaxtyping import Array, Bool, Float, Int
 from numpy import ndarray
 
 from kngjax.core.arrays import ROWS_A_BLOCK, Scalar
+
+# By so much less, in logarithms, is proposed what is not summed. Where gaps reach farther than one in so many of all
+# numbers, all are summed.
+_SPARE, _MANY = 20.0, 8
 
 LogWeights = Float[ndarray, " gaps"]
 Gaps = Int[ndarray, " draws"]
@@ -27,28 +31,81 @@ Uniforms = Float[ndarray, " draws"]
 
 
 class JointLaw:
-    """The forward sums for given data.
+    """The forward sums for given data, over the gaps at most `reach` ranks from where quantiles are asked for.
+
+    Each quantile is in its own run of these gaps; runs that meet are one. Gaps between runs are left out, and centres
+    move with them, so that all x_j are what they were. Elsewhere some |x_j| ≥ r, so that the score is 2r at least: the
+    mass there is at most e^{-2cr}·(hi - lo)^m/m!, and it is drawn by rejection from uniform points of the cone
+    (`docs/proofs/quantiles.md`).
 
     **Arguments:** `edges`: lo, the sorted values, hi, shape (n + 2,). `tau`: shape (m,), increasing. `rate`: c > 0.
-    Private.
+    `reach`: at least 1. Private.
     """
 
-    def __init__(self, edges: Float[ndarray, " edges"], tau: Float[ndarray, " quantiles"], rate: float):
-        self.edges, self.rate = edges, rate
-        self.num_gaps, self.num_quantiles = edges.size - 1, tau.size
-        # The centre nτ_j of x_j; the first quantile's predecessor is i_0 = 0 with τ_0 = 0.
-        self.centres = (self.num_gaps - 1) * tau
+    def __init__(
+        self,
+        edges: Float[ndarray, " edges"],
+        tau: Float[ndarray, " quantiles"],
+        rate: float,
+        reach: float = math.inf,
+    ):
+        self.edges, self.tau, self.rate, self.num_quantiles = edges, tau, rate, tau.size
+        last_gap = edges.size - 2
+        centres = last_gap * tau
+        # The first and the last gap of each quantile's run, and r, the least |x_j| in other gaps.
+        lows = np.ceil(np.maximum(centres - reach, 0.0)).astype(np.int64)
+        highs = np.floor(np.minimum(centres + reach, last_gap)).astype(np.int64)
+        is_new = lows > np.append(-1, highs[:-1] + 1)
+        self.runs = np.cumsum(is_new) - 1
+        self.lows, self.highs = lows[is_new][self.runs], highs[np.append(is_new[1:], True)][self.runs]
+        below = np.where(self.lows > 0, centres - self.lows + 1.0, math.inf)
+        above = np.where(self.highs < last_gap, self.highs + 1.0 - centres, math.inf)
+        self.least = float(np.minimum(below, above).min())
+        numbers = [np.arange(*ends) for ends in zip(lows[is_new], self.highs[is_new] + 1, strict=True)]
+        self.run_of_gap = np.repeat(np.arange(len(numbers)), list(map(len, numbers)))
+        self.numbers = np.concatenate(numbers)
+        self.num_gaps = self.numbers.size
+        # The centre nτ_j of x_j among the gaps; the first quantile's predecessor is i_0 = 0 with τ_0 = 0.
+        self.centres = centres - self.lows + np.searchsorted(self.run_of_gap, self.runs)
         with np.errstate(divide="ignore"):
-            self.log_lengths = np.log(np.diff(edges))
+            self.log_lengths = np.log(edges[self.numbers + 1] - edges[self.numbers])
+        self.log_normaliser = -math.inf
+        if np.all(edges[self.lows] < edges[self.highs + 1]):
+            self._sum()
+
+    def _sum(self) -> None:
         # entries[j]: quantile j in a gap of its own so far, summed over all gaps of those before it.
-        self.entries = [self.log_lengths - rate * np.abs(self._positions(0))]
+        self.entries = [self._own(0) - self.rate * np.abs(self._positions(0))]
         for level in range(1, self.num_quantiles):
-            self.entries.append(self.log_lengths + self._steps(level).log_sums())
+            self.entries.append(self._own(level) + self._steps(level).log_sums())
         last = self._arrivals(self.num_quantiles - 1)
-        last -= rate * np.abs(self._positions(self.num_quantiles - 1))
+        last -= self.rate * np.abs(self._positions(self.num_quantiles - 1))
         top = np.max(last)
         self.cumulative = accumulate(np.add, 0.0, np.exp(last - top))
         self.log_normaliser = float(top + np.log(self.cumulative[-1]))
+
+    @classmethod
+    def near(cls, edges: Float[ndarray, " edges"], tau: Float[ndarray, " quantiles"], rate: float) -> "JointLaw":
+        """The sums over as few gaps as leave next to nothing to be proposed beyond; over all, if these are many."""
+        reach = max((_SPARE + tau.size * math.log(edges.size)) / (2.0 * rate), 1.0)
+        while reach < edges.size / _MANY:
+            law = cls(edges, tau, rate, reach)
+            if (excess := law.log_share + _SPARE) <= 0.0:
+                return law
+            reach = min(reach + excess / (2.0 * rate) + 1.0, 4.0 * reach)
+        return cls(edges, tau, rate)
+
+    @property
+    def log_share(self) -> float:
+        """The logarithm of what is proposed beyond the gaps over what is in them; -inf where they are all."""
+        if math.isinf(self.least):
+            return -math.inf
+        volume = self.num_quantiles * math.log(self.edges[-1] - self.edges[0]) - math.lgamma(self.num_quantiles + 1.0)
+        return volume - 2.0 * self.rate * self.least - self.log_normaliser
+
+    def _own(self, level: int) -> LogWeights:
+        """Log lengths of the gaps of a quantile's run."""
+        return np.where(self.run_of_gap == self.runs[level], self.log_lengths, -np.inf)
 
     def _positions(self, level: int) -> LogWeights:
         """x_j(i) for every gap."""
@@ -57,6 +114,8 @@ class JointLaw:
     def _shared(self, level: int, first: int, gaps: slice | Gaps) -> LogWeights:
         """Log weights of quantiles `first` to `level` sharing a gap that the one before does not."""
         together = level - first
+        if self.runs[first] != self.runs[level]:
+            return np.full(self.log_lengths[gaps].shape, -np.inf)
         total = self.entries[first][gaps] - self.rate * (self.centres[level] - self.centres[first])
         if together:
             total += together * self.log_lengths[gaps]
@@ -74,8 +133,31 @@ class JointLaw:
         before, here = self.rate * self._positions(level - 1), self.rate * self._positions(level)
         return _Steps(self._arrivals(level - 1), before, here, _reach(self.centres[level] - self.centres[level - 1]))
 
-    def draws(self, uniforms: Float[ndarray, "draws columns"]) -> Float[ndarray, "draws quantiles"]:
-        """Independent draws. **Arguments:** `uniforms`: in [0, 1), shape (draws, 4m + 1)."""
+    def draws(
+        self, uniforms: Float[ndarray, "draws columns"]
+    ) -> tuple[Float[ndarray, "draws quantiles"], Bool[ndarray, " draws"]]:
+        """Independent draws, and which of them are kept; the others are to be drawn anew.
+
+        **Arguments:** `uniforms`: in [0, 1), shape (draws, 4m + 2).
+        """
+        share, uniforms = uniforms[:, 0], uniforms[:, 1:]
+        odds, found = math.exp(min(self.log_share, 700.0)), self._near_draws(uniforms)
+        is_far = share * (1.0 + odds) < odds
+        found[is_far], is_kept = self._far_draws(uniforms[is_far])
+        is_far[is_far] = ~is_kept
+        return found, ~is_far
+
+    def _far_draws(self, uniforms):
+        """Uniform points of the cone, and which are kept: beyond the gaps, with probability exp(-c(score - 2r))."""
+        values, size = self.edges[1:-1], self.num_quantiles
+        points = self.edges[0] + (self.edges[-1] - self.edges[0]) * np.sort(uniforms[:, :size], axis=1)
+        gaps = np.searchsorted(values, points, side="right")
+        ends = np.pad(gaps - values.size * self.tau, ((0, 0), (1, 1)))
+        excess = np.sum(np.abs(np.diff(ends)), axis=1) - 2.0 * self.least
+        is_beyond = np.any((gaps < self.lows) | (gaps > self.highs), axis=1)
+        return points, is_beyond & (uniforms[:, size] < np.exp(-self.rate * excess))
+
+    def _near_draws(self, uniforms):
         spare = iter(uniforms.T)
         gaps = np.empty((len(uniforms), self.num_quantiles), dtype=np.int64)
         gap = np.searchsorted(self.cumulative, next(spare) * self.cumulative[-1], side="right")
@@ -90,6 +172,7 @@ class JointLaw:
             leaving = np.flatnonzero(first == level)
             if level > 0 and leaving.size:
                 gap[leaving] = self._steps(level).draw(gap[leaving], part[leaving], position[leaving])
+        gaps = self.numbers[gaps]
         left, right = self.edges[gaps], self.edges[gaps + 1]
         within = np.stack(list(spare), axis=1)
         return np.sort(np.clip(left + within * (right - left), left, right), axis=1)

@@ -250,9 +250,7 @@ class PrivateQuantile(AbstractDirectMechanism):
             return self._joint_draws(data, key, num_draws), jnp.asarray(True)
         edges = self._edges(data)
         uniforms = jax.random.uniform(key, (self.dimension, num_draws, 2))
-        # Levels are drawn one after the other, as each needs arrays of the size of the data.
-        thetas = jax.lax.map(lambda level: _gap_draws(edges, *level), (jnp.asarray(self.tau), self._rates(), uniforms))
-        return jnp.sort(thetas.T, axis=1), jnp.asarray(True)
+        return _drawn_by_parts(edges, jnp.asarray(self.tau), self._rates(), uniforms), jnp.asarray(True)
 
     def _joint_draws(self, data: Data, key: PRNGKeyArray, num_draws: int) -> Array:
         if is_traced(key, *jax.tree.leaves((self, data))):
@@ -260,10 +258,15 @@ class PrivateQuantile(AbstractDirectMechanism):
                 "the joint law of several quantiles is drawn on the host and cannot be compiled or mapped: call it in "
                 "a loop, or use budget='split'"
             )
+        size, left = self.dimension, np.arange(num_draws)
+        found = np.empty((num_draws, size))
         with float64():
-            law = JointLaw(np.asarray(self._edges(data)), np.asarray(self.tau), float(self._joint_rate()))
-            uniforms = np.array(jax.random.uniform(key, (num_draws, 4 * self.dimension + 1)))
-        return jnp.asarray(law.draws(uniforms))
+            law = JointLaw.near(np.asarray(self._edges(data)), np.asarray(self.tau), float(self._joint_rate()))
+            while left.size:
+                key, own = jax.random.split(key)
+                drawn, is_kept = law.draws(np.array(jax.random.uniform(own, (left.size, 4 * size + 2))))
+                found[left[is_kept]], left = drawn[is_kept], left[~is_kept]
+        return jnp.asarray(found)
 
 
 class SortedIntake(AbstractIntake):
@@ -321,6 +324,15 @@ def _gap_log_masses(edges: Array, tau: Array, rate: Array) -> Float[Array, " gap
     """log g_i - rate·|i - nτ|; -inf for gaps between equal values."""
     lengths = jnp.diff(edges)
     return jnp.log(lengths) - rate * jnp.abs(jnp.arange(lengths.size) - (lengths.size - 1) * tau)
+
+
+@jax.jit
+def _drawn_by_parts(
+    edges: Array, tau: Array, rates: Array, uniforms: Float[Array, "quantiles draws 2"]
+) -> Float[Array, "draws quantiles"]:
+    """Draws levels one after the other, as each needs arrays of the size of the data, and sorts them."""
+    thetas = jax.lax.map(lambda level: _gap_draws(edges, *level), (tau, rates, uniforms))
+    return jnp.sort(thetas.T, axis=1)
 
 
 def _gap_draws(edges: Array, tau: Array, rate: Array, uniforms: Float[Array, "draws 2"]) -> Float[Array, " draws"]:

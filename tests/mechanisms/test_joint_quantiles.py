@@ -10,7 +10,7 @@ from scipy import special
 
 import kngjax as kng
 from kngjax.mechanisms.joint_quantiles import JointLaw, log_normaliser
-from tests.oracles.goodness_of_fit import assert_cell_frequencies
+from tests.oracles.goodness_of_fit import assert_cell_frequencies, assert_two_samples_agree
 
 LO, HI = -1.0, 2.0
 BOUNDS = kng.Bounds(y=(LO, HI))
@@ -127,6 +127,83 @@ def test_draws_of_more_records_have_the_enumerated_gaps(num_records, tau):
     edges = np.concatenate([[LO], np.sort(values), [HI]])
     law = JointLaw(edges, np.array(tau), 0.25 / delta(tau, "add_remove"))
     np.testing.assert_allclose(law.log_normaliser, log_mass, rtol=1e-11)
+
+
+# Values, levels, c, and how far gaps reach: with runs of gaps apart, in part together and alone.
+FAR = {
+    "apart": (np.linspace(-0.9, 1.9, 12), [0.1, 0.5, 0.9], 0.2, 1.0),
+    "two together": (np.linspace(-0.9, 1.9, 24), [0.3, 0.45, 0.95], 0.1, 2.0),
+    "one level": (np.linspace(-0.9, 1.9, 12), [0.6], 0.3, 1.5),
+    "at the ends": ([LO] * 5 + [0.2, 0.3] + [HI] * 5, [0.4, 0.7], 0.4, 1.0),
+    "a heap between": ([-0.8, -0.7, -0.6, *[0.25] * 7, 1.1, 1.5], [0.2, 0.85], 0.3, 1.0),
+    "a heap at a level": ([-0.8, -0.7, *[0.25] * 6, 1.1, 1.5, 1.6, 1.7], [0.4, 0.9], 0.3, 1.0),
+    "one value": ([0.5] * 9, [0.2, 0.6], 0.05, 1.0),
+    "one record": ([0.5], [0.3, 0.6], 0.5, 1.0),
+    "no record": ([], [0.3, 0.6], 0.5, 1.0),
+}
+
+
+def far_problem(name):
+    """The law over few gaps, the gaps of each quantile's run, and the mass of each tuple of gaps, by enumeration."""
+    values, tau, rate, reach = FAR[name]
+    edges = np.array([LO, *values, HI])
+    gaps = [[i for i in range(len(values) + 1) if abs(i - len(values) * level) <= reach] for level in tau]
+    for _ in tau:
+        # Runs that meet are one.
+        gaps = [
+            sorted({*a, *(i for b in gaps for i in b if {j + s for j in b for s in (-1, 0, 1)} & {*a})}) for a in gaps
+        ]
+    masses = {}
+    for chosen in itertools.combinations_with_replacement(range(len(values) + 1), len(tau)):
+        shared = math.prod(math.factorial(chosen.count(gap)) for gap in set(chosen))
+        volume = math.prod(edges[gap + 1] - edges[gap] for gap in chosen) / shared
+        masses[chosen] = volume * math.exp(-rate * score(chosen, tau, len(values)))
+    return JointLaw(edges, np.array(tau), rate, reach), gaps, masses
+
+
+@pytest.mark.parametrize("name", FAR)
+def test_few_gaps_have_their_own_mass_and_bound_that_of_all_others(name):
+    law, gaps, masses = far_problem(name)
+    inside = sum(mass for chosen, mass in masses.items() if all(i in own for i, own in zip(chosen, gaps, strict=True)))
+    np.testing.assert_allclose(np.exp(law.log_normaliser), inside, rtol=1e-12)
+    others = sum(masses.values()) - inside
+    assert (others > 1e-12) == np.isfinite(law.log_share) or inside == 0.0
+    assert others <= np.exp(law.log_normaliser + law.log_share) * (1.0 + 1e-12) or inside == 0.0
+
+
+@pytest.mark.parametrize("name", FAR)
+def test_draws_from_few_gaps_and_by_proposals_beyond_have_the_law_of_all(name):
+    law, gaps, masses = far_problem(name)
+    if math.isinf(law.log_normaliser):
+        # Nothing to draw from: other gaps are asked for.
+        assert all(masses[chosen] == 0.0 for chosen in itertools.product(*gaps) if chosen in masses)
+        return
+    random, drawn = np.random.default_rng(6), []
+    while sum(map(len, drawn)) < 20_000:
+        found, is_kept = law.draws(random.random((20_000, 4 * law.num_quantiles + 2)))
+        drawn.append(found[is_kept])
+    counts = np.searchsorted(law.edges[1:-1], np.concatenate(drawn), side="right")
+    total, outside = sum(masses.values()), np.mean(np.any((counts < law.lows) | (counts > law.highs), axis=1))
+    assert outside > 0.05 or len(masses) <= 3
+    if len(masses) > 1:
+        assert_tuples(counts, {chosen: mass / total for chosen, mass in masses.items()})
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-300, 1e300])
+def test_the_law_of_many_values_is_that_of_all_gaps_from_a_tenth_of_them(scale):
+    random, tau = np.random.default_rng(7), np.array([0.1, 0.25, 0.5, 0.9])
+    values = np.sort(np.where(random.random(20_000) < 0.1, 0.7, random.uniform(0.0, 1.0, 20_000)))
+    edges, uniforms = scale * np.concatenate([[-0.5], values, [1.4]]), random.random((300, 18))
+    law, all_gaps = JointLaw.near(edges, tau, 0.5), JointLaw(edges, tau, 0.5)
+    assert law.num_gaps < 2_000
+    np.testing.assert_allclose(law.log_normaliser, all_gaps.log_normaliser, rtol=1e-9)
+    shares = [np.diff(one.cumulative, prepend=0.0) / one.cumulative[-1] for one in (law, all_gaps)]
+    np.testing.assert_allclose(shares[0], shares[1][law.numbers], rtol=1e-8, atol=1e-12)
+    assert np.sum(shares[1]) - np.sum(shares[1][law.numbers]) < 1e-8
+    (found, is_kept), (expected, all_kept) = (one.draws(uniforms) for one in (law, all_gaps))
+    assert np.all(is_kept & all_kept)
+    for one, other in zip(found.T, expected.T, strict=True):
+        assert_two_samples_agree(one, other)
 
 
 @jax.jit

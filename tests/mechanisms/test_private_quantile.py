@@ -13,6 +13,7 @@ import pytest
 
 import kngjax as kng
 from kngjax.data.records import Records
+from kngjax.mechanisms import private_quantile
 from tests.oracles.goodness_of_fit import assert_cell_frequencies, assert_same_law, assert_two_samples_agree
 
 LO, HI = -1.0, 2.0
@@ -282,6 +283,15 @@ def test_draws_can_be_mapped_over_data_sets_and_settings():
         mechanism = kng.PrivateQuantile(taus[0], BOUNDS, 0.5, "add_remove", budget="split")
         by_hand, _ = kng.draw(mechanism, mechanism.prepare(data_sets[0]), keys[0])
         np.testing.assert_allclose(by_hand, loop[0], rtol=1e-12)
+
+
+def test_draws_from_as_many_values_share_a_program():
+    numbers = []
+    for tau, epsilon in ((0.3, 1.0), (0.6, 2.0)):
+        mechanism = kng.PrivateQuantile(tau, BOUNDS, epsilon, "replace")
+        kng.draw(mechanism, mechanism.prepare(DATA["spread"]), kng.research_key(16))
+        numbers.append(private_quantile._drawn_by_parts._cache_size())
+    assert numbers[0] == numbers[1] > 0
 
 
 def test_the_joint_draw_says_that_it_cannot_be_compiled():

@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from kngjax.draws.lattice.check_records import CheckRecords
+from kngjax.draws.lattice.check_records import CheckRecords, counted
 from kngjax.draws.lattice.check_scores import QuantileScore
 from kngjax.draws.lattice.cone_scores import ConeScore
 from kngjax.draws.lattice.cones import Cones
@@ -19,6 +19,18 @@ from tests.draws.lattice.test_check_scores import scores_of
 def opened(records, entries):
     """Each of some records by itself, on one box."""
     return records.open(Runs(entries, entries + 1, np.array([len(entries)])))
+
+
+@pytest.mark.parametrize("columns", [(), (0,), (1,), (0, 1)], ids=str)
+def test_equal_rows_are_counted_whichever_columns_differ(columns):
+    random = np.random.default_rng(2)
+    rows, counts = np.full((60, 2), 7), random.integers(1, 5, 60)
+    rows[:, columns] = random.integers(-3, 4, (60, len(columns)))
+    for times, given in ((np.ones(60, int), None), (counts, counts)):
+        expected = np.unique(np.repeat(rows, times, axis=0), axis=0, return_counts=True)
+        for found, one in zip(counted(rows, given), expected, strict=True):
+            np.testing.assert_array_equal(found, one)
+    assert [len(one) for one in counted(rows[:0])] == [0, 0]
 
 
 def test_bounds_of_few_open_records_hold_for_every_pattern_of_their_signs():

@@ -10,7 +10,7 @@ import pytest
 import kngjax as kng
 from kngjax.draws.lattice import fits
 from kngjax.draws.lattice.coordinates import LatticeCoordinates, reduced_basis, round_frame
-from kngjax.draws.lattice.fits import ScoreDensity
+from kngjax.draws.lattice.fits import DistinctRecords, ScoreDensity, fit_of
 from kngjax.draws.lattice.units import DomainLattice
 from kngjax.draws.refinement import refine
 
@@ -56,6 +56,21 @@ def case_of(seed):
         return kng.ExponentialMechanism(loss, bounds, domain, epsilon, adjacency), x, y
     norm = (None, kng.L1(), kng.LInf(), None)[kind]
     return kng.KNG(loss, bounds, domain, epsilon, adjacency, norm=norm), x, y
+
+
+@pytest.mark.parametrize("feature", [8.0, -3.0])
+def test_of_one_feature_the_fit_is_the_quantile(feature):
+    random, domain = np.random.default_rng(4), DomainLattice((0,), np.array([-(10**6)]), np.array([10**6]), None, 0)
+    y, counts = (
+        np.sort(random.choice(10**6, 501, replace=False)).astype(float),
+        random.integers(1, 5, 501).astype(float),
+    )
+    records = DistinctRecords(np.full((501, 1), feature), y, counts)
+    for slopes in ((1.0, 1.0), (7.0, 3.0)):
+        fit = fit_of(records, ScoreDensity(slopes, 0.5, True), domain)
+        assert fit is not None
+        below = np.sum(counts[y <= feature * fit.estimate[0] + abs(feature)])
+        np.testing.assert_allclose(below, slopes[1] / sum(slopes) * np.sum(counts), atol=5.0)
 
 
 class _GivenUp(Exception):
