@@ -19,7 +19,7 @@ from benchmarks import _table
 ROOMS = {
     "cold_start": ("--runs", "1"),
     "ten_tasks": ("--repeats", "1"),
-    "peers": ("--records", "2000", "--dimension", "3", "--draws", "100"),
+    "peers": ("--records", "2000", "--dimension", "3", "--draws", "100", "--numbers", "2000"),
     "quantile_process": ("--records", "2000", "--releases", "1", "--epsilon", "20"),
     "membership": ("--tables", "4"),
     "real_tables": ("--tables", "HousePrices", "--repeats", "1"),

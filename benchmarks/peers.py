@@ -1,6 +1,7 @@
-"""Linear regression at equal ε: KNG, AdaSSP and posterior samples beside diffprivlib, and fits without privacy.
+"""Linear regression and quantiles at equal ε beside diffprivlib and OpenDP, and beside what has no privacy.
 
-`python -m benchmarks.peers [--records 100000] [--dimension 12] [--draws 1000] [--diffprivlib PYTHON]`.
+`python -m benchmarks.peers [--records 100000] [--dimension 12] [--draws 1000] [--numbers 1000000]
+[--diffprivlib PYTHON] [--opendp PYTHON]`.
 
 The design is uniform on [-1, 1] with normal noise, ε = 1, |y| ≤ 8 where a bound is needed. Guarantees differ: AdaSSP
 and posterior samples are (1, 10⁻⁶), the latter for one record more or less; the others claim pure ε = 1, KNG by
@@ -8,9 +9,13 @@ and posterior samples are (1, 10⁻⁶), the latter for one record more or less;
 result counts imports and compiling. Draws a second are independent ones, or ArviZ's effective ones of the worst
 coefficient; fits without privacy are the floor. diffprivlib needs an older scikit-learn than some, so its interpreter
 may be another.
+
+Quantiles are of log-normal numbers within (0, 20,000), ε = 1 together; the floor is NumPy's sort, and so many of them a
+second release takes. OpenDP's are of a list of candidates; kngjax's law is that of all numbers.
 """
 
 import argparse
+import dataclasses
 import importlib.util
 import sys
 import time
@@ -22,7 +27,8 @@ import numpy as np
 from benchmarks import _table
 
 LARGEST, DELTA = 8.0, 1e-6
-DIFFPRIVLIB = "diffprivlib, LinearRegression"
+DIFFPRIVLIB, PEERS = "diffprivlib, LinearRegression", ("diffprivlib", "opendp")
+SORT, ENDS, LEVELS = "NumPy, a sort, no privacy", (0.0, 20_000.0), [0.1, 0.25, 0.5, 0.75, 0.9]
 
 
 def records(num_records: int, dimension: int) -> tuple[np.ndarray, np.ndarray]:
@@ -120,31 +126,126 @@ WAYS = {
 }
 
 
-def rows(sizes: tuple[int, int, int], diffprivlib: str | None, ways: list[str] | None = None) -> Any:
-    """One after the other, so that a long run shows what it has. `diffprivlib`: an interpreter that has it."""
-    for way in WAYS if ways is None else ways:
-        if way == DIFFPRIVLIB and diffprivlib is None:
-            yield _table.Row(
-                way, remark="skipped: not installed; name an interpreter that has it, --diffprivlib PYTHON"
-            )
+def quantiles(make: Callable[[np.ndarray], Callable[[], Any]]) -> Any:
+    """A way: quantiles of so many numbers. **Arguments:** `make`: of the numbers, what releases."""
+
+    def way(number: int) -> tuple[_table.Timed, None]:
+        start = time.time()
+        values = np.random.default_rng(0).lognormal(6.0, 0.6, number)
+        making = time.time() - start
+        return _table.Timed(make(values), making), None
+
+    return way
+
+
+def _released(tau: Any, kind: str = "PrivateQuantile", **settings: Any) -> Any:
+    def make(values: np.ndarray) -> Callable[[], Any]:
+        import kngjax as kng
+
+        mechanism = getattr(kng, kind)(tau, kng.Bounds(y=ENDS), 1.0, "replace", **settings)
+        return lambda: kng.release(mechanism, values)
+
+    return quantiles(make)
+
+
+def _of_study(levels: Any, of_groups: bool = False) -> Any:
+    def make(values: np.ndarray) -> Callable[[], Any]:
+        import pandas as pd
+
+        import kngjax as kng
+
+        groups = list("abcde")
+        frame = pd.DataFrame({"v": values, "g": np.resize(groups, len(values))})
+        facts = {"bounds": {"v": ENDS}, "levels": {"g": groups}, "adjacency": "replace"}
+        study = kng.Study(frame, **facts)
+        return lambda: (study.by("g") if of_groups else study).quantile("v", tau=levels, epsilon=1.0)
+
+    return quantiles(make)
+
+
+def _of_diffprivlib(levels: Any) -> Any:
+    def make(values: np.ndarray) -> Callable[[], Any]:
+        tools = importlib.import_module("diffprivlib.tools")
+        return lambda: tools.quantile(values, levels, epsilon=1.0, bounds=ENDS)
+
+    return quantiles(make)
+
+
+def by_opendp(values: np.ndarray) -> Callable[[], Any]:
+    """A median of whole candidates by the Context of a frame of polars."""
+    dp, pl = importlib.import_module("opendp.prelude"), importlib.import_module("polars")
+    dp.enable_features("contrib")
+    frame, candidates = pl.DataFrame({"v": values}).lazy(), list(range(int(ENDS[0]), int(ENDS[1]), 5))
+
+    def release() -> Any:
+        context = dp.Context.compositor(
+            data=frame,
+            privacy_unit=dp.unit_of(contributions=1),
+            privacy_loss=dp.loss_of(epsilon=1.0),
+            split_evenly_over=1,
+            margins=[dp.polars.Margin(max_length=2 * len(values))],
+        )
+        column = pl.col("v").fill_nan(0.0).fill_null(0.0)
+        return context.query().select(column.dp.median(candidates)).release().collect()
+
+    return release
+
+
+QUANTILES = {
+    SORT: quantiles(lambda values: lambda: np.sort(values)),
+    "PrivateQuantile, a median": _released(0.5),
+    "PrivateQuantile, five levels jointly": _released(LEVELS),
+    "PrivateQuantile, five levels, split": _released(LEVELS, budget="split"),
+    "QuantileInterval of a median": _released(0.5, "QuantileInterval"),
+    "a study's median": _of_study(0.5),
+    "a study's medians of five groups": _of_study(0.5, of_groups=True),
+    "diffprivlib, a median": _of_diffprivlib(0.5),
+    "diffprivlib, five quantiles": _of_diffprivlib(LEVELS),
+    "OpenDP, a median of 4,000 candidates": quantiles(by_opendp),
+}
+REGRESSIONS = list(WAYS)
+WAYS |= QUANTILES
+
+
+def rows(sizes: tuple[int, ...], pythons: dict[str, str], ways: list[str]) -> Any:
+    """One after the other, so that a long run shows what it has. `pythons`: interpreters that have peers, by name."""
+    for way in ways:
+        library = way.split(",")[0].lower()
+        if library in PEERS and library not in pythons:
+            said = f"skipped: not installed; name an interpreter that has it, --{library} PYTHON"
+            yield _table.Row(way, remark=said)
             continue
-        python = diffprivlib if way == DIFFPRIVLIB and diffprivlib is not None else sys.executable
-        yield _table.fresh("benchmarks.peers", way, sizes, python)
+        yield _table.fresh("benchmarks.peers", way, sizes, pythons.get(library, sys.executable))
 
 
 def main() -> None:
-    """Prints the table."""
+    """Prints the tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--records", type=int, default=100_000)
     parser.add_argument("--dimension", type=int, default=12)
     parser.add_argument("--draws", type=int, default=1000, help="draws a chain, of four")
-    parser.add_argument("--diffprivlib", metavar="PYTHON", help="an interpreter that has diffprivlib")
+    parser.add_argument("--numbers", type=int, default=1_000_000, help="of which there are quantiles")
+    parser.add_argument(
+        "--tables", nargs="*", choices=("regressions", "quantiles"), default=("regressions", "quantiles")
+    )
+    for library in PEERS:
+        parser.add_argument(f"--{library}", metavar="PYTHON", help=f"an interpreter that has {library}")
     options = parser.parse_args()
-    found = sys.executable if importlib.util.find_spec("diffprivlib") is not None else None
-    print(f"Linear regression, n = {options.records}, d = {options.dimension}, epsilon = 1, {_table.machine()}")
-    print(_table.HEADER)
-    for row in rows((options.records, options.dimension, options.draws), options.diffprivlib or found):
-        print(row, flush=True)
+    found = {library: sys.executable for library in PEERS if importlib.util.find_spec(library) is not None}
+    found |= {library: vars(options)[library] for library in PEERS if vars(options)[library]}
+    if "regressions" in options.tables:
+        print(f"Linear regression, n = {options.records}, d = {options.dimension}, epsilon = 1, {_table.machine()}")
+        print(_table.HEADER)
+        for row in rows((options.records, options.dimension, options.draws), found, REGRESSIONS):
+            print(row, flush=True)
+    if "quantiles" in options.tables:
+        print(f"Quantiles of {options.numbers} numbers, epsilon = 1, {_table.machine()}\n{_table.HEADER}")
+        sort = None
+        for row in rows((options.numbers,), found, list(QUANTILES)):
+            sort = row.warm if row.name == SORT else sort
+            if sort is not None and row.warm is not None:
+                row = dataclasses.replace(row, remark=f"{row.warm / sort:.1f} sorts")
+            print(row, flush=True)
 
 
 if __name__ == "__main__":

@@ -156,19 +156,28 @@ def test_the_one_command_refuses_rooms_that_it_does_not_know(capsys):
 
 
 @pytest.mark.default_cases(1)
-@pytest.mark.parametrize("way", ["statsmodels OLS, no privacy", "KNG, squared loss"])
-def test_peers_are_timed(way):
-    found = _table.measured(peers.WAYS[way], time.time() - 5.0, (300, 2, 10))
+@pytest.mark.parametrize(
+    ("way", "sizes"),
+    [
+        (peers.SORT, (300,)),
+        ("PrivateQuantile, five levels jointly", (300,)),
+        ("a study's medians of five groups", (3000,)),
+        ("statsmodels OLS, no privacy", (300, 2, 10)),
+        ("KNG, squared loss", (300, 2, 10)),
+    ],
+)
+def test_peers_are_timed(way, sizes):
+    found = _table.measured(peers.WAYS[way], time.time() - 5.0, sizes)
     # The process is said to have started five seconds ago.
     assert found["first"] > 5.0
     assert 0.0 < found["warm"] < found["first"]
     assert found["peak"] > 10.0
-    assert (found["draws"] is None) == ("no privacy" in way)
+    assert (found["draws"] is None) == ("no privacy" in way or way in peers.QUANTILES)
     assert way in str(_table.Row(way, **found))
 
 
 def test_what_is_not_installed_is_said_to_be_skipped():
-    (row,) = peers.rows((300, 2, 10), None, [peers.DIFFPRIVLIB])
+    (row,) = peers.rows((300, 2, 10), {}, [peers.DIFFPRIVLIB])
     assert row.first is None
     assert "skipped: not installed" in str(row)
 

@@ -22,6 +22,9 @@ SLIPS = (
     ),
     Slip("noise in blocks has half of its size", "BlockNoise.balls", assigned("radius", "{} / 2")),
     Slip("noise in blocks has a radius of D exponential numbers", "BlockNoise", constant(1, 0, nth=-1)),
+    Slip(
+        "joint quantiles lie in gaps that are summed alone", "JointLaw.draws", assigned("is_far", "0.0 * share > 0.0")
+    ),
     Slip("points of blocks lie on the faces of their balls", "BlockNoise", constant(1, 0, nth=-2)),
     Slip(
         "sums in blocks have half of their noise",
