@@ -215,11 +215,12 @@ def counted(records: np.ndarray, counts: np.ndarray | None = None) -> tuple[np.n
 
     **Arguments:** `counts`: how often each of these records is there; None: once.
     """
+    # Sorts of one column are fast, and fewer keys merge parts that are sorted.
     differ = [column for column in records.T[::-1] if np.any(column != column[:1])]
     if counts is None and len(differ) <= 1:
         records = np.sort(records, axis=0)
     else:
-        order = np.lexsort(differ) if len(differ) > 1 else np.argsort(differ[0] if differ else records[:, 0])
+        order = np.lexsort(differ or records.T)
         records, counts = records[order], None if counts is None else counts[order]
     starts = _first_of_each(records)
     places = np.append(starts, len(records))
