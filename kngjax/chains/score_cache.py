@@ -9,7 +9,7 @@ from jaxtyping import Array, Float
 from kngjax.chains.target import Target
 from kngjax.core.arrays import Vector
 from kngjax.data.records import QuadraticSummary, Records, WeightedRecords
-from kngjax.losses.base import AbstractPredictorLoss
+from kngjax.losses.base import AbstractRowLoss
 
 
 class ScoreCache(NamedTuple):
@@ -34,7 +34,7 @@ def score_cache(target: Target) -> ScoreCache:
             lambda gradient, coordinate, step: gradient + step * gram[coordinate],
             _score(target, lambda gradient, theta: data.value(theta, gradient), lambda gradient: gradient),
         )
-    if isinstance(loss, AbstractPredictorLoss) and isinstance(data, Records | WeightedRecords):
+    if isinstance(loss, AbstractRowLoss) and isinstance(data, Records | WeightedRecords):
         x = jnp.asarray(data.rows.x)
         return ScoreCache(
             data.predictors,

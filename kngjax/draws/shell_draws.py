@@ -28,8 +28,8 @@ from kngjax.draws.smooth_facts import SmoothFacts
 from kngjax.draws.uniforms import Bits
 from kngjax.geometry.scaled_norms import ScaledNorm
 from kngjax.geometry.shapes import Shape
-from kngjax.losses.base import AbstractSmoothScore
 from kngjax.losses.poisson import PoissonLoss
+from kngjax.losses.smooth_scores import AbstractSmoothScore
 from kngjax.mechanisms.base import AbstractMechanism
 from kngjax.mechanisms.density import AbstractDensityMechanism
 from kngjax.mechanisms.kng import KNG

@@ -1,212 +1,146 @@
-"""A loss is a function of θ and one record, with its gradient and declared facts about both.
+"""Losses of a regression: functions of the linear predictor η = x'θ, of the response, and of the row x where asked for.
 
-The loss of the data is ℓ_n(θ; D) = Σ_i ℓ(θ; record_i), a sum and never a mean, which `block_sums` adds up. In
-regression ℓ is ρ(x'θ, y) and one record's gradient is s·x with the scalar score s = ∂ρ/∂η, η = x'θ, so all that a
-sensitivity proof needs is the interval that s can lie in. Means and medians have losses of the distance between θ and
-the record itself.
+One record's gradient is s·x with the score s = ∂ρ/∂η, so that sums over records and sensitivities follow from functions
+of one record.
 """
 
 import abc
 import dataclasses
-from fractions import Fraction
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
 from kngjax.accounting.adjacency import Adjacency
-from kngjax.core.arrays import Vector, block_sums, float64, record_sums, weighted_gram
-from kngjax.core.compiling import Compiled
-from kngjax.core.errors import UnfitType
-from kngjax.core.modules import AbstractModule
-from kngjax.core.representation import ShownAsTyped
-from kngjax.data import cells
+from kngjax.core.arrays import Vector, block_sums, record_sums, weighted_gram
 from kngjax.data.bounds import Bounds
-from kngjax.data.exact_sums import ExactSums
-from kngjax.data.missing import DROP
 from kngjax.data.records import Data
-from kngjax.geometry.reach import Reach, SinglePoint
-from kngjax.losses.estimates import trust_region
-from kngjax.losses.record_scores import RecordScores as RecordScores
-from kngjax.losses.rows import Rows as Rows
-from kngjax.losses.rows import of_each
-from kngjax.losses.rows import require_records as require_records
-from kngjax.losses.rows import require_rows as require_rows
-from kngjax.losses.smooth_scores import NO_WEIGHT as NO_WEIGHT
+from kngjax.geometry.reach import Reach
+from kngjax.losses.abstract_loss import AbstractLoss as AbstractLoss
+from kngjax.losses.abstract_loss import Ends as Ends
+from kngjax.losses.abstract_loss import Interval as Interval
+from kngjax.losses.abstract_loss import Number as Number
+from kngjax.losses.abstract_loss import Rows as Rows
+from kngjax.losses.abstract_loss import WholeScore as WholeScore
+from kngjax.losses.abstract_loss import require_records as require_records
+from kngjax.losses.abstract_loss import require_rows as require_rows
 from kngjax.losses.smooth_scores import AbstractSmoothScore
-from kngjax.losses.smooth_scores import ScoresAndWeights as ScoresAndWeights
-from kngjax.losses.smooth_scores import Tangents as Tangents
 from kngjax.losses.verified_scores import AbstractVerifiedScore
 
-Number = Float[Array, ""] | Float[np.ndarray, ""] | float
-Interval = tuple[Number, Number]
-Ends = tuple[Vector, Vector]
 
+class AbstractRowLoss(AbstractLoss):
+    """A loss ρ(η, y, x) of one record, which sees the row of features x besides the linear predictor η = x'θ.
 
-class WholeScore(NamedTuple):
-    """A loss that sums of whole numbers hold: "check", ρ_τ(y - x'θ), "residuals", ½(y - x'θ)², "distances", ½|θ - x|².
+    Its gradient is s·x with s = ∂ρ/∂η, for x as it is: a scale, a level or an offset may be any public function of x.
+    Sensitivities rest on `score_interval` over all rows within the bounds. ρ need not be convex.
 
-    **Arguments:** `level`: τ of the check loss, the decimal number that it prints as.
+    KNG and the exponential mechanism serve it, with weights too, by the Markov chains that ask it for sums. All others
+    know ρ(η, y) alone, an `AbstractPredictorLoss`, and refuse: so a class that declares facts for them is refused.
     """
 
-    kind: Literal["check", "residuals", "distances"]
-    level: Fraction = Fraction(0)
+    takes_weights: ClassVar[bool] = True
+    _facts_without_rows: ClassVar[tuple[str, ...]] = (
+        "is_quadratic",
+        "is_half_square",
+        "is_smooth",
+        "has_curvature_facts",
+        "score_is_piecewise_constant",
+        "is_homogeneous",
+    )
 
-
-class AbstractLoss(ShownAsTyped, AbstractModule):
-    """A loss ℓ(θ; record) of one record, summed over the records, with the facts that others rest on.
-
-    Facts without an argument:
-
-    - `has_response`: whether a record has a response besides its features.
-    - `needs_response_bounds`: whether one record's gradient is bounded only where y is; `value_needs_response_bounds`:
-      whether its value is.
-    - `is_quadratic`: whether `summarise` gives a `QuadraticSummary`, so that ℓ_n = ½θ'Gθ - m'θ + ½s.
-    - `is_half_square`: whether ℓ is ½(y - x'θ)² and no other quadratic, so that with ½λ|θ|² it is ridge regression.
-    - `is_smooth`: whether ρ'' is positive for every η and continuously differentiable, so that on a design of full rank
-      ∇ℓ_n is one to one, with the determinant of the Hessian as its Jacobian. Huber's loss is not: its gradient is
-      constant wherever all records are outliers.
-    - `has_curvature_facts`: whether a smooth loss of x'θ proves `curvature_facts`, for exact draws in any dimension.
-    - `score_is_piecewise_constant`: whether ∂ρ/∂η is constant but for one jump, at η = y (see `score_step`).
-    - `gradient_length`: the Euclidean length of every record's gradient where its direction is free, None elsewhere.
-    - `is_homogeneous`: whether ρ(wη, wy) = w·ρ(η, y) for every w ≥ 0, so that a weighted record is (wx, wy).
-    - `takes_weights`: whether its sums honour `WeightedRecords`.
-    - `gradient_slope`: c where one record's gradient is cθ less what depends on the record alone, None elsewhere.
-    """
-
-    needs_response_bounds: ClassVar[bool] = False
-    value_needs_response_bounds: ClassVar[bool] = True
-    has_response: ClassVar[bool] = True
-    score_is_piecewise_constant: ClassVar[bool] = False
-    is_quadratic: ClassVar[bool] = False
-    is_half_square: ClassVar[bool] = False
-    is_smooth: ClassVar[bool] = False
-    has_curvature_facts: ClassVar[bool] = False
-    is_homogeneous: ClassVar[bool] = False
-    takes_weights: ClassVar[bool] = False
-    gradient_length: ClassVar[float | None] = None
-    gradient_slope: ClassVar[float | None] = None
-
-    @property
-    def whole_score(self) -> WholeScore | None:
-        """Gives the form in which a lattice computes the loss without rounding; None where that is not built."""
-        return None
+    def __init_subclass__(cls, **settings: Any):
+        super().__init_subclass__(**settings)
+        if declared := [name for name in cls._facts_without_rows if getattr(cls, name)]:
+            raise TypeError(
+                f"{cls.__name__} sees the row of features, and what serves {', '.join(declared)} does not: leave it out"
+            )
 
     @abc.abstractmethod
-    def value(self, theta: Vector, data: Data) -> Float[Array, ""]:
-        """ℓ_n(θ; D)."""
+    def record_value(self, predictor: Number, response: Number, *row: Vector) -> Float[Array, ""]:
+        """ρ(η, y, x) of one record; x of shape (d,), the intercept's 1 first, within the bounds."""
+
+    def record_score(self, predictor: Number, response: Number, *row: Vector) -> Float[Array, ""]:
+        """s = ∂ρ/∂η of one record, by default by JAX; its gradient is s·x."""
+        return jax.grad(self.record_value)(jnp.asarray(predictor, float), response, *row)
+
+    def record_curvature(self, predictor: Number, response: Number, *row: Vector) -> Float[Array, ""]:
+        """∂²ρ/∂η² of one record, by default by JAX."""
+        return jax.grad(self.record_score)(jnp.asarray(predictor, float), response, *row)
 
     @abc.abstractmethod
-    def gradient(self, theta: Vector, data: Data) -> Float[Array, " dimension"]:
-        """∇ℓ_n(θ; D), shape (d,)."""
+    def score_interval(self, predictor: Interval, response: Interval | None, *rows: Ends) -> Interval:
+        """[a, b] that contains the score for every η and y in these intervals, and every x between these two rows."""
 
-    @abc.abstractmethod
-    def hessian(self, theta: Vector, data: Data) -> Float[Array, "dimension dimension"]:
-        """∇²ℓ_n(θ; D), shape (d, d)."""
+    def value_interval(self, predictor: Interval, response: Interval, *rows: Ends) -> Interval:
+        """Gives numbers between which ρ lies; infinite ones, by default, say that nothing is known."""
+        return -jnp.inf, jnp.inf
 
-    @abc.abstractmethod
-    def record_gradients(self, theta: Vector, data: Data) -> Float[Array, "records dimension"]:
-        """The gradient of each record, shape (n, d)."""
+    def _seen(self, row: Any) -> tuple[Any, ...]:
+        return (row,)
 
-    @abc.abstractmethod
-    def gradient_range(self, bounds: Bounds, reach: Reach, adjacency: Adjacency, dimension: int) -> Ends:
-        """(m, M), each of shape (d,): every record's gradient lies between them for every θ ∈ Θ.
-
-        Under replace up to what all records share at the same θ, since an exchange cancels it.
-        """
-
-    @abc.abstractmethod
-    def value_range(self, bounds: Bounds, reach: Reach, dimension: int) -> Interval:
-        """Two numbers between which ℓ of every record within the bounds lies for every θ ∈ Θ."""
-
-    def gradient_range_at(self, theta: Vector, bounds: Bounds, adjacency: Adjacency) -> Ends:
-        """`gradient_range` at this θ alone."""
-        return self.gradient_range(bounds, SinglePoint(theta), adjacency, theta.shape[0])
-
-    def range_depends_on_theta(self, adjacency: Adjacency) -> bool:
-        """Whether `gradient_range_at` varies with θ; where one record's gradient is bounded for every θ it does not."""
-        return self.needs_response_bounds
+    def _of_each(self, function: Any, predictors: Array, records: Rows) -> Float[Array, " records"]:
+        """A function of each record, times the record's weight."""
+        seen = self._seen(jnp.asarray(records.rows.x))
+        return records.times_weights(jax.vmap(function)(predictors, jnp.asarray(records.rows.y), *seen))
 
     def score_range(self, bounds: Bounds, reach: Reach, adjacency: Adjacency, dimension: int) -> Interval:
-        """[a, b] ∋ s where one record's gradient is s·x, under replace but for its sign and what all records share.
+        rows = bounds.features(dimension)
+        return self.score_interval(reach.linear_interval(*rows), self.response_interval(bounds), *self._seen(rows))
 
-        Raises TypeError where it is not: where `why_no_points` says why.
-        """
-        raise TypeError(f"one record's gradient under {type(self).__name__} is no multiple of its features")
+    def gradient_range(self, bounds: Bounds, reach: Reach, adjacency: Adjacency, dimension: int) -> Ends:
+        """The smallest and the largest of a·l_j, a·u_j, b·l_j, b·u_j, with s ∈ [a, b] and x_j ∈ [l_j, u_j]."""
+        return products(self.score_range(bounds, reach, adjacency, dimension), bounds.features(dimension))
 
-    def why_no_points(self, adjacency: Adjacency) -> str | None:
-        """Why the extreme points of all changes of ∇ℓ_n are not listed; None where they are, by `score_range`."""
-        return (
-            f"the changes of {type(self).__name__} have no known extreme points: norm=None takes the box around them "
-            "as the ball"
-        )
+    def value_range(self, bounds: Bounds, reach: Reach, dimension: int) -> Interval:
+        response = self.response_interval(bounds)
+        if response is None:
+            raise ValueError(f"the range of {type(self).__name__} needs Bounds(..., y=(lower, upper))")
+        rows = bounds.features(dimension)
+        return self.value_interval(reach.linear_interval(*rows), response, *self._seen(rows))
 
-    def describe_gradient(self, adjacency: Adjacency, score: tuple[float, float] | None) -> tuple[str, str]:
-        """Describes in words one record's gradient, and how far neighbours' gradients are apart in coordinate j.
-
-        **Arguments:** `score`: `score_range` in numbers, where there is one.
-        """
-        most = "w_j = M_j - m_j" if adjacency is Adjacency.REPLACE else "w_j = max(|m_j|, |M_j|)"
-        if score is None:
-            return "in [m_j, M_j] in coordinate j;", most
-        what = f"s*x with the score s in [{score[0]:.6g}, {score[1]:.6g}], so its coordinate j lies in [m_j, M_j] by"
-        return f"{what} the bounds of x;", most
+    def why_no_points(self, adjacency: Adjacency) -> None:
+        return None
 
     def why_no_ridge(self) -> str | None:
-        """Why no ridge makes objective perturbation with this loss private; None where one does."""
         return (
-            f"one record's Hessian under {type(self).__name__} is not of rank one and bounded, so that no ridge makes "
-            "up for it. Take KNG"
+            "objective perturbation is proved for losses that see no features but in x'theta, and "
+            f"{type(self).__name__} does. Take KNG"
         )
 
     def proved_instead(self, dimension: int, is_uniform: bool) -> str | None:
-        """A mechanism beside KNG that is proved and estimates the same or nearly so, in words; None if there is none.
+        return (
+            "where x sets a scale sigma(x) alone, a loss of x'theta has proved releases of records (x/sigma(x), "
+            "y/sigma(x)): see docs/weights.md"
+        )
 
-        **Arguments:** `dimension`: d. `is_uniform`: whether Θ has the uniform base measure.
-        """
-        return None
+    def value(self, theta: Vector, data: Data) -> Float[Array, ""]:
+        records = require_rows(data)
+        return self.value_at(records.predictors(theta), records)
 
-    def gradient_is_piecewise_constant(self, dimension: int) -> bool:
-        """Whether ∇ℓ_n takes finitely many values, so that its derivatives say nothing."""
-        return self.score_is_piecewise_constant
+    def gradient(self, theta: Vector, data: Data) -> Float[Array, " dimension"]:
+        records = require_rows(data)
+        return self.gradient_at(records.predictors(theta), records)
 
-    def response_interval(self, bounds: Bounds) -> Any:
-        """The interval that every response lies in, None if there is none."""
-        return None if bounds.y_lower is None else (bounds.y_lower, bounds.y_upper)
+    def value_at(self, predictors: Array, records: Rows) -> Float[Array, ""]:
+        """Σ_i w_i ρ(η_i, y_i) from the linear predictors η_i, shape (n,)."""
+        return block_sums(jnp.sum, (self._of_each(self.record_value, predictors, records),))
 
-    def minimise(self, records: Rows) -> Float[np.ndarray, " dimension"]:
-        """argmin ℓ_n over all of R^d, on the host. Private."""
-        with float64():
-            return trust_region(
-                lambda theta: _value_and_gradient(theta, self, records),
-                lambda theta: _hessian(theta, self, records),
-                records.dimension,
-                1e-9 * records.num_records,
-            )
+    def gradient_at(self, predictors: Array, records: Rows) -> Float[Array, " dimension"]:
+        """Σ_i w_i s_i x_i from the linear predictors, shape (n,)."""
+        return record_sums(self._of_each(self.record_score, predictors, records), records.rows.x)
 
-    @property
-    def reads_text(self) -> bool:
-        """Whether responses are text by what was declared."""
-        return False
+    def hessian(self, theta: Vector, data: Data) -> Float[Array, "dimension dimension"]:
+        """Σ_i w_i ρ''_i x_i x_i'."""
+        records = require_rows(data)
+        return weighted_gram(self._of_each(self.record_curvature, records.predictors(theta), records), records.rows.x)
 
-    def responses(self, column: Any) -> Float[np.ndarray, " records"]:
-        """Reads each cell by itself as a response that the loss models; NaN where a cell has no meaning for it."""
-        return cells.numbers(column)
-
-    def check_bounds(self, bounds: Bounds) -> None:
-        """Raises ValueError where public bounds would change what responses mean, or a policy names no response."""
-        policy = bounds.missing_y
-        if policy is not None and policy != DROP and np.isnan(self.responses([policy])).any():
-            raise ValueError(f"missing_y = {policy!r} is no response of {type(self).__name__}")
-
-    def summarise(self, records: Rows) -> Data:
-        """The least that the loss needs of the records: a sufficient statistic where there is one."""
-        return records
-
-    def sums(self, records: Rows) -> ExactSums:
-        """The sums of a sufficient statistic, exactly; raises UnfitType for a loss that has none."""
-        raise UnfitType(f"{type(self).__name__} has no sufficient statistic: take a mechanism of the moments")
+    def record_gradients(self, theta: Vector, data: Data) -> Float[Array, "records dimension"]:
+        """w_i s_i x_i."""
+        records = require_rows(data)
+        scores = self._of_each(self.record_score, records.predictors(theta), records)
+        return jnp.asarray(records.rows.x) * scores[:, None]
 
 
 class CurvatureFacts(NamedTuple):
@@ -223,10 +157,13 @@ class CurvatureFacts(NamedTuple):
     third: Array
 
 
-class AbstractPredictorLoss(AbstractLoss):
+class AbstractPredictorLoss(AbstractRowLoss):
     """A loss ρ(η, y) of one record, convex in the linear predictor η = x'θ; w·ρ(η, y) of a record with weight w."""
 
-    takes_weights: ClassVar[bool] = True
+    _facts_without_rows: ClassVar[tuple[str, ...]] = ()
+
+    def _seen(self, row: Any) -> tuple[Any, ...]:
+        return ()
 
     def curvature_facts(self, predictor: Number, response: Number, reach: Number) -> CurvatureFacts:
         """The facts at one record, for changes of the predictor of at most `reach` > 0; the docstring proves them."""
@@ -286,23 +223,6 @@ class AbstractPredictorLoss(AbstractLoss):
         """
         raise TypeError(f"the score of {type(self).__name__} is not constant but for a jump")
 
-    def score_range(self, bounds: Bounds, reach: Reach, adjacency: Adjacency, dimension: int) -> Interval:
-        predictor = reach.linear_interval(*bounds.features(dimension))
-        return self.score_interval(predictor, self.response_interval(bounds))
-
-    def gradient_range(self, bounds: Bounds, reach: Reach, adjacency: Adjacency, dimension: int) -> Ends:
-        """The smallest and the largest of a·l_j, a·u_j, b·l_j, b·u_j, with s ∈ [a, b] and x_j ∈ [l_j, u_j]."""
-        return products(self.score_range(bounds, reach, adjacency, dimension), bounds.features(dimension))
-
-    def value_range(self, bounds: Bounds, reach: Reach, dimension: int) -> Interval:
-        response = self.response_interval(bounds)
-        if response is None:
-            raise ValueError(f"the range of {type(self).__name__} needs Bounds(..., y=(lower, upper))")
-        return self.value_interval(reach.linear_interval(*bounds.features(dimension)), response)
-
-    def why_no_points(self, adjacency: Adjacency) -> None:
-        return None
-
     def why_no_ridge(self) -> str | None:
         if not self.score_is_piecewise_constant:
             return None
@@ -319,33 +239,6 @@ class AbstractPredictorLoss(AbstractLoss):
         where = "" if is_uniform else " on L1Ball, L2Ball or Box"
         made = f"ObjectivePerturbation({type(self).__name__}({fields}), ...)"
         return f"{made}{where} is proved for any number of coefficients"
-
-    def value(self, theta: Vector, data: Data) -> Float[Array, ""]:
-        records = require_rows(data)
-        return self.value_at(records.predictors(theta), records)
-
-    def gradient(self, theta: Vector, data: Data) -> Float[Array, " dimension"]:
-        records = require_rows(data)
-        return self.gradient_at(records.predictors(theta), records)
-
-    def value_at(self, predictors: Array, records: Rows) -> Float[Array, ""]:
-        """Σ_i w_i ρ(η_i, y_i) from the linear predictors η_i, shape (n,)."""
-        return block_sums(jnp.sum, (of_each(self.record_value, predictors, records),))
-
-    def gradient_at(self, predictors: Array, records: Rows) -> Float[Array, " dimension"]:
-        """Σ_i w_i s_i x_i from the linear predictors, shape (n,)."""
-        return record_sums(of_each(self.record_score, predictors, records), records.rows.x)
-
-    def hessian(self, theta: Vector, data: Data) -> Float[Array, "dimension dimension"]:
-        """Σ_i w_i ρ''_i x_i x_i'."""
-        records = require_rows(data)
-        return weighted_gram(of_each(self.record_curvature, records.predictors(theta), records), records.rows.x)
-
-    def record_gradients(self, theta: Vector, data: Data) -> Float[Array, "records dimension"]:
-        """w_i s_i x_i."""
-        records = require_rows(data)
-        scores = of_each(self.record_score, records.predictors(theta), records)
-        return jnp.asarray(records.rows.x) * scores[:, None]
 
 
 class AbstractResidualLoss(AbstractPredictorLoss):
@@ -385,13 +278,3 @@ def products(first: Interval, second: Ends) -> Ends:
     """The smallest and the largest product of a number of each interval: of ends."""
     ends = jnp.stack([one * other for one in first for other in second])
     return jnp.min(ends, axis=0), jnp.max(ends, axis=0)
-
-
-@Compiled
-def _value_and_gradient(theta, loss, data):
-    return loss.value(theta, data), loss.gradient(theta, data)
-
-
-@Compiled
-def _hessian(theta, loss, data):
-    return loss.hessian(theta, data)

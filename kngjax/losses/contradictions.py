@@ -11,7 +11,7 @@ from jaxtyping import Float
 
 from kngjax.core.arrays import float64
 from kngjax.core.compiling import Compiled
-from kngjax.losses.base import AbstractLoss, AbstractPredictorLoss, AbstractResidualLoss
+from kngjax.losses.base import AbstractLoss, AbstractPredictorLoss, AbstractResidualLoss, AbstractRowLoss
 
 # Of what is compared, and of what a derivative is compared with.
 _ROUNDING, _DERIVATIVE = 1e-9, 1e-7
@@ -43,6 +43,7 @@ def check_loss(
     loss: AbstractLoss,
     predictors: tuple[float, float] = (-10.0, 10.0),
     responses: Sequence[float] | Float[np.ndarray, " responses"] | None = None,
+    rows: Sequence[Sequence[float]] | Float[np.ndarray, "2 dimension"] | None = None,
 ) -> tuple[str, ...]:
     """Says in words which facts that a loss ρ(η, y) declares are contradicted on a grid; an empty tuple if none is.
 
@@ -53,12 +54,19 @@ def check_loss(
     guarantee rests on the facts themselves. No data are involved.
 
     **Arguments:** `loss`: of x'θ. `predictors`: (lowest, highest) η, finite. `responses`: y that are tried, public;
-    those without a meaning for the loss are left out. By default 13 from -3 to 3.
+    those without a meaning for the loss are left out. By default 13 from -3 to 3. `rows`: of a loss that sees the row
+    x, (lowest, highest) x, each of shape (d,), the intercept's 1 first: rows at corners and within are tried.
 
-    Raises TypeError for a loss that is not of x'θ, and ValueError where no grid is left.
+    Raises TypeError for a loss that is not of x'θ, and ValueError where no grid is left, or rows are missing or too
+    many.
     """
-    if not isinstance(loss, AbstractPredictorLoss):
+    if not isinstance(loss, AbstractRowLoss):
         raise TypeError(f"check_loss takes a loss of x'theta, and {type(loss).__name__} is none")
+    ends = None if rows is None else np.asarray(rows, np.float64)
+    if isinstance(loss, AbstractPredictorLoss) is not (ends is None):
+        raise ValueError("rows=(lowest, highest) is for a loss that sees the row of features, and such a loss needs it")
+    if ends is not None and (ends.ndim != 2 or len(ends) != 2 or not np.all(ends[0] <= ends[1])):
+        raise ValueError(f"rows must be two rows of features, the lowest and the highest, got shape {ends.shape}")
     low, high = map(float, predictors)
     given = np.linspace(-3.0, 3.0, _RESPONSES) if responses is None else np.asarray(responses, np.float64)
     with_meaning = np.unique(given[np.isfinite(loss.responses(given))]) if given.ndim == 1 else given[:0]
@@ -67,15 +75,69 @@ def check_loss(
             "check_loss needs predictors=(lowest, highest), finite, and responses that the loss has a meaning for, got "
             f"predictors={predictors} and responses={responses}"
         )
-    return tuple(found.words for found in contradictions(loss, (low, high), with_meaning))
+    return tuple(found.words for found in contradictions(loss, (low, high), with_meaning, ends))
+
+
+class _AtRow(AbstractPredictorLoss):
+    """A loss that sees rows, at one of them, with what it declares of all rows between `lowest` and `highest`."""
+
+    loss: AbstractRowLoss
+    row: Any
+    lowest: Any
+    highest: Any
+
+    @property
+    def needs_response_bounds(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return self.loss.needs_response_bounds
+
+    def record_value(self, predictor: Any, response: Any) -> Any:
+        return self.loss.record_value(predictor, response, self.row)
+
+    def record_score(self, predictor: Any, response: Any) -> Any:
+        return self.loss.record_score(predictor, response, self.row)
+
+    def record_curvature(self, predictor: Any, response: Any) -> Any:
+        return self.loss.record_curvature(predictor, response, self.row)
+
+    def score_interval(self, predictor: Any, response: Any) -> Any:
+        return self.loss.score_interval(predictor, response, (self.lowest, self.highest))
+
+    def value_interval(self, predictor: Any, response: Any) -> Any:
+        return self.loss.value_interval(predictor, response, (self.lowest, self.highest))
+
+    def curvature_bound(self, predictor: Any) -> Any:
+        return np.inf
 
 
 def contradictions(
-    loss: AbstractPredictorLoss, predictors: tuple[float, float], responses: Float[np.ndarray, " responses"]
+    loss: AbstractRowLoss,
+    predictors: tuple[float, float],
+    responses: Float[np.ndarray, " responses"],
+    rows: Float[np.ndarray, "2 dimension"] | None = None,
 ) -> tuple[Contradiction, ...]:
     """Finds what `check_loss` says in words. **Arguments:** `responses`: which have a meaning for the loss."""
     with float64():
-        return tuple(_contradictions(loss, _places(*predictors, responses), responses))
+        places = _places(*predictors, responses)
+        if isinstance(loss, AbstractPredictorLoss):
+            return tuple(_contradictions(loss, places, responses))
+        assert rows is not None
+        found: dict[str, Contradiction] = {}
+        for row in _rows_within(*rows):
+            for one in _contradictions(_AtRow(loss, row, *rows), places, responses):
+                at = ", ".join(f"{number:.6g}" for number in row)
+                words = one.words.partition(" at " if " at " in one.words else " for ")[0]
+                # It declares no convexity.
+                if one.fact != "convex":
+                    found.setdefault(words, one._replace(words=f"{one.words}, x = ({at})"))
+        return tuple(found.values())
+
+
+def _rows_within(lowest: np.ndarray, highest: np.ndarray) -> np.ndarray:
+    """Chooses rows between two: both, the middle, and a dozen each of corners and of rows within."""
+    generator, shape = np.random.default_rng(0), (12, lowest.size)
+    ends = np.outer([0.0, 0.5, 1.0], np.ones(lowest.size))
+    shares = np.concatenate([ends, generator.integers(2, size=shape), generator.uniform(size=shape)])
+    return np.unique(lowest + shares * (highest - lowest), axis=0)
 
 
 def _places(low: float, high: float, ys: np.ndarray) -> np.ndarray:

@@ -14,8 +14,8 @@ from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.core.arrays import Scalar, Vector, block_sums, float64, is_traced, parameter
 from kngjax.data.bounds import Bounds
 from kngjax.data.records import Data, Records, WeightedRecords
+from kngjax.losses.base import Rows
 from kngjax.losses.quantile import QuantileLoss
-from kngjax.losses.rows import Rows
 from kngjax.mechanisms.direct import AbstractDirectMechanism
 from kngjax.mechanisms.noise import matrix_noise
 from kngjax.mechanisms.noise.calibration import advanced_epsilons, largest_shift, renyi_budget

@@ -101,7 +101,7 @@ class Certificate:
         mechanism, is_proved = draw.mechanism, draw.assurance == PROVED
         assumptions = (
             *ASSUMPTIONS,
-            *declared_facts(mechanism),
+            *declared_facts(mechanism, getattr(draw, "sampler", None)),
             *told(mechanism.bounds, mechanism.loss.has_response),
             FAILURE.format("; ".join([*_failures(mechanism), *draw.failures])),
             *(EXACT_ARITHMETIC if is_proved else IN_FLOAT64),

@@ -35,15 +35,14 @@ def draw_for(mechanism: AbstractMechanism, sampler: Any, facts: Schema) -> Abstr
     TypeError, of public facts alone, for a request that cannot be met, and ValueError where a loss that is not kngjax's
     is not what it declares.
     """
+    # First: advice where no draw serves takes the loss to be what it declares.
+    require_declared(mechanism, facts.dimension, sampler)
     if isinstance(sampler, Lattice):
-        found = LatticeDraw.requested(mechanism, sampler, facts)
-    elif isinstance(sampler, Shells):
-        found = ShellDraw.requested(mechanism, sampler, facts)
-    else:
-        found = proved_draw(mechanism, facts) if sampler is None else None
-        found = _in_float64(mechanism, sampler, facts) if found is None else found
-    require_declared(mechanism, facts.dimension, getattr(found, "sampler", None))
-    return found
+        return LatticeDraw.requested(mechanism, sampler, facts)
+    if isinstance(sampler, Shells):
+        return ShellDraw.requested(mechanism, sampler, facts)
+    found = proved_draw(mechanism, facts) if sampler is None else None
+    return _in_float64(mechanism, sampler, facts) if found is None else found
 
 
 def _in_float64(mechanism: AbstractMechanism, sampler: AbstractSampler | None, facts: Schema) -> DirectDraw | ChainDraw:

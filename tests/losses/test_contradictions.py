@@ -201,6 +201,8 @@ NOT_CONVEX = {
         kng.KNG(Cauchy(1e10), kng.Bounds(y=(-0.9, 0.9)), kng.Box(-1e12, 1e12), *PURE),
         kng.chains.GradientSpace(),
     ),
+    "no sampler": (numbers(kng.KNG, Cauchy(), 4.0, *PURE), None),
+    "exact draws": (numbers(kng.KNG, Cauchy(), 4.0, *PURE), kng.chains.Exact()),
     "a narrow trough": (numbers(kng.KNG, Welsch(), 9e4, *PURE), kng.chains.GradientSpace()),
 }
 
@@ -210,7 +212,9 @@ def test_a_loss_that_is_not_convex_is_refused_before_anything_is_spent_where_a_d
     (mechanism, sampler), y = NOT_CONVEX[name], np.zeros(3)
     with pytest.raises(ValueError, match=r"is not as it declares within these bounds.*not monotone") as refused:
         kng.certify(mechanism, None, y, sampler=sampler)
-    assert ("sampler=kngjax.chains.EnsembleWalk()" in str(refused.value)) is (sampler is not None)
+    assert "KNG needs no convexity" in str(refused.value)
+    assert "sampler=kngjax.chains.EnsembleWalk()" in str(refused.value)
+    assert "ObjectivePerturbation(" not in str(refused.value)
 
 
 def test_research_refuses_it_likewise_and_a_chain_that_needs_no_convexity_serves():
@@ -229,7 +233,9 @@ def test_research_refuses_it_likewise_and_a_chain_that_needs_no_convexity_serves
         with pytest.raises(ValueError, match="not monotone"):
             call()
     text = kng.certify(mechanism, None, np.zeros(3), sampler=kng.chains.EnsembleWalk()).explain()
-    assert "Assumed: of Cauchy, a loss that is not kngjax's: it is convex" in text
+    assert "Assumed: of Cauchy, a loss that is not kngjax's: its score lies in score_interval" in text
+    assert "That it is convex is not assumed: if it is not, the density may have modes" in text
+    assert "it is convex in x'theta" not in text
 
 
 def test_an_interval_of_scores_that_does_not_hold_is_refused_for_chains_too():

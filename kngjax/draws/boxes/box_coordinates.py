@@ -19,7 +19,7 @@ from kngjax.draws.boxes.crowd import spread_of
 from kngjax.draws.quadratic.bodies import AbstractBody
 from kngjax.geometry.scaled_norms import ScaledNorm
 from kngjax.geometry.shapes import Shape
-from kngjax.losses.base import RecordScores
+from kngjax.losses.record_scores import RecordScores
 
 _WIDER = 1.0 + 2.0**-20
 _MOST_STEPS, _SHORT = 30, 1e-2

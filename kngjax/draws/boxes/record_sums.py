@@ -19,7 +19,7 @@ from jaxtyping import Float
 
 from kngjax.core.verified import NEXT_TO_ZERO, UNIT, sum_error
 from kngjax.draws.boxes.box_coordinates import BoxCoordinates
-from kngjax.losses.base import RecordScores
+from kngjax.losses.record_scores import RecordScores
 
 _WIDER = 1.0 + 2.0**-20
 # So many numbers of a table stay in a processor's cache.

@@ -18,8 +18,8 @@ from jaxtyping import Float
 from kngjax.core.owner_only import OwnerOnly, owner_only
 from kngjax.core.verified import NEXT_TO_ZERO, UNIT, sum_error
 from kngjax.data.records import WeightedRecords
+from kngjax.losses.base import Rows
 from kngjax.losses.record_scores import RecordScores
-from kngjax.losses.rows import Rows
 from kngjax.losses.verified_scores import AbstractVerifiedScore
 
 # Rows whose products are added up in float64.

@@ -31,6 +31,11 @@ SLIPS = (
     ),
     Slip("an l1 norm has the sensitivity of the largest entry", "GradientNorm.__call__", reference("max", "np.sum")),
     Slip("scores of the squared loss take y at one end alone", "SquaredLoss.score_interval", constant(0, 1, nth=1)),
+    Slip(
+        "scores of a loss that sees rows are bounded at the lowest row alone",
+        "AbstractRowLoss.score_range",
+        called("_seen", "((rows[0], rows[0]),)"),
+    ),
     Slip("the largest weight is left out", "weighted:of_weighted", called("asarray", "1.0", nth=0)),
     Slip(
         "the errors of a search for a minimiser are forgotten",
