@@ -165,14 +165,13 @@ def test_a_class_that_declares_facts_for_other_draws_is_none(fact):
 def refusals():
     x, y, _ = problem()
     x, own = x[:, 1:], mechanism()
-    weighted = mechanism(bounds=kng.Bounds(x=(-1.0, 1.0), columns=1, weight=2.0))
+    weighted = mechanism(bounds=kng.Bounds(x=(-1.0, 1.0), columns=1, y=(-4.0, 4.0), weight=2.0))
     for sampler in (kng.chains.Exact(), kng.chains.GradientSpace(), kng.chains.LineGibbs(), kng.chains.SliceGibbs()):
         yield (
             f"{type(sampler).__name__} (serves|needs)",
             lambda sampler=sampler: kng.certify(own, x, y, sampler=sampler),
         )
-    for step in (kng.chains.NUTS(step_size=0.1), kng.chains.HMC(step_size=0.1)):
-        yield "follows gradients", lambda step=step: kng.certify(own, x, y, sampler=step)
+    yield "follows gradients", lambda: kng.certify(own, x, y, sampler=kng.chains.NUTS(step_size=0.1))
     yield "Lattice needs whole scores", lambda: kng.certify(own, x, y, sampler=kng.draws.Lattice())
     yield "and not KNG as it is here", lambda: kng.certify(own, x, y, sampler=kng.draws.Shells())
     yield r"records \(x/sigma\(x\), y/sigma\(x\)\): see docs/weights.md", lambda: kng.certify(own, x, y)
