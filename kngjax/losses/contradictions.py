@@ -78,7 +78,7 @@ def check_loss(
     return tuple(found.words for found in contradictions(loss, (low, high), with_meaning, ends))
 
 
-class _AtRow(AbstractPredictorLoss):
+class LossAtRow(AbstractPredictorLoss):
     """A loss that sees rows, at one of them, with what it declares of all rows between `lowest` and `highest`."""
 
     loss: AbstractRowLoss
@@ -123,7 +123,7 @@ def contradictions(
         assert rows is not None
         found: dict[str, Contradiction] = {}
         for row in _rows_within(*rows):
-            for one in _contradictions(_AtRow(loss, row, *rows), places, responses):
+            for one in _contradictions(LossAtRow(loss, row, *rows), places, responses):
                 at = ", ".join(f"{number:.6g}" for number in row)
                 words = one.words.partition(" at " if " at " in one.words else " for ")[0]
                 # It declares no convexity.

@@ -1,6 +1,7 @@
 """Losses that see the row of features: sums by hand, densities by weights, sensitivities by search, and refusals."""
 
 import types
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
@@ -73,7 +74,7 @@ def problem(number=40):
     return x, 0.3 + x[:, 1] + scale(x.T) * random.standard_normal(number), random.uniform(0.5, 2.0, number)
 
 
-def mechanism(kind=kng.KNG, loss=None, bounds=BOUNDS, adjacency="replace"):
+def mechanism(kind: Any = kng.KNG, loss: Any = None, bounds=BOUNDS, adjacency="replace"):
     return kind(loss or AsymmetricLaplace(), bounds, kng.Box(-3.0, 3.0), 1.0, adjacency)
 
 
@@ -162,10 +163,9 @@ def test_a_class_that_declares_facts_for_other_draws_is_none(fact):
         types.new_class("Wrong", (AsymmetricLaplace,), exec_body=lambda names: names.update({fact: True}))
 
 
-def refusals():
+def refused_samplers():
     x, y, _ = problem()
     x, own = x[:, 1:], mechanism()
-    weighted = mechanism(bounds=kng.Bounds(x=(-1.0, 1.0), columns=1, y=(-4.0, 4.0), weight=2.0))
     for sampler in (kng.chains.Exact(), kng.chains.GradientSpace(), kng.chains.LineGibbs(), kng.chains.SliceGibbs()):
         yield (
             f"{type(sampler).__name__} (serves|needs)",
@@ -174,6 +174,12 @@ def refusals():
     yield "follows gradients", lambda: kng.certify(own, x, y, sampler=kng.chains.NUTS(step_size=0.1))
     yield "Lattice needs whole scores", lambda: kng.certify(own, x, y, sampler=kng.draws.Lattice())
     yield "and not KNG as it is here", lambda: kng.certify(own, x, y, sampler=kng.draws.Shells())
+
+
+def refused_ways():
+    x, y, _ = problem()
+    x, own = x[:, 1:], mechanism()
+    weighted = mechanism(bounds=kng.Bounds(x=(-1.0, 1.0), columns=1, y=(-4.0, 4.0), weight=2.0))
     yield r"records \(x/sigma\(x\), y/sigma\(x\)\): see docs/weights.md", lambda: kng.certify(own, x, y)
     yield "takes weights of records", lambda: kng.certify(weighted, x, y, weights=np.ones(len(y)))
     yield "rows are spread over devices", lambda: own.prepare(kng.shard(x, y))
@@ -182,7 +188,8 @@ def refusals():
     yield "is not finite", lambda: mechanism(kng.ExponentialMechanism, Offset())
 
 
-def test_what_does_not_know_of_rows_refuses_in_words():
+@pytest.mark.parametrize("refusals", [refused_samplers, refused_ways])
+def test_what_does_not_know_of_rows_refuses_in_words(refusals):
     with every_case() as case:
         for words, call in refusals():
             with case(words), pytest.raises((ValueError, TypeError), match=words):
@@ -195,6 +202,7 @@ def test_an_interval_that_does_not_hold_for_all_rows_within_the_bounds_is_refuse
         kng.certify(mechanism(loss=TooNarrow()), x[:, 1:], y, sampler=kng.chains.EnsembleWalk())
 
 
+@pytest.mark.takes(4, "a chain is compiled")
 def test_a_chain_releases_it_of_no_records_too_and_the_certificate_says_what_is_assumed():
     sampler = kng.chains.CoordinateWalk(num_sweeps=10)
     released = kng.release(mechanism(adjacency="add_remove"), np.zeros((0, 1)), np.zeros(0), sampler=sampler)
