@@ -18,6 +18,7 @@ from kngjax.inference.perturbed_minima import noise_of_minima
 from kngjax.inference.score_laws import Responses, ScoreLaw
 from kngjax.losses.base import AbstractPredictorLoss, AbstractResidualLoss
 from kngjax.mechanisms.base import AbstractMechanism
+from kngjax.mechanisms.declared_facts import found_contradictions
 from kngjax.mechanisms.expected_noise import ExpectedNoise
 from kngjax.sensitivity import weighted
 
@@ -92,6 +93,9 @@ class Scenario:
         if not mechanism.has_regressors:
             return cls._of_quantiles(mechanism, residual) if hasattr(mechanism, "tau") else None
         if not isinstance(loss, AbstractPredictorLoss):
+            return None
+        if any(one.fact == "convex" for one in found_contradictions(mechanism, mechanism.dimension or 2)):
+            # The density may have other modes than that at the estimate, about which noise is foreseen.
             return None
         found = cls._of_regression(mechanism, design, residual)
         if not isinstance(loss, AbstractResidualLoss):

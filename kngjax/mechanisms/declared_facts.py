@@ -10,7 +10,7 @@ from kngjax.geometry.abstract_norms import AbstractNorm
 from kngjax.geometry.domains import AbstractDomain
 from kngjax.geometry.reach import Everywhere
 from kngjax.losses.base import AbstractLoss, AbstractPredictorLoss, AbstractRowLoss
-from kngjax.losses.contradictions import contradictions
+from kngjax.losses.contradictions import Contradiction, contradictions
 from kngjax.mechanisms.base import AbstractMechanism
 
 _OF_A_LOSS = (
@@ -48,17 +48,9 @@ def require_declared(mechanism: AbstractMechanism, dimension: int, sampler: Any)
 
     **Arguments:** `dimension`: d. `sampler`: that draws, or None; all but some Markov chains rest on convexity.
     """
-    loss = mechanism.loss
-    if not isinstance(loss, AbstractRowLoss) or is_of_kngjax(loss) or is_traced(*jax.tree.leaves(mechanism)):
-        return
-    predictors, responses, rows = _public_range(mechanism, dimension)
-    responses = np.unique(responses[np.isfinite(loss.responses(responses))])
-    if not (responses.size and predictors[0] < predictors[1]):
-        return
     needs_convexity = _needs_convexity(sampler)
     facts = ("intervals", "convex", "derivatives", "others") if needs_convexity else ("intervals",)
-    found = [one for one in contradictions(loss, predictors, responses, rows) if one.fact in facts]
-    if found:
+    if found := [one for one in found_contradictions(mechanism, dimension) if one.fact in facts]:
         chains = ""
         # They are asked for true intervals too.
         if needs_convexity and all(one.fact != "intervals" for one in found):
@@ -67,9 +59,21 @@ def require_declared(mechanism: AbstractMechanism, dimension: int, sampler: Any)
                 "sampler=kngjax.chains.EnsembleWalk()"
             )
         raise ValueError(
-            f"{type(loss).__name__} is not as it declares within these bounds and this domain, and the proof rests on "
-            f"it: {'; '.join(one.words for one in found)}. See kngjax.check_loss{chains}"
+            f"{type(mechanism.loss).__name__} is not as it declares within these bounds and this domain, and the proof "
+            f"rests on it: {'; '.join(one.words for one in found)}. See kngjax.check_loss{chains}"
         )
+
+
+def found_contradictions(mechanism: AbstractMechanism, dimension: int) -> tuple[Contradiction, ...]:
+    """Searches for what contradicts a loss that is not kngjax's, over all x'θ and responses that public facts allow."""
+    loss = mechanism.loss
+    if not isinstance(loss, AbstractRowLoss) or is_of_kngjax(loss) or is_traced(*jax.tree.leaves(mechanism)):
+        return ()
+    predictors, responses, rows = _public_range(mechanism, dimension)
+    responses = np.unique(responses[np.isfinite(loss.responses(responses))])
+    if not (responses.size and predictors[0] < predictors[1]):
+        return ()
+    return contradictions(loss, predictors, responses, rows)
 
 
 def _needs_convexity(sampler: Any) -> bool:

@@ -238,6 +238,13 @@ def test_research_refuses_it_likewise_and_a_chain_that_needs_no_convexity_serves
     assert "it is convex in x'theta" not in text
 
 
+def test_of_a_loss_that_is_not_convex_no_noise_about_one_estimate_is_foreseen():
+    """Far from all responses its gradient is next to 0 too, so that much of the law is there."""
+    for loss, is_known in ((Welsch(), False), (LogCosh(), True)):
+        preview = kng.preview(numbers(kng.KNG, loss, 4.0, *PURE), num_records=50)
+        assert ("not known beforehand" not in preview.explain()) is is_known
+
+
 def test_an_interval_of_scores_that_does_not_hold_is_refused_for_chains_too():
     """Sensitivities are made of it."""
     mechanism = numbers(kng.KNG, LogCosh(K, (("above", 0.9),)), 2.0, 1.0, "replace")
