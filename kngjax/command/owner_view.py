@@ -13,7 +13,7 @@ from kngjax.draws.lattice.lattice import Lattice
 from kngjax.draws.shells.shells import Shells
 from kngjax.owner import nonprivate
 from kngjax.releases.curves.quantile_process import QuantileProcess
-from kngjax.releases.research import sample
+from kngjax.releases.research import sampled
 from kngjax.study.analyses import Analysis, arguments, table_of
 from kngjax.study.checks import OWNER_BANNER, heading, of_column
 
@@ -67,19 +67,12 @@ def _compared(step: Any, frame: Any, released: np.ndarray, progress: bool | None
     # Proved draws are for releases alone.
     sampler = None if isinstance(step.sampler, Lattice | Shells) else step.sampler
     few = OWNER_DRAWS.get(type(sampler).__name__, 500)
-    draws = sample(
-        mechanism,
-        mechanism.prepare(**arguments(mechanism, *records)),
-        key=research_key(0),
-        sampler=sampler,
-        num_draws=few,
-        num_chains=OWNER_CHAINS,
-        progress=progress,
-    )
-    chains, count, _ = draws.theta.shape
+    data = mechanism.prepare(**arguments(mechanism, *records))
+    draws = sampled(mechanism, data, research_key(0), sampler, few, OWNER_CHAINS, progress=progress)
+    (chains, count, _), found = draws.theta.shape, draws.summary()
     parts = (fit.theta, fit.standard_errors, released, (released - fit.theta) / fit.standard_errors)
     formats = ("{:.5g}", "{:.2g}", "{:.5g}", "{:+.2f}", "{:.3f}", "{:.0f}")
-    columns = zip(_HEADER, formats, (*parts, draws.rhat(), draws.ess()), strict=True)
+    columns = zip(_HEADER, formats, (*parts, found.rhat, found.bulk), strict=True)
     table = {name: [form.format(number) for number in numbers] for name, form, numbers in columns}
     shown = pd.DataFrame(table, index=step.analysis.design.basis_names).to_string()
     return [f"{step.label} ({chains} research chains of {draws.sampler}, {count} draws each)", shown]

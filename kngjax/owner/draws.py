@@ -1,10 +1,10 @@
-"""Draws for the owner's eyes: ArviZ data, R-hat, effective sample sizes, trace and rank plots.
+"""Draws for the owner's eyes: diagnostics by coefficient, ArviZ data, trace and rank plots.
 
 Everything here is computed from private data and nothing of it is a private release.
 """
 
 import pathlib
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from jaxtyping import Float
@@ -12,6 +12,7 @@ from jaxtyping import Float
 from kngjax.chains.base import Info
 from kngjax.core.html import html_table
 from kngjax.core.owner_only import OwnerOnly, owner_only
+from kngjax.owner.diagnostics import DrawsSummary
 
 
 @owner_only
@@ -19,15 +20,18 @@ class Draws(OwnerOnly):
     """Research draws: OWNER ONLY. Publish a `Release` instead.
 
     **Arguments:** `theta`: shape (chains, draws, d). `sampler`: its name. `info`: per kept sweep, of shape
-    (chains, draws); None for independent draws.
+    (chains, draws); None for independent draws. `names`: of the coefficients, the intercept first; None for their
+    numbers. `seconds`: how long the draws took in all; None where nobody measured it.
     """
 
     theta: Float[np.ndarray, "chains draws dimension"]
     sampler: str
     info: Info | None = None
+    names: tuple[str, ...] | None = None
+    seconds: float | None = None
     instead: ClassVar[str] = (
-        "for ArviZ, for the owner's eyes, call to_arviz() or summary(); if the owner keeps it, call save_for_owner; to "
-        "publish, call kngjax.release"
+        "for ArviZ, for the owner's eyes, call to_arviz(), for R-hat and the like summary().explain(); if the owner "
+        "keeps it, call save_for_owner; to publish, call kngjax.release"
     )
 
     def __repr__(self) -> str:
@@ -46,19 +50,18 @@ class Draws(OwnerOnly):
         """Writes the draws to a NumPy file; whoever reads it sees private information."""
         np.savez(path, theta=self.theta, sampler=np.asarray(self.sampler))
 
-    def _dataset(self) -> Any:
-        import xarray
-
-        names = ("chain", "draw", "coefficient")
-        coordinates = {name: np.arange(size) for name, size in zip(names, self.theta.shape, strict=True)}
-        return xarray.Dataset({"theta": (names, self.theta)}, coords=coordinates)
-
     def to_arviz(self) -> Any:
-        """The draws for ArviZ, with groups posterior and sample_stats: InferenceData in 0.x, DataTree in 1.x."""
+        """The draws for ArviZ, with groups posterior and sample_stats: InferenceData in 0.x, DataTree in 1.x.
+
+        `theta` has the names of the coefficients as coordinates, numbers where there are none.
+        """
         import arviz
         import xarray
 
-        groups = {"posterior": self._dataset()}
+        dimensions = ("chain", "draw", "coefficient")
+        coordinates = {} if self.names is None else {"coefficient": list(self.names)}
+        numbered = {name: np.arange(size) for name, size in zip(dimensions, self.theta.shape, strict=True)}
+        groups = {"posterior": xarray.Dataset({"theta": (dimensions, self.theta)}, coords=numbered | coordinates)}
         if self.info is not None:
             names = {"log_density": "lp", "acceptance": "acceptance_rate", "num_steps": "n_steps"}
             stats = {names.get(name, name): part for name, part in self.info._asdict().items()}
@@ -69,21 +72,17 @@ class Draws(OwnerOnly):
 
     def rhat(self) -> Float[np.ndarray, " dimension"]:
         """Rank-normalised split R-hat of each coefficient (Vehtari et al. 2021); below 1.01 is good, needs 2 chains."""
-        import arviz
+        return self.summary().rhat
 
-        return np.asarray(arviz.rhat(self._dataset())["theta"])  # pyright: ignore[reportIndexIssue]
+    def ess(self, method: Literal["bulk", "tail"] = "bulk") -> Float[np.ndarray, " dimension"]:
+        """Effective sample size of each coefficient."""
+        summary = self.summary()
+        return {"bulk": summary.bulk, "tail": summary.tail}[method]
 
-    def ess(self, method: str = "bulk") -> Float[np.ndarray, " dimension"]:
-        """Effective sample size of each coefficient, "bulk" or "tail"."""
-        import arviz
-
-        return np.asarray(arviz.ess(self._dataset(), method=method)["theta"])
-
-    def summary(self) -> Any:
-        """ArviZ's table of means, deviations, Monte Carlo errors, R-hat and effective sample sizes."""
-        import arviz
-
-        return arviz.summary(self.to_arviz())
+    def summary(self) -> DrawsSummary:
+        """Summarises each coefficient: R-hat, effective sizes, Monte Carlo errors; `explain()` prints them by name."""
+        names = self.names or tuple(map(str, range(self.theta.shape[2])))
+        return DrawsSummary.of(self.theta, names, self.seconds)
 
     def plot_trace(self, **options: Any) -> Any:
         """ArviZ's trace plot."""

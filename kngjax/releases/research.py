@@ -1,12 +1,14 @@
 """Many draws from a mechanism's law for the owner's eyes: nothing of them is private."""
 
 import dataclasses
+import time
+import warnings
 
 import jax
 import numpy as np
 from jaxtyping import PRNGKeyArray
 
-from kngjax.chains.base import AbstractChainSampler, AbstractIndependentSampler, AbstractSampler
+from kngjax.chains.base import AbstractChainSampler, AbstractIndependentSampler, AbstractSampler, Info
 from kngjax.core.arrays import float64
 from kngjax.core.randomness import require_typed_key
 from kngjax.data.records import Data
@@ -16,7 +18,9 @@ from kngjax.mechanisms.base import AbstractMechanism
 from kngjax.mechanisms.declared_facts import require_declared
 from kngjax.mechanisms.density import AbstractDensityMechanism
 from kngjax.mechanisms.direct import AbstractDirectMechanism
+from kngjax.owner.diagnostics import UNMIXED, DrawsSummary
 from kngjax.owner.draws import Draws
+from kngjax.releases.certificate import OF_NO_COLUMN
 from kngjax.releases.chains import (
     direct_draws,
     estimate,
@@ -26,6 +30,9 @@ from kngjax.releases.chains import (
     run_chains,
 )
 from kngjax.releases.default_sampler import default_sampler
+
+# Chains start and run alike, so that a thousand of them tell, and no sample waits long for it.
+_CHAINS_LOOKED_AT = 1000
 
 
 def sample(
@@ -44,7 +51,8 @@ def sample(
 
     Chains start from a law that is wider than the mechanism's, each by its own key, so that R-hat tells where they do
     not agree, and are tuned on the private data: nothing of the result is private. R-hat knows nothing of a mode that
-    no start reached.
+    no start reached. Where R-hat of a coefficient is above 1.01, or an effective sample size below 400, a warning says
+    so in one fixed sentence: it goes where warnings go, and numbers are for the owner alone, `summary().explain()`.
 
     **Arguments:**
 
@@ -54,8 +62,30 @@ def sample(
     - `num_draws`: kept draws a chain. `num_chains`: independent chains. `num_warmup`: discarded sweeps a chain, None
       for the sampler's own. `thinning`: sweeps a kept draw.
 
-    **Returns** `Draws`, with `to_arviz()`, R-hat, effective sample sizes and plots.
+    **Returns** `Draws`, with R-hat, Monte Carlo errors and effective sample sizes by the coefficients' names, all of
+    which and the time that the draws took `summary()` holds, `to_arviz()`, and plots.
     """
+    draws = sampled(mechanism, data, key, sampler, num_draws, num_chains, num_warmup, thinning, progress)
+    if draws.info is not None:
+        looked_at = draws.theta[:_CHAINS_LOOKED_AT]
+        if not DrawsSummary.of(looked_at, ()).suffices:
+            warnings.warn(UNMIXED, stacklevel=2)
+    return draws
+
+
+def sampled(
+    mechanism: AbstractMechanism,
+    data: Data,
+    key: PRNGKeyArray,
+    sampler: AbstractSampler | Lattice | Shells | None,
+    num_draws: int,
+    num_chains: int = 4,
+    num_warmup: int | None = None,
+    thinning: int = 1,
+    progress: bool | None = None,
+) -> Draws:
+    """Draws as `sample` does, and judges nothing: for whoever shows the diagnostics himself, or needs none."""
+    start = time.perf_counter()
     require_typed_key(key)
     if not isinstance(data, Data):
         raise TypeError("data must come from mechanism.prepare(X, y), which validates and clips the records")
@@ -71,7 +101,7 @@ def sample(
             draws, succeeded = direct_draws(mechanism, data, key, num_draws * num_chains)
             require_success(bool(succeeded), mechanism.advice)
             thetas = np.array(draws).reshape(num_chains, num_draws, -1)
-        return Draws(thetas, type(mechanism).__name__)
+        return _draws(mechanism, thetas, type(mechanism).__name__, None, start)
     assert isinstance(mechanism, AbstractDensityMechanism)
     assert isinstance(sampler, AbstractSampler)
     with float64():
@@ -90,4 +120,11 @@ def sample(
             thetas, info = run_chains(
                 mechanism, data, sampler, centre, key, num_chains, warmup, num_draws, thinning, progress
             )
-    return Draws(thetas, type(sampler).__name__, info)
+    return _draws(mechanism, thetas, type(sampler).__name__, info, start)
+
+
+def _draws(mechanism: AbstractMechanism, thetas: np.ndarray, name: str, info: Info | None, start: float) -> Draws:
+    names = mechanism.bounds.coefficients
+    if type(mechanism).__name__ in OF_NO_COLUMN or names is None or len(names) != thetas.shape[2]:
+        names = None
+    return Draws(thetas, name, info, names, time.perf_counter() - start)

@@ -88,16 +88,45 @@ def one_mode(generator):
     return kng.PseudoHuberLoss(0.5), generator.standard_normal(50)
 
 
-@pytest.mark.default_cases(1)
-@pytest.mark.parametrize(("records", "ends"), [(two_modes, (1.05, np.inf)), (one_mode, (0.99, 1.05))])
-def test_r_hat_of_a_short_run_sees_modes_that_chains_do_not_go_between(records, ends):
-    """Of all chains about one estimate it was 1.00 to 1.03, at a Kolmogorov distance of .6 and more."""
+def drawn(records, sampler, num_draws):
+    """Eight chains of KNG of these records, which are drawn from; and the log-density at some points."""
     loss, y = records(np.random.default_rng(0))
     built = kng.KNG(loss, kng.Bounds(y=(-4.0, 4.0)), kng.Box(-4.0, 4.0), 2.0, "replace")
-    data, settings = built.prepare(None, y), {"num_chains": 8, "sampler": WALK, "progress": False}
-    theta = kng.sample(built, data, key=kng.research_key(0), num_draws=500, **settings).theta[..., 0]
-    # As ArviZ has it but for ranks and halves: importing it takes longer than all else.
-    assert ends[0] < np.sqrt(1.0 + theta.mean(axis=1).var(ddof=1) / theta.var(axis=1).mean()) < ends[1]
+    data, settings = built.prepare(None, y), {"num_chains": 8, "sampler": sampler, "progress": False}
+    draws = kng.sample(built, data, key=kng.research_key(0), num_draws=num_draws, **settings)
+    return draws, lambda points: np.asarray(jax.vmap(lambda theta: built.log_density(theta, data))(points[:, None]))
+
+
+@pytest.mark.default_cases(1)
+@pytest.mark.parametrize(
+    ("records", "sampler", "ends"),
+    [
+        (two_modes, WALK, (1.1, np.inf)),
+        (one_mode, WALK, (0.99, 1.05)),
+        (two_modes, kng.chains.NUTS(num_warmup=200), (1.1, np.inf)),
+        (two_modes, kng.chains.HMC(num_warmup=200), (1.1, np.inf)),
+    ],
+    ids=["two modes", "one mode", "NUTS", "HMC"],
+)
+def test_r_hat_of_a_short_run_sees_modes_that_chains_do_not_go_between(records, sampler, ends):
+    """Of all chains about one estimate it was 1.00 to 1.03, at a Kolmogorov distance of .6 and more.
+
+    And of NUTS 1.00 at .25, whose chains all ended in one mode while their steps were adapted.
+    """
+    assert ends[0] < drawn(records, sampler, 500)[0].rhat()[0] < ends[1]
+
+
+@pytest.mark.slow
+def test_an_ensemble_goes_between_modes_and_what_needs_convexity_is_refused():
+    draws, log_density = drawn(two_modes, kng.chains.EnsembleWalk(), 1000)
+    points = np.linspace(-4.0, 4.0, 801)
+    masses = np.exp(log_density(points) - log_density(points).max())
+    below = np.searchsorted(np.sort(draws.theta.ravel()), points, side="right") / draws.theta.size
+    assert np.abs(below - np.cumsum(masses) / masses.sum()).max() < 0.06
+    assert draws.rhat()[0] < 1.05
+    for sampler in (kng.chains.Exact(), kng.chains.GradientSpace()):
+        with pytest.raises(ValueError, match="not monotone"):
+            drawn(two_modes, sampler, 10)
 
 
 @pytest.mark.parametrize(("loss", "mechanism"), [("pseudo_huber", "kng"), ("pseudo_huber", "exponential")])

@@ -53,6 +53,7 @@ CERTIFICATE = ShellCertificate(
 )
 OBJECTS = {
     "draws": kng.owner.Draws(np.full((1, 2, 3), SECRET), "Exact"),
+    "summary of draws": kng.owner.DrawsSummary(("a",), *6 * (VALUES[:1],), SECRET),
     "report": kng.owner.per_instance.PerInstanceReport(
         0.1, VALUES, VALUES, VALUES, PAIR, FOR_ALL, SECRET, "OPS", "removed"
     ),

@@ -1,0 +1,131 @@
+"""Diagnostics of chains are ArviZ's, coefficient by coefficient, and quicker; a warning holds no number."""
+
+import time
+import warnings
+
+import numpy as np
+import pytest
+
+import kngjax as kng
+from kngjax.chains.base import Info
+from kngjax.owner.diagnostics import UNMIXED, DrawsSummary
+from kngjax.releases import research
+
+RANDOM = np.random.default_rng(0)
+
+
+def correlated(chains, draws, share=0.3):
+    """Chains of one coefficient whose neighbours in time share a part."""
+    found = RANDOM.normal(size=(chains, draws))
+    for place in range(1, draws):
+        found[:, place] += share * found[:, place - 1]
+    return found
+
+
+CASES = {
+    **{f"correlated by {share}": correlated(4, 500, share) for share in (0.0, 0.5, 0.95, 0.999, -0.5, -0.9)},
+    **{f"{draws} draws": correlated(3, draws) for draws in (4, 5, 6, 7, 8, 9, 11, 50, 401)},
+    "one chain": correlated(1, 100),
+    "ties": correlated(3, 100).round(1),
+    "two values": RANDOM.integers(0, 2, (4, 50)).astype(float),
+    "chains that stand still": np.repeat(RANDOM.normal(size=(4, 50)), 4, axis=1),
+    "chains apart": np.arange(4)[:, None] + 0.1 * correlated(4, 200),
+    "walks": np.cumsum(RANDOM.normal(size=(4, 301)), axis=1),
+}
+
+
+def by_arviz(chains):
+    import arviz
+
+    rhat = arviz.rhat(chains) if len(chains) > 1 else np.nan
+    return [rhat, *(arviz.ess(chains, method=method) for method in ("bulk", "tail")), arviz.mcse(chains)]
+
+
+@pytest.mark.takes(5, "the first import of ArviZ")
+def test_numbers_are_those_of_arviz():
+    for name, chains in CASES.items():
+        found = DrawsSummary.of(chains[..., None], ("a",))
+        ours = [part[0] for part in (found.rhat, found.bulk, found.tail, found.mcse)]
+        np.testing.assert_allclose(ours, by_arviz(chains), rtol=1e-12, err_msg=name)
+        np.testing.assert_allclose([found.mean[0], found.deviation[0]], [chains.mean(), chains.std(ddof=1)], rtol=1e-12)
+
+
+def test_of_too_few_draws_and_of_what_is_no_number_nothing_is_said():
+    for chains in (np.ones((4, 3)), np.full((2, 50), np.nan), np.ones((1, 1))):
+        found = DrawsSummary.of(chains[..., None], ("a",))
+        assert np.all(np.isnan([found.rhat, found.bulk, found.tail, found.mcse]))
+        assert not found.suffices
+
+
+def test_a_thousand_chains_are_summarised_in_a_tenth_of_the_seconds_that_ten_thousand_may_take():
+    """Ten thousand took ArviZ 14, for R-hat and bulk sizes alone."""
+    chains, start = RANDOM.normal(size=(1000, 100, 4)), time.process_time()
+    assert DrawsSummary.of(chains, tuple("abcd")).suffices
+    assert time.process_time() - start < 0.5
+
+
+@pytest.mark.parametrize(
+    ("chains", "suffices"),
+    [
+        (RANDOM.normal(size=(4, 200, 2)), True),
+        (RANDOM.normal(size=(4, 95, 2)), False),
+        (RANDOM.normal(size=(4, 400, 2)) + np.array([0.0, 0.4])[:, None, None, None].repeat(2, 0)[:, 0], False),
+        (np.stack([RANDOM.normal(size=(4, 500)), CASES["correlated by 0.95"]], axis=2), False),
+        (RANDOM.normal(size=(1, 1000, 1)), True),
+    ],
+    ids=["enough", "few", "apart", "one of two is slow", "one chain"],
+)
+def test_draws_suffice_by_r_hat_and_both_effective_sizes_of_every_coefficient(chains, suffices):
+    assert DrawsSummary.of(chains, tuple("ab")[: chains.shape[2]]).suffices == suffices
+
+
+def test_what_the_owner_prints_has_names_and_the_rate_over_all_the_time():
+    theta = 5.0 + RANDOM.normal(size=(4, 500, 2))
+    draws = kng.owner.Draws(theta, "by hand", names=("intercept", "age"), seconds=8.0)
+    found = draws.summary()
+    text = found.explain()
+    lines = text.splitlines()
+    assert "OWNER ONLY" in lines[0]
+    assert [line.split()[0] for line in lines[2:4]] == ["intercept", "age"]
+    for name, place in (("intercept", 2), ("age", 3)):
+        numbers = [float(word) for word in lines[place].split()[1:]]
+        index = draws.names.index(name)
+        parts = (found.mean, found.deviation, found.mcse, found.rhat, found.bulk, found.tail)
+        np.testing.assert_allclose(numbers, [part[index] for part in parts], rtol=0.05)
+    assert found.rate == found.bulk.min() / 8.0
+    assert f"{found.rate:.3g} effective draws a second over 8 s" in lines[4]
+    assert UNMIXED not in text
+    assert kng.owner.Draws(theta[:, :50], "by hand").summary().explain().endswith(UNMIXED)
+    np.testing.assert_array_equal(draws.rhat(), found.rhat)
+    np.testing.assert_array_equal(draws.ess("tail"), found.tail)
+
+
+@pytest.mark.parametrize("apart", [0.0, 1.0])
+def test_chains_that_do_not_suffice_warn_in_one_fixed_sentence(monkeypatch, apart):
+    """Chains that somebody else ran, of which the first thousand are looked at."""
+    bounds = kng.Bounds(x={"age": (0.0, 1.0)}, y=(-1.0, 1.0))
+    mechanism = kng.KNG(kng.HuberLoss(0.5), bounds, kng.Box(-2.0, 2.0), 1.0, "replace")
+    data = mechanism.prepare(RANDOM.uniform(size=(30, 1)), RANDOM.uniform(-1.0, 1.0, 30))
+    chains = RANDOM.normal(size=(1003, 20, 2))
+    chains[:500, :, 1] += apart
+    chains[1000:] += 100.0
+    monkeypatch.setattr(research, "run_chains", lambda *_: (chains, Info(*4 * (chains[..., 0],))))
+    monkeypatch.setattr(research, "estimate", lambda *_: np.zeros(2))
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        draws = kng.sample(mechanism, data, key=kng.research_key(0), num_draws=20, num_chains=1003)
+    assert [str(one.message) for one in told] == [UNMIXED] * (apart > 0.0)
+    assert (draws.names, draws.theta.shape) == (("intercept", "age"), (1003, 20, 2))
+    assert draws.seconds > 0.0
+
+
+def test_independent_draws_warn_of_nothing_and_have_names_where_numbers_are_one_a_column():
+    bounds, key = kng.Bounds(x={"age": (0.0, 1.0)}, intercept=False), kng.research_key(0)
+    for mechanism, names in (
+        (kng.KNormMechanism(bounds, 1.0, "replace"), ("age",)),
+        (kng.DesignMoments(bounds, 1.0, "replace"), None),
+    ):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            draws = kng.sample(mechanism, mechanism.prepare(np.full((5, 1), 0.5)), key=key, num_draws=5)
+        assert (draws.names, draws.info, draws.theta.shape) == (names, None, (4, 5, 1))
