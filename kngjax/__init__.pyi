@@ -75,6 +75,7 @@ from .releases.release import certify as certify
 from .releases.release import release as release
 from .releases.research import sample as sample
 from .releases.simulation import simulate as simulate
+from .releases.which import which as which
 from .study import synthesis as synthesis
 from .study.results import Results as Results
 from .study.study import Study as Study

@@ -44,10 +44,10 @@ PAGES = (
         "releases",
         "Releases and certificates",
         "One private draw, and what was proved of it.",
-        files=r"releases\.(certificate|release|chains|research|simulation)|core\.(errors|randomness)|accounting\..*",
+        files=r"releases\.(certificate|release|chains|research|simulation|which)|core\.(errors|randomness)|accounting\..*",
     ),
     Page("samplers", "kngjax.chains", "Samplers: how research draws are made.", "kngjax.chains"),
-    Page("kept", "kngjax.releases", "Certificates, simulations and curves.", "kngjax.releases"),
+    Page("kept", "kngjax.releases", "Certificates, simulations, curves, and choices of draws.", "kngjax.releases"),
     Page("draws", "kngjax.draws", "What a release can be asked for by name.", "kngjax.draws"),
     Page("inference", "Intervals, previews, posteriors", "What a release is worth.", files=r"inference\..*"),
     Page(

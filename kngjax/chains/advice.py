@@ -1,7 +1,7 @@
 """Advises what to take for a density that a requested, or any exact, sampler does not serve, from public facts alone.
 
 Proved ways come first: a mechanism that draws from a law of its own, or an exact sampler. Then comes the one Markov
-chain that serves best. The table of docs/how-to-choose.md says the same, and the tests compare.
+chain that serves best. `kngjax.which` prints it where a release is refused.
 """
 
 from typing import NamedTuple
@@ -13,6 +13,11 @@ from kngjax.losses.base import AbstractLoss
 # From n·ε of so many times d² on, draws in the space of gradients take a few proposals even with dummies of 1% and
 # correlations of .99. Measured.
 GRADIENTS_UNASKED = 1500
+# Beyond it rejection for the squared loss takes millions of proposals where Θ and noise are of one size and features
+# are correlated.
+LARGEST_EXACT_DIMENSION = 20
+# From n·ε of so many times d on proposals of `GradientSpace` are accepted, some or most of them. Measured there.
+GRADIENT_SPACE = 100
 # Where the log-density varies by no more over Θ, one in e^12 proposals at least is accepted, whatever the records.
 LITTLE_RANGE = 12.0
 
@@ -72,7 +77,7 @@ def exact(density: Density) -> str | None:
     """Says in words where `Exact` serves; None where it does not."""
     loss, uniform = density.loss, density.is_uniform
     if loss.is_quadratic:
-        if (uniform and density.dimension <= 20) or not (uniform or density.is_pointwise):
+        if (uniform and density.dimension <= LARGEST_EXACT_DIMENSION) or not (uniform or density.is_pointwise):
             return "Exact() is exact"
         return "Exact() is exact, and may need too many proposals"
     if loss.score_is_piecewise_constant and uniform and density.dimension == 1:
@@ -85,7 +90,9 @@ def advice(density: Density) -> str:
     name = chain(density)
     on_request = f"sampler=kngjax.chains.{name}"
     if name == "GradientSpace()":
-        on_request += " where n*epsilon is at least 100 a coefficient, else sampler=kngjax.chains.EnsembleWalk()"
+        on_request += (
+            f" where n*epsilon is at least {GRADIENT_SPACE} a coefficient, else sampler=kngjax.chains.EnsembleWalk()"
+        )
     proved = density.loss.proved_instead(density.dimension, density.is_uniform)
     sentences = [proved, exact(density), f"of Markov chains, of which nothing is proved, ask for {on_request}"]
     return "; ".join(sentence for sentence in sentences if sentence)

@@ -76,6 +76,11 @@ class AbstractDraw(abc.ABC):
         return ()
 
     @property
+    def duration(self) -> str:
+        """Says roughly how long a draw takes. Public: how long one took is not."""
+        return "a few passes over the records"
+
+    @property
     def unproved(self) -> tuple[str, ...]:
         """Lists what nobody has proved of it."""
         return ()

@@ -81,6 +81,10 @@ class BoxDraw(AbstractDraw):
             "rounded once, to a multiple of a public power of two next to it in the domain."
         )
 
+    @property
+    def duration(self) -> str:
+        return ("up to some seconds", "some seconds", "up to minutes")[max(len(self.grid.exponents) - 2, 0)]
+
     def prepare(self, X: Any, y: Any) -> "BoxedRecords":
         with float64():
             records = in_one_order(self.mechanism.intake.rows(X, y))

@@ -53,6 +53,12 @@ class LatticeDraw(AbstractDraw):
         return self.reason
 
     @property
+    def duration(self) -> str:
+        return (
+            "up to a second, and some with four coefficients; minutes or longer where one response in two is the same"
+        )
+
+    @property
     def assumptions(self) -> tuple[str, ...]:
         return RECORDS_LIMITED if self.lattice.max_records is not None else ()
 

@@ -66,6 +66,13 @@ class QuadraticDraw(AbstractDraw):
             "once, to a multiple of a public power of two next to it in the domain, as real arithmetic would round it."
         )
 
+    @property
+    def duration(self) -> str:
+        return (
+            "milliseconds where the domain holds the estimate and noise about it; else seconds with up to a dozen "
+            "coefficients, and minutes or longer with 50"
+        )
+
     def draw(self, data: ExactSums, bits: Bits) -> Float[np.ndarray, " dimension"]:
         law = self.law(data)
         return self.grid.values(draw_quadratic(law, self.grid, bits, self.envelopes(law)))

@@ -118,6 +118,13 @@ class ShellDraw(AbstractDraw):
         return f"{how} {_in_words(self.asked)}" if self.asked.promised else how
 
     @property
+    def duration(self) -> str:
+        return (
+            "a proposal or two of a few Newton steps each; it may not end where the domain does not hold the estimate, "
+            "classes are separated, or the loss bends on a far narrower scale than residuals have"
+        )
+
+    @property
     def sets(self) -> tuple[ScaledNormInBalls, ShapeInBalls]:
         """‖·‖ and Θ."""
         return ScaledNormInBalls(self.noise), ShapeInBalls(self.shape)

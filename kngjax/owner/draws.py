@@ -61,7 +61,9 @@ class Draws(OwnerOnly):
         dimensions = ("chain", "draw", "coefficient")
         coordinates = {} if self.names is None else {"coefficient": list(self.names)}
         numbered = {name: np.arange(size) for name, size in zip(dimensions, self.theta.shape, strict=True)}
-        groups = {"posterior": xarray.Dataset({"theta": (dimensions, self.theta)}, coords=numbered | coordinates)}
+        groups: dict[str, Any] = {
+            "posterior": xarray.Dataset({"theta": (dimensions, self.theta)}, coords=numbered | coordinates)
+        }
         if self.info is not None:
             names = {"log_density": "lp", "acceptance": "acceptance_rate", "num_steps": "n_steps"}
             stats = {names.get(name, name): part for name, part in self.info._asdict().items()}

@@ -103,7 +103,7 @@ class Certificate:
             *ASSUMPTIONS,
             *declared_facts(mechanism, getattr(draw, "sampler", None)),
             *told(mechanism.bounds, mechanism.loss.has_response),
-            FAILURE.format("; ".join([*_failures(mechanism), *draw.failures])),
+            FAILURE.format("; ".join([*failures_of(mechanism), *draw.failures])),
             *(EXACT_ARITHMETIC if is_proved else IN_FLOAT64),
             *draw.assumptions,
         )
@@ -330,7 +330,7 @@ def _shortened(text: str) -> str:
     return text if len(text) <= _LONGEST_SETTINGS else f"{text[:_LONGEST_SETTINGS]} ... (to_json() has them whole)"
 
 
-def _failures(mechanism: AbstractMechanism) -> list[str]:
+def failures_of(mechanism: AbstractMechanism) -> list[str]:
     """Lists what can make a release of this mechanism fail after the debit, from public settings alone."""
     bounds, loss = mechanism.bounds, mechanism.loss
     causes = [

@@ -73,6 +73,12 @@ class DirectDraw(AbstractDraw):
     def failures(self) -> tuple[str, ...]:
         return (self.sampler or self.mechanism).failures
 
+    @property
+    def duration(self) -> str:
+        if self.sampler is None:
+            return super().duration
+        return "fractions of a second where the domain holds the estimate and noise about it; else it may be given up"
+
     def prepare(self, X: Any, y: Any) -> Data:
         data = self.mechanism.prepare(X, y)
         return data if self.sampler is None else with_a_row(self.mechanism, data)
@@ -128,6 +134,10 @@ class ChainDraw(AbstractDraw):
     @property
     def unproved(self) -> tuple[str, ...]:
         return (*UNPROVED_OF_CHAINS, *self.sampler.unproved, *UNPROVED_OF_CONVERGENCE)
+
+    @property
+    def duration(self) -> str:
+        return f"{self.sampler.num_sweeps} sweeps of the chain"
 
     def prepare(self, X: Any, y: Any) -> Data:
         return with_a_row(self.mechanism, self.mechanism.prepare(X, y))

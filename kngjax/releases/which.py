@@ -1,0 +1,81 @@
+"""Says beforehand what `release` and `sample` take for a mechanism, by the functions that decide it for them."""
+
+import dataclasses
+import textwrap
+
+import numpy as np
+
+from kngjax.chains.base import AbstractSampler
+from kngjax.core.compiling import quick_compilation
+from kngjax.data.schema import Schema
+from kngjax.mechanisms.base import AbstractMechanism
+from kngjax.mechanisms.density import AbstractDensityMechanism
+from kngjax.releases.certificate import Certificate, failures_of
+from kngjax.releases.default_sampler import default_sampler
+from kngjax.releases.draw_choice import draw_for
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class DrawChoice:
+    """Holds what `kngjax.which` found: all of it is public, and printing it says it in words.
+
+    **Arguments:** `mechanism`; `num_records`. Of `kngjax.release`: `certificate`, whose `sampler` and `reason` are what
+    it takes and why, `cost` what a ledger is debited, and `assurance` how much is proved; `duration`, roughly; and
+    `failures`, what can make it fail. Where it is refused these are None and `refusal` says why, and what to take
+    instead. Of `kngjax.sample`: `sampler`, None for a mechanism that draws from its own law, and `reason`.
+    """
+
+    mechanism: AbstractMechanism
+    num_records: int | None
+    certificate: Certificate | None
+    duration: str | None
+    failures: tuple[str, ...] | None
+    refusal: str | None
+    sampler: AbstractSampler | None
+    reason: str
+
+    def __repr__(self) -> str:
+        count = "records whose number is not known" if self.num_records is None else f"{self.num_records:,} records"
+        lines = [f"{self.mechanism!r}, of {count}"]
+        if self.certificate is None:
+            lines.append(f"release: refused, and nothing is spent: {self.refusal}")
+        else:
+            lines += [
+                f"release: {self.certificate.summary()}",
+                f"- why: {self.certificate.reason}",
+                f"- assurance: {dict(self.certificate.rows())['assurance']}",
+                f"- takes: {self.duration}",
+                f"- can fail by: {'; '.join(self.failures or ())}",
+            ]
+        lines.append(f"sample: {'independent draws' if self.sampler is None else self.sampler}. {self.reason}")
+        return "\n".join(textwrap.fill(line, 110, subsequent_indent="  ", break_on_hyphens=False) for line in lines)
+
+
+def which(mechanism: AbstractMechanism, num_records: int | None = None) -> DrawChoice:
+    """Says how `release` and `sample` would draw from a mechanism, why, what it costs, and what is refused.
+
+    Nothing is drawn, spent, or seen of any data: `print(kngjax.which(mechanism, 10_000))`.
+
+    **Arguments:** `mechanism`: any, of a known number of columns. `num_records`: n; None where nobody knows it. Under
+    add_remove a release does not go by it, since it is private.
+
+    Raises TypeError for what is no mechanism, and ValueError where bounds leave the number of columns open.
+    """
+    if not isinstance(mechanism, AbstractMechanism):
+        raise TypeError(f"mechanism must be an object like kngjax.KNG(...), not a {type(mechanism).__name__}")
+    if num_records is not None and (not isinstance(num_records, int | np.integer) or num_records < 1):
+        raise ValueError(f"num_records must be a whole number of at least 1 or None, not {num_records!r}")
+    if (dimension := mechanism.dimension) is None:
+        raise ValueError("bounds leave the number of columns open: give it, Bounds(..., columns=5)")
+    sampler, reason = None, "Each is drawn from the mechanism's own law."
+    if isinstance(mechanism, AbstractDensityMechanism):
+        sampler, reason = default_sampler(mechanism, dimension, num_records)
+    facts = Schema(dimension, mechanism.adjacency.public_count(num_records))
+    try:
+        with quick_compilation():
+            draw = draw_for(mechanism, None, facts)
+            certificate = Certificate.of(draw, facts)
+    except (ValueError, TypeError, OverflowError) as refused:
+        return DrawChoice(mechanism, num_records, None, None, None, str(refused), sampler, reason)
+    failures = (*failures_of(mechanism), *draw.failures)
+    return DrawChoice(mechanism, num_records, certificate, draw.duration, failures, None, sampler, reason)
