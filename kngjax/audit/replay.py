@@ -72,7 +72,7 @@ def replayed_sensitivity(
     data = [mechanism.prepare(X, y, person=one) for X, y, one in ((*first, None)[:3], (*second, None)[:3])]
     record_key, uniform_key = jax.random.split(key)
     half = max(num_points // 2, 4)
-    recorded = sampled(mechanism, data[0], record_key, sampler, -(-half // 4), progress=False)
+    recorded = sampled(mechanism, data[0], key=record_key, sampler=sampler, num_draws=-(-half // 4), progress=False)
     dimension = data[0].dimension
     with float64():
         draw_key, sign_key = jax.random.split(uniform_key)

@@ -68,7 +68,8 @@ def _compared(step: Any, frame: Any, released: np.ndarray, progress: bool | None
     sampler = None if isinstance(step.sampler, Lattice | Shells) else step.sampler
     few = OWNER_DRAWS.get(type(sampler).__name__, 500)
     data = mechanism.prepare(**arguments(mechanism, *records))
-    draws = sampled(mechanism, data, research_key(0), sampler, few, OWNER_CHAINS, progress=progress)
+    settings = {"sampler": sampler, "num_draws": few, "num_chains": OWNER_CHAINS, "progress": progress}
+    draws = sampled(mechanism, data, key=research_key(0), **settings)
     (chains, count, _), found = draws.theta.shape, draws.summary()
     parts = (fit.theta, fit.standard_errors, released, (released - fit.theta) / fit.standard_errors)
     formats = ("{:.5g}", "{:.2g}", "{:.5g}", "{:+.2f}", "{:.3f}", "{:.0f}")

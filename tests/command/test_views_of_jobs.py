@@ -71,12 +71,11 @@ def test_the_owner_sees_the_fit_the_clipping_and_the_chains_under_a_banner(relea
         # Compiling them takes longer than all other tests of reports.
         monkeypatch.setattr(
             owner_view,
-            "sample",
+            "sampled",
             lambda *_, num_draws, num_chains, sampler, **__: types.SimpleNamespace(
                 theta=np.zeros((num_chains, num_draws, 4)),
                 sampler=type(sampler).__name__,
-                rhat=lambda: np.full(4, 1.01),
-                ess=lambda: np.full(4, 300.0),
+                summary=lambda: types.SimpleNamespace(rhat=np.full(4, 1.01), bulk=np.full(4, 300.0)),
             ),
         )
     # As a CSV file has it: all text.
