@@ -145,10 +145,8 @@ def _ess(chains: Chains) -> float:
     pairs = correlations[: 2 * max(1, (number - 1) // 2)].reshape(-1, 2)
     sums = pairs.sum(axis=1)
     last = int(np.argmin(np.append(sums[:-1] > 0.0, False)))
-    rest = float(pairs[last, 0])
-    time = (
-        -1.0 + 2.0 * float(np.sum(np.minimum.accumulate(sums[:last]))) + (rest if max(rest, sums[last]) >= 0 else 0.0)
-    )
+    rest = float(pairs[last, 0]) if max(pairs[last, 0], sums[last]) >= 0.0 else 0.0
+    time = -1.0 + 2.0 * float(np.sum(np.minimum.accumulate(sums[:last]))) + rest
     return chains.size / max(time, 1.0 / math.log10(chains.size))
 
 

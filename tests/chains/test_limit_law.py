@@ -103,8 +103,8 @@ def drawn(records, sampler, num_draws):
     [
         (two_modes, WALK, (1.1, np.inf)),
         (one_mode, WALK, (0.99, 1.05)),
-        (two_modes, kng.chains.NUTS(num_warmup=200), (1.1, np.inf)),
-        (two_modes, kng.chains.HMC(num_warmup=200), (1.1, np.inf)),
+        (two_modes, kng.chains.NUTS(), (1.1, np.inf)),
+        (two_modes, kng.chains.HMC(), (1.1, np.inf)),
     ],
     ids=["two modes", "one mode", "NUTS", "HMC"],
 )

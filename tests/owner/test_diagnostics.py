@@ -65,18 +65,24 @@ def test_a_thousand_chains_are_summarised_in_a_tenth_of_the_seconds_that_ten_tho
 
 
 @pytest.mark.parametrize(
-    ("chains", "suffices"),
+    ("part", "number", "suffices"),
     [
-        (RANDOM.normal(size=(4, 200, 2)), True),
-        (RANDOM.normal(size=(4, 95, 2)), False),
-        (RANDOM.normal(size=(4, 400, 2)) + np.array([0.0, 0.4])[:, None, None, None].repeat(2, 0)[:, 0], False),
-        (np.stack([RANDOM.normal(size=(4, 500)), CASES["correlated by 0.95"]], axis=2), False),
-        (RANDOM.normal(size=(1, 1000, 1)), True),
+        ("rhat", 1.01, True),
+        ("rhat", 1.0101, False),
+        ("rhat", np.nan, True),
+        ("rhat", np.inf, False),
+        ("bulk", 400.0, True),
+        ("bulk", 399.0, False),
+        ("bulk", np.nan, False),
+        ("tail", 400.0, True),
+        ("tail", 399.0, False),
     ],
-    ids=["enough", "few", "apart", "one of two is slow", "one chain"],
 )
-def test_draws_suffice_by_r_hat_and_both_effective_sizes_of_every_coefficient(chains, suffices):
-    assert DrawsSummary.of(chains, tuple("ab")[: chains.shape[2]]).suffices == suffices
+def test_draws_suffice_by_r_hat_and_both_effective_sizes_of_every_coefficient(part, number, suffices):
+    """One chain has no R-hat, and too few draws have no effective size."""
+    parts = {"rhat": np.ones(2), "bulk": np.full(2, 500.0), "tail": np.full(2, 500.0)}
+    parts[part] = np.array([parts[part][0], number])
+    assert DrawsSummary(("a", "b"), *np.ones((3, 2)), **parts).suffices == suffices
 
 
 def test_what_the_owner_prints_has_names_and_the_rate_over_all_the_time():
