@@ -7,6 +7,8 @@ from jaxtyping import Array, PRNGKeyArray
 from numpyro.infer.mcmc import MCMCKernel
 
 from kngjax.chains.coordinate_walk import CoordinateWalk, WalkState
+from kngjax.chains.limit_law import starts
+from kngjax.chains.newton import descend
 from kngjax.chains.target import Target
 
 
@@ -27,8 +29,9 @@ class CoordinateWalkKernel(MCMCKernel):
     Serves `chain_method` "sequential", "vectorized" and `jax.vmap`. Our own `kngjax.sample` draws randomness in blocks
     and is many times faster.
 
-    **Arguments:** `target`: from `mechanism.target(data)`, private. `walk`: its settings; "public" tuning by default,
-    since NumPyro starts it at `init_params` or at the domain's interior point.
+    Chains start as those of `kngjax.sample` do, each by its own key, or at `init_params`, wherever that is.
+
+    **Arguments:** `target`: from `mechanism.target(data)`, private. `walk`: its settings; "public" tuning by default.
     """
 
     sample_field = "theta"  # pyright: ignore[reportAssignmentType]
@@ -39,17 +42,11 @@ class CoordinateWalkKernel(MCMCKernel):
         self.walk = CoordinateWalk(tuning="public") if walk is None else walk
 
     def init(self, rng_key, num_warmup, init_params, model_args, model_kwargs) -> CoordinateWalkKernelState:
-        if _is_batch(rng_key):
-            initial = self.init_params(init_params, rng_key.shape[:1])
-            return jax.vmap(self._init_one)(rng_key, initial)
-        return self._init_one(rng_key, self.init_params(init_params, ()))
-
-    def init_params(self, init_params: Any, batch: tuple[int, ...]) -> Array:
-        """The given start, or the domain's interior point for every chain."""
-        if init_params is not None:
-            return init_params
-        start = self.target.domain.interior_point(self.target.dimension)
-        return jax.numpy.broadcast_to(start, (*batch, self.target.dimension))
+        is_batch = _is_batch(rng_key)
+        if init_params is None:
+            places = _starts(self.target, rng_key if is_batch else rng_key[None])
+            init_params = places if is_batch else places[0]
+        return (jax.vmap(self._init_one) if is_batch else self._init_one)(rng_key, init_params)
 
     def _init_one(self, rng_key: PRNGKeyArray, theta: Array) -> CoordinateWalkKernelState:
         walk = self.walk.init(self.target, theta[None], theta, rng_key)
@@ -65,6 +62,13 @@ class CoordinateWalkKernel(MCMCKernel):
         noise = jax.tree.map(lambda block: block[0], self.walk.noise(noise_key, self.target, state.walk, 1))
         walk, _ = self.walk.step(self.target, state.walk, noise)
         return CoordinateWalkKernelState(walk.theta, walk, next_key)
+
+
+@jax.jit
+def _starts(target, keys):
+    """Where each chain starts. Private."""
+    centre = descend(target)
+    return jax.vmap(lambda key: starts(target, centre, key, 1)[0])(keys)
 
 
 def _is_batch(rng_key: Any) -> bool:

@@ -57,3 +57,14 @@ def test_an_old_style_key_serves_too():
     )
     mcmc.run(jax.random.PRNGKey(0))
     assert np.all(np.isfinite(mcmc.get_samples()))
+
+
+def test_chains_start_apart_unless_they_are_told_where():
+    """All at one point, R-hat would see no mode but its own."""
+    mechanism, data = problem("pseudo_huber", "kng", 1)
+    kernel = kng.chains.CoordinateWalkKernel(mechanism.target(data))
+    keys = jax.random.split(jax.random.key(0), 2)
+    theta = np.asarray(kernel.init(keys, 0, None, (), {}).theta)
+    assert theta.shape == (2, 1)
+    assert theta[0] != theta[1]
+    np.testing.assert_array_equal(kernel.init(keys, 0, np.full((2, 1), 0.25), (), {}).theta, np.full((2, 1), 0.25))
