@@ -38,7 +38,6 @@ ROOMS = {
     "persons": ("--draws", "2"),
     "calibration": ("--by", "importance", "--data-sets", "5"),
     "preview_against_measured": ("--draws", "3", "--tables", "salaries", "--records", "4000", "--ways", "AdaSSP"),
-    "walk": ("--chains", "4", "--moves", "1200", "--records", "1000"),
     "streaming": ("--rows", "200000"),
     "engines": ("--rows", "60000", "--engines", "memory", "files", "DuckDB", "--analyses", "mean"),
     "per_instance": ("--people", "5000"),

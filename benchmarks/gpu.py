@@ -1,166 +1,217 @@
-"""Everything that is meant to run on an accelerator, there and on the processor, in one table.
+"""What is meant to run on an accelerator, beside what the device allows; and effective draws a second beside peers.
 
-`python -m benchmarks.gpu [--quick] [--output benchmarks/results]`; `JAX_PLATFORMS=cpu` leaves the processor alone.
+`python -m benchmarks.gpu [--quick] [--only NAME ...] [--minutes 8] [--output results]`.
 
-The first result counts compiling and not imports; warm is the same again with another key. Draws are counted as they
-come, of exact samplers and of chains alike: what a chain's draw is worth is for the other rooms. All in float64. Exact
-draws for quantile losses refine their boxes on the host, between compiled calls. `--output` writes the table as CSV
-under the device's name.
+The first table has for each workload the bytes and operations that it must move, the seconds that memory, arithmetic
+or its longest chain allow (`_limits`), those of the first call, which counts compiling, and of a second one with
+another key, and the share of the allowed in it. The second has ArviZ's effective draws a second of the worst
+coefficient, over a whole warm call with its warm-up, for our chains and for NumPyro, BlackJAX and a NumPy loop
+(`_chains`, `_chain_peers`). What an earlier case compiled, a later one of the same shapes does not compile again. All
+is in float64 unless it says otherwise.
+
+On a card the wall's clock counts. On processors, which others may use too, shares and rates are of their work: its
+seconds over their number. Without a card the seconds that an H100 and an H200 allow for a card's sizes are printed:
+predicted, not measured. No case begins after the given minutes. `--output` writes a CSV under the device's name, with
+the date and the versions.
 """
 
 import argparse
 import csv
+import dataclasses
+import datetime
+import functools
+import importlib.metadata
+import importlib.util
+import math
+import os
 import pathlib
 import re
 import time
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 import kngjax as kng
-from benchmarks import _table
+from benchmarks import _chain_peers, _chains, _limits, _table, _workloads
 
-BOUNDS = kng.Bounds(x=(-1.0, 1.0), y=(-1.0, 1.0))
-DIMENSION = 12
-
-
-class Case(NamedTuple):
-    """**Arguments:** `draws`: how many a call makes. `run`: from a research key to those draws, on the host."""
-
-    draws: int
-    run: Callable[[Any], Any]
+LIBRARIES = ("jax", "jaxlib", "numpyro", "blackjax", "arviz", "numpy")
 
 
-class Result(NamedTuple):
-    """**Arguments:** `device`: its name; `case`; `first`, `warm`: seconds; `rate`: draws a second when warm."""
+@dataclasses.dataclass
+class Row:
+    """One case.
 
-    device: str
+    **Arguments:** `first`, `warm`: seconds; `first_work`, `warm_work`: of processors. `moved`: bytes. `allowed`:
+    seconds, by what `binds`. `launches`: seconds of its chain by launches. `share`: allowed over taken. `effective`:
+    draws a second. `rhat`: the worst. `note`: why there are no figures.
+    """
+
     case: str
-    first: float
-    warm: float
-    rate: float
+    first: float = math.nan
+    warm: float = math.nan
+    first_work: float = math.nan
+    warm_work: float = math.nan
+    moved: float = math.nan
+    operations: float = math.nan
+    allowed: float = math.nan
+    binds: str = ""
+    launches: float = math.nan
+    share: float = math.nan
+    effective: float = math.nan
+    rhat: float = math.nan
+    note: str = ""
+
+    def line(self, columns: dict[str, str]) -> str:
+        """The case and these columns, each in its form."""
+        values = vars(self).items()
+        empty = {name for name, value in values if isinstance(value, float) and math.isnan(value)}
+        cells = ("" if name in empty else f"{getattr(self, name):{form}}" for name, form in columns.items())
+        widths = (int(re.findall(r"\d+", form)[0]) for form in columns.values())
+        body = "".join(f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=True))
+        return f"{self.case:48}{body}   {self.note}".rstrip()
 
 
-def design(key: Any, num_records: int) -> tuple[Any, Any, Any]:
-    """Algorithm 1 of Reimherr and Awan (2019): uniform features, normal noise, responses divided by their largest."""
-    x_key, noise_key = jax.random.split(key)
-    x = jax.random.uniform(x_key, (num_records, DIMENSION - 1), minval=-1.0)
-    truth = jnp.concatenate([jnp.zeros(1), jnp.linspace(-1.0, 1.0, DIMENSION)[:-1]])
-    y = x @ truth[1:] + jax.random.normal(noise_key, (num_records,))
-    largest = jnp.max(jnp.abs(y))
-    return x, y / largest, truth / largest
+TIMES = {"first": "9.2f", "warm": "9.3f", "first_work": "11.2f", "warm_work": "10.3f"}
+LIMITS = {"moved": "9.2g", "operations": "11.2g", "allowed": "9.2g", "binds": "12", "launches": "9.2g"}
+LIMITS = {**LIMITS, **TIMES, "share": "8.2g"}
+EFFECTIVE = {**TIMES, "effective": "11.4g", "rhat": "7.3f"}
 
 
-def records(num_records: int, dimension: int) -> tuple[np.ndarray, np.ndarray]:
-    """Features without the constant column, and responses within ±1."""
-    random = np.random.default_rng(0)
-    x = random.uniform(-1.0, 1.0, (num_records, dimension - 1))
-    return x, np.clip(0.2 * x.sum(axis=1) + 0.2 * random.standard_normal(num_records), -1.0, 1.0)
+def timed(device: Any, row: Row, make: Callable[[], Callable[[Any], Any]], seeds: Callable[[int], Any]) -> Any:
+    """What the second call of what is made returns, and its time by `_limits.seconds`; fills in a row's times."""
+    taken, found = [], None
+    with jax.default_device(device):
+        run = make()
+        for seed in range(2):
+            starts = time.perf_counter(), time.process_time(), _limits.seconds(device)
+            found = run(seeds(seed))
+            ends = time.perf_counter(), time.process_time(), _limits.seconds(device)
+            taken.append([end - start for start, end in zip(starts, ends, strict=True)])
+    assert np.all(np.isfinite(np.asarray(getattr(found, "theta", found)))), row.case
+    (row.first, row.first_work, _), (row.warm, row.warm_work, clock) = taken
+    return found, clock
 
 
-def simulated(num_records: int, replicates: int, device: Any) -> Case:
-    """A cell of Figure 1: data, summaries and exact draws."""
-    mechanism = kng.KNG(kng.SquaredLoss(), BOUNDS, kng.L1Ball(1.0), 1.0, "replace")
-
-    def run(key: Any) -> Any:
-        sizes = {"num_records": num_records, "devices": [device], "progress": False}
-        return kng.simulate(design, mechanism, replicates, key, sampler=kng.chains.Exact(), **sizes).theta
-
-    return Case(replicates, run)
-
-
-def sampled(loss: Any, sampler: Any, num_records: int, dimension: int, num_chains: int, num_draws: int) -> Case:
-    """Many draws from one data set."""
-    domain = kng.L1Ball(1.0) if loss.is_quadratic else kng.Box(-4.0, 4.0)
-    mechanism = kng.KNG(loss, BOUNDS, domain, 1.0, "replace")
-    data = mechanism.prepare(*records(num_records, dimension))
-    settings = {"sampler": sampler, "num_chains": num_chains, "num_draws": num_draws, "progress": False}
-    if not isinstance(sampler, kng.chains.Exact):
-        settings["num_warmup"] = min(sampler.num_warmup, num_draws)
-    return Case(num_chains * num_draws, lambda key: kng.sample(mechanism, data, key=key, **settings).theta)
+def limited(device: Any, peaks: _limits.Peaks, workload: _workloads.Workload) -> Row:
+    """A row of the first table."""
+    row = Row(workload.name)
+    found, clock = timed(device, row, workload.make, kng.research_key)
+    work = workload.work if workload.found is None else workload.found(found)
+    row.moved, row.operations, row.launches = work.moved, work.operations, peaks.launches(work) or math.nan
+    row.allowed, row.binds = peaks.allowed(work)
+    row.share = row.allowed / clock
+    return row
 
 
-def cases(quick: bool, device: Any) -> dict[str, Callable[[], Case]]:
-    """By name, what makes each case: sizes are in the name."""
-    few, many, n, sweeps, replicates = (4, 20, 1000, 20, 4) if quick else (100, 10_000, 100_000, 1000, 100)
-    d = 3 if quick else DIMENSION
-    squared = kng.SquaredLoss()
-    return {
-        f"Figure 1, {replicates} data sets of {n}": lambda: simulated(n, replicates, device),
-        f"CoordinateWalk, {few} chains, d = {d}": lambda: sampled(
-            squared, kng.chains.CoordinateWalk(), n, d, few, sweeps
-        ),
-        f"CoordinateWalk, {many} chains, d = {d}": lambda: sampled(
-            squared, kng.chains.CoordinateWalk(), n, d, many, sweeps // 10
-        ),
-        f"SliceGibbs, {few} chains, d = {d}": lambda: sampled(
-            squared, kng.chains.SliceGibbs(), n, d, few, sweeps // 10
-        ),
-        f"GradientSpace, pseudo-Huber, n = {n}": lambda: sampled(
-            kng.PseudoHuberLoss(0.1), kng.chains.GradientSpace(), n, d, 4, sweeps
-        ),
-    }
+def compared(device: Any, problem: _chains.Problem, case: str, method: Callable[[Any], _chains.Run]) -> Row:
+    """A row of the second table."""
+    row = Row(case)
+    with jax.enable_x64(True):
+        thetas, clock = timed(device, row, lambda: method(problem), lambda seed: seed)
+    draws = kng.owner.Draws(thetas, "")
+    row.effective, row.rhat = float(draws.ess().min()) / clock, float(draws.rhat().max())
+    return row
 
 
-def measured(device: Any, quick: bool, names: tuple[str, ...] = ()) -> Iterator[Result]:
-    """A result for each case on a device, or for those whose names begin with one of `names`."""
-    for name, make in cases(quick, device).items():
-        if names and not name.startswith(names):
+def cases(device: Any, quick: bool) -> Iterator[tuple[dict[str, str], str, Callable[[], Row]]]:
+    """The columns of its table, the name and what measures it, for each case."""
+    on_card = device.platform != "cpu"
+    sizes = _workloads.QUICK if quick else _workloads.CARD if on_card else _workloads.PROCESSOR
+    lengths = _chains.QUICK if quick else _chains.CARD if on_card else _chains.PROCESSOR
+    peaks = _limits.measured(device, 1 << 16, 64, 10) if quick else _limits.peaks(device)
+    print("peaks: " + ", ".join(f"{name} {value:.3g}" for name, value in peaks._asdict().items() if name != "source"))
+    print(f"       {peaks.source}\n")
+    for workload in _workloads.workloads(sizes):
+        yield LIMITS, workload.name, lambda workload=workload: limited(device, peaks, workload)
+    problem = functools.cache(_chains.problem)
+    for name, method in {**_chains.WALKS, **_chain_peers.WALKS, **_chains.OTHERS, **_chain_peers.OTHERS}.items():
+        yield EFFECTIVE, name, lambda name=name, method=method: compared(device, problem(lengths), name, method)
+
+
+def why_left_out(device: Any, name: str, deadline: float) -> str:
+    """Why a case is not measured, or nothing."""
+    if device.platform == "cpu" and "Pallas" in name:
+        return "left out: on processors it is interpreted"
+    if "BlackJAX" in name and importlib.util.find_spec("blackjax") is None:
+        return "left out: not installed"
+    return "left out: the minutes were over" if time.perf_counter() > deadline else ""
+
+
+def measured(device: Any, quick: bool, only: tuple[str, ...] = (), minutes: float = 8.0) -> Iterator[Row]:
+    """A row for each case, or for those whose names begin so, as it is printed; one that fails says why."""
+    deadline, columns = time.perf_counter() + 60.0 * minutes, {}
+    for own, name, measure in cases(device, quick):
+        if only and not name.startswith(only):
             continue
-        with jax.default_device(device):
-            case, times = make(), []
-            for seed in range(2):
-                start = time.perf_counter()
-                found = case.run(kng.research_key(seed))
-                times.append(time.perf_counter() - start)
-            assert np.all(np.isfinite(found)), name
-        yield Result(device.device_kind, name, *times, case.draws / times[1])
+        if own != columns:
+            columns = own
+            widths = {key: int(re.findall(r"\d+", form)[0]) for key, form in own.items()}
+            print(f"{'':48}" + "".join(f"{key.replace('_work', ', cpu'):>{width}}" for key, width in widths.items()))
+        row = Row(name, note=why_left_out(device, name, deadline))
+        if not row.note:
+            try:
+                row = measure()
+            except Exception as error:
+                row.note = f"failed: {type(error).__name__}: {str(error).splitlines()[0][:200]}"
+        print(row.line(columns), flush=True)
+        yield row
 
 
-def devices() -> list[Any]:
-    """The accelerator, if JAX has one, and then the processor."""
-    first = jax.devices()[0]
-    if first.platform == "cpu":
-        return [first]
-    try:
-        return [first, jax.devices("cpu")[0]]
-    except RuntimeError:
-        # JAX_PLATFORMS names the accelerator alone.
-        return [first]
+def predicted() -> Iterator[str]:
+    """Lines of what cards allow for a card's sizes."""
+    yield "predicted, not measured: seconds that a card allows, and that a chain takes if each move is a launch"
+    yield f"{'':48}" + "".join(f"{name:>9}{'':12}" for name in _limits.CARDS) + f"{'launches':>9}"
+    for workload in _workloads.workloads(_workloads.CARD):
+        cells = (card.allowed(workload.work) for card in _limits.CARDS.values())
+        launches = max(card.launches(workload.work) for card in _limits.CARDS.values())
+        figures = "".join(f"{allowed:9.2g} {binds:11}" for allowed, binds in cells)
+        yield f"{workload.name:48}{figures}{f'{launches:9.2g}' if launches else ''}".rstrip()
 
 
-def write(results: list[Result], folder: pathlib.Path) -> pathlib.Path:
-    """The table as CSV, in a file of the first device's name."""
+def versions() -> str:
+    """Versions of the libraries that are there."""
+    found = ((name, importlib.util.find_spec(name)) for name in LIBRARIES)
+    return ", ".join(
+        [f"kngjax {kng.__version__}"] + [f"{name} {importlib.metadata.version(name)}" for name, spec in found if spec]
+    )
+
+
+def write(rows: list[Row], device: Any, folder: pathlib.Path) -> pathlib.Path:
+    """The rows as CSV, in a file of the device's name."""
     folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"gpu_{re.sub('[^a-z0-9]+', '_', results[0].device.lower()).strip('_')}.csv"
+    path = folder / f"gpu_{re.sub('[^a-z0-9]+', '_', device.device_kind.lower()).strip('_')}.csv"
+    context = {
+        "device": device.device_kind,
+        "processors": os.cpu_count(),
+        "date": f"{datetime.datetime.now(datetime.UTC):%Y-%m-%d}",
+        "versions": versions(),
+    }
     with path.open("w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(Result._fields)
-        writer.writerows((*row[:2], *(f"{figure:.4g}" for figure in row[2:])) for row in results)
+        writer = csv.DictWriter(file, [*context, *(field.name for field in dataclasses.fields(Row))])
+        writer.writeheader()
+        for row in rows:
+            figures = {name: value if isinstance(value, str) else f"{value:.4g}" for name, value in vars(row).items()}
+            writer.writerow({**context, **figures})
     return path
 
 
 def main() -> None:
-    """Prints the table."""
+    """Prints the tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="small sizes")
+    parser.add_argument("--only", nargs="+", default=[], metavar="NAME", help="cases whose names begin so")
+    parser.add_argument("--minutes", type=float, default=8.0, help="after which no case begins")
     parser.add_argument("--output", metavar="FOLDER", type=pathlib.Path, help="where a CSV is written")
     options = parser.parse_args()
-    found = devices()
-    print(f"jax {jax.__version__}: {', '.join(device.device_kind for device in found)}, {_table.machine()}")
-    if found[0].platform == "cpu":
-        print("no accelerator: all of this is of the processor")
-    print(f"{'device':24}{'':44}{'first, s':>9}{'warm, s':>9}{'draws/s':>10}")
-    results = []
-    for device in found:
-        for row in measured(device, options.quick):
-            results.append(row)
-            print(f"{row.device:24}{row.case:44}{row.first:9.2f}{row.warm:9.3f}{row.rate:10.3g}", flush=True)
+    device = jax.devices()[0]
+    print(f"{device.device_kind}, {_table.machine()}; {versions()}")
+    rows = list(measured(device, options.quick, tuple(options.only), options.minutes))
+    if device.platform == "cpu":
+        print("\n" + "\n".join(predicted()))
     if options.output is not None:
-        print(f"Written: {write(results, options.output)}")
+        print(f"Written: {write(rows, device, options.output)}")
 
 
 if __name__ == "__main__":

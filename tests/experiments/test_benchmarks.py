@@ -4,7 +4,6 @@ import csv
 import pathlib
 import time
 
-import jax
 import numpy as np
 import pytest
 
@@ -13,7 +12,6 @@ import kngjax as kng
 from benchmarks import (
     _table,
     cold_start,
-    gpu,
     interval_coverage,
     peers,
     per_instance,
@@ -22,7 +20,6 @@ from benchmarks import (
     smooth_losses,
     squared_loss,
     streaming,
-    walk,
 )
 from benchmarks.__main__ import ROOMS, main
 from kngjax.owner.per_instance import ridge
@@ -67,24 +64,9 @@ def test_a_row_of_the_table_is_of_exact_draws():
 
 
 @pytest.mark.slow
-def test_a_numpy_loop_and_numpyro_walk_about_the_same_place():
-    """Means of all methods, of the same moves, within what chains of their length may differ by."""
-    given = walk.problem(2000, 3, 6)
-    methods = [walk.by_kngjax, walk.by_numpyro_compiled, walk.by_numpy]
-    draws = [method(given, 1500)(1) for method in methods]
-    assert [part.shape[0] for part in draws] == [6, 6, walk.NUMPY_CHAINS]
-    spread = draws[1].reshape(-1, 3).std(axis=0)
-    for part in draws:
-        assert np.all(np.abs(part[:, part.shape[1] // 10 :].mean(axis=(0, 1)) - draws[1].mean(axis=(0, 1))) < spread)
-        assert np.all(part.reshape(-1, 3).std(axis=0) < 2.0 * spread)
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:Some donated buffers were not usable:UserWarning")
-def test_tables_of_walks_and_of_smooth_losses_have_a_row_a_method():
-    table = walk.rows(num_chains=3, num_moves=60, num_records=500, dimension=3, rounds=1)
-    assert [row["method"] for row in table] == list(walk.METHODS)
-    table += smooth_losses.rows(num_records=3000, dimension=3, num_draws=50, nuts_draws=10, walk_sweeps=20)
+def test_a_table_of_smooth_losses_has_a_row_a_method():
+    table = smooth_losses.rows(num_records=3000, dimension=3, num_draws=50, nuts_draws=10, walk_sweeps=20)
+    assert len(table) >= 8
     for row in table:
         assert row.get("note") == "not installed" or 0.0 < row["warm"] < np.inf
         assert row.get("effective", 1.0) >= 0.0
@@ -186,18 +168,6 @@ def test_a_way_that_fails_says_why():
     row = _table.fresh("benchmarks.peers", "no such way", (1,))
     assert row.first is None
     assert "failed: KeyError: 'no such way'" in str(row)
-
-
-@pytest.mark.slow
-def test_the_table_of_devices(tmp_path):
-    device = jax.devices()[0]
-    (found,) = gpu.measured(device, True, ("CoordinateWalk, 4 ",))
-    assert found.device == device.device_kind
-    assert 0.0 < found.warm < found.first
-    assert found.rate == pytest.approx(80 / found.warm)
-    header, line = gpu.write([found], tmp_path / "results").read_text().splitlines()
-    assert header == "device,case,first,warm,rate"
-    assert line.startswith(f'{device.device_kind},"CoordinateWalk, 4 chains, d = 3",')
 
 
 @pytest.mark.slow
