@@ -47,18 +47,13 @@ class Problem(NamedTuple):
 
 
 def problem(lengths: Lengths) -> Problem:
-    """Figure 1's, with the scales that Theorem 3.2 of Reimherr and Awan (2019) promises: (d + 1)/(2c‖He_j‖_K).
-
-    Starts are states of one long chain, every fifth sweep.
-    """
+    """Figure 1's; starts are states of one long chain, every fifth sweep."""
     mechanism = kng.KNG(kng.SquaredLoss(), BOUNDS, kng.L1Ball(1.0), 1.0, "replace")
     with jax.enable_x64(True):
         x, y, _ = design(jax.random.key(0), lengths.records, lengths.dimension)
         data = mechanism.prepare(np.asarray(x), np.asarray(y))
         density = _pallas_walk.density(mechanism, data)
-    estimate = np.linalg.solve(density.gram, density.moment)
-    inside = estimate * min(1.0, 0.9 * density.radius[0] / np.sum(np.abs(estimate)))
-    scales = (lengths.dimension + 1) / (2.0 * np.max(density.rates * np.abs(density.gram), axis=1))
+    inside, scales = _pallas_walk.start(density)
     most = max(chains for chains, _, _ in lengths[2:])
     noise = normal_noise(np.random.default_rng(0), scales, 200 + 5 * most, 1)
     thetas = numpy_walk(density, inside[:, None], noise)[200::5, :, 0]

@@ -1,13 +1,16 @@
 """Bounds from below how long work takes on a device: by its memory, its arithmetic and its longest chain.
 
-The bound is max(bytes/bandwidth, operations/peak, moves·depth·latency) for whatever program does the work. Beside it
-stands what the chain alone takes if each of its moves is a launch, which only a program of one launch avoids.
+The bound is max(bytes/bandwidth, bytes that cross/link, operations/peak, moves·depth·latency) for whatever program does
+the work. Beside it stands what the chain alone takes if each of its moves is a launch, which only a program of one
+launch avoids.
 
 Bytes are arguments that are read once and results that are written once; what a program keeps between is its own
-affair. Operations are of float64, each addition and each product one. A square root, a division or an exponential
-counts as `FUNCTION`, a random number as `RANDOM`: the twenty rounds of threefry and a transformation.
+affair. Those cross that come from the host's memory or end there. Operations are of float64, each addition and each
+product one. A square root, a division or an exponential counts as `FUNCTION`, a random number as `RANDOM`: the twenty
+rounds of threefry and a transformation.
 """
 
+import math
 import os
 import re
 import time
@@ -24,19 +27,20 @@ DEPTH = 30.0
 
 class Work(NamedTuple):
     """What must be done. **Arguments:** `moved`: bytes. `operations`. `moves`: how many follow one another.
-    `depth`: operations that wait for one another in a move.
+    `depth`: operations that wait for one another in a move. `crossed`: bytes between a card and its host.
     """
 
     moved: float
     operations: float
     moves: float = 0.0
     depth: float = DEPTH
+    crossed: float = 0.0
 
 
 class Peaks(NamedTuple):
     """What a device can do. **Arguments:** `bandwidth`: bytes a second. `float64`, `float32`: operations a second.
     `latency`: seconds of an operation that the next one waits for. `launch`: of a program's part that the next waits
-    for. `source`: where the figures are from.
+    for. `link`: bytes a second to the host, or from it. `source`: where the figures are from.
     """
 
     bandwidth: float
@@ -44,12 +48,14 @@ class Peaks(NamedTuple):
     float32: float
     latency: float
     launch: float
+    link: float
     source: str
 
     def parts(self, work: Work) -> dict[str, float]:
         """Seconds that each resource takes at least."""
         return {
             "memory": work.moved / self.bandwidth,
+            "link": work.crossed / self.link,
             "arithmetic": work.operations / self.float64,
             "chain": work.moves * work.depth * self.latency,
         }
@@ -65,12 +71,12 @@ class Peaks(NamedTuple):
         return work.moves * self.launch
 
 
-# NVIDIA's data sheets of the SXM cards, without tensor cores; latencies are assumed: some 8 cycles of 1.98 GHz, and
-# what one kernel after another takes in a CUDA graph, about.
-SOURCE = "published; latencies assumed"
+# NVIDIA's data sheets of the SXM cards, without tensor cores, and PCIe 5 of 16 lanes; latencies are assumed: some 8
+# cycles of 1.98 GHz, and what one kernel after another takes in a CUDA graph, about.
+LINK, SOURCE = 64e9, "published; latencies assumed"
 CARDS = {
-    "H100": Peaks(3.35e12, 33.5e12, 66.9e12, 4e-9, 2.5e-6, SOURCE),
-    "H200": Peaks(4.8e12, 33.5e12, 66.9e12, 4e-9, 2.5e-6, SOURCE),
+    "H100": Peaks(3.35e12, 33.5e12, 66.9e12, 4e-9, 2.5e-6, LINK, SOURCE),
+    "H200": Peaks(4.8e12, 33.5e12, 66.9e12, 4e-9, 2.5e-6, LINK, SOURCE),
 }
 
 
@@ -118,7 +124,8 @@ def measured(device: Any, size: int = 1 << 24, side: int = 1536, turns: int = 20
         # One processor works on a chain.
         latency = cores * _least(device, turn(long), jnp.ones(())) / (100.0 * turns)
         launch = cores * _least(device, turn(jnp.sin), jnp.ones(12)) / turns
-    return Peaks(24.0 * size / triad, peaks[0], peaks[1], latency, launch, "measured in this run")
+    link = math.inf if device.platform == "cpu" else LINK
+    return Peaks(24.0 * size / triad, peaks[0], peaks[1], latency, launch, link, "measured in this run")
 
 
 def peaks(device: Any) -> Peaks:

@@ -52,6 +52,15 @@ def density(mechanism: Any, data: Any) -> Density:
     return Density(gram, moment, rates, radius)
 
 
+def start(given: Density) -> tuple[np.ndarray, np.ndarray]:
+    """The estimate, drawn into Θ, and scales of steps: (d + 1)/(2c‖He_j‖_K), as Theorem 3.2 of Reimherr and Awan (2019)
+    promises.
+    """
+    estimate = np.linalg.solve(given.gram, given.moment)
+    estimate *= min(1.0, 0.9 * given.radius[0] / np.sum(np.abs(estimate)))
+    return estimate, (estimate.size + 1) / (2.0 * np.max(given.rates * np.abs(given.gram), axis=1))
+
+
 def threefry(key: tuple[Any, Any], first: Any, second: Any) -> tuple[Any, Any]:
     """Two random words of two counters: threefry2x32 with twenty rounds (Salmon et al. 2011)."""
     keys = (*key, key[0] ^ key[1] ^ jnp.uint32(0x1BD11BDA))

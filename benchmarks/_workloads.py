@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import kngjax as kng
+from benchmarks import _pallas_walk
 from benchmarks._limits import DEPTH, FUNCTION, RANDOM, Work
 
 BOUNDS = kng.Bounds(x=(-1.0, 1.0), y=(-1.0, 1.0))
@@ -133,9 +134,31 @@ def walk(sizes: Sizes, chains: int, discarded: int, kept: int) -> Workload:
     """The one-at-a-time walk: in a move two random numbers, the gradient, its norm, that of θ, and a choice."""
     d, moves = sizes.dimension, float(sizes.dimension * (discarded + kept))
     move = 6.0 * d + 2.0 * RANDOM + 2.0 * FUNCTION
-    work = Work(8.0 * chains * kept * d, chains * moves * move, moves)
+    moved = 8.0 * chains * kept * d
+    work = Work(moved, chains * moves * move, moves, crossed=moved)
     name = f"walk, {chains} chains of {discarded + kept} sweeps"
     return sampled(name, kng.chains.CoordinateWalk(), work, sizes.records, d, chains, discarded, kept)
+
+
+def kernel_walk(sizes: Sizes, chains: int, discarded: int, kept: int) -> Workload:
+    """The same walk as one Pallas kernel, of whole blocks of chains that begin at the estimate; draws stay there."""
+    whole = -(-chains // _pallas_walk.BLOCK) * _pallas_walk.BLOCK
+    work = walk(sizes, whole, 0, discarded + kept).work._replace(crossed=0.0)
+
+    def make():
+        mechanism = _kng(kng.SquaredLoss())
+        density = _pallas_walk.density(mechanism, mechanism.prepare(*records(sizes.records, sizes.dimension)))
+        estimate, scales = _pallas_walk.start(density)
+        starts = np.tile(estimate[:, None], whole)
+
+        def run(key):
+            noise = _pallas_walk.Counters(np.asarray(jax.random.key_data(key)), scales)
+            with jax.enable_x64(True):
+                return _pallas_walk.sweeps(density, starts, noise, discarded + kept)
+
+        return run
+
+    return Workload(f"Pallas walk, {whole} chains of {discarded + kept} sweeps", work, make)
 
 
 def trajectories(sizes: Sizes, sampler: Any) -> Workload:
@@ -145,7 +168,8 @@ def trajectories(sizes: Sizes, sampler: Any) -> Workload:
     def work(leapfrogs):
         steps = (discarded + kept) * leapfrogs
         step = 4.0 * d * d + 2.0 * d * FUNCTION
-        return Work(8.0 * chains * kept * d, chains * steps * step, steps, 2.0 * DEPTH)
+        moved = 8.0 * chains * kept * d
+        return Work(moved, chains * steps * step, steps, 2.0 * DEPTH, moved)
 
     name = f"{kind}, {chains} chains of {discarded + kept} draws"
     made = sampled(name, sampler, work(LEAPFROGS[kind]), sizes.records, d, chains, discarded, kept)
@@ -155,7 +179,8 @@ def trajectories(sizes: Sizes, sampler: Any) -> Workload:
 def gradient_norms(sizes: Sizes) -> Workload:
     """The log-density of KNG with the pseudo-Huber loss at many θ: predictors, scores and X's for each."""
     count, n, d = sizes.thetas, sizes.records, sizes.dimension
-    work = Work(8.0 * (n + count) * (d + 1.0), float(count) * n * (4.0 * d + SCORE))
+    moved = 8.0 * (n + count) * (d + 1.0)
+    work = Work(moved, float(count) * n * (4.0 * d + SCORE), crossed=moved - 8.0 * count * d)
 
     def make():
         mechanism = _kng(kng.PseudoHuberLoss(0.5))
@@ -179,7 +204,7 @@ def per_person(sizes: Sizes) -> Workload:
     """Each person's ε under a posterior sample: X'X, leverages and residuals, and the root of a profile."""
     n, d = sizes.people, sizes.dimension
     person = d * (d + 1.0) + d * d + 4.0 * d + EVALUATIONS * PROFILE
-    work = Work(16.0 * n * (d + 1.0) + 24.0 * n, n * person)
+    work = Work(16.0 * n * (d + 1.0) + 24.0 * n, n * person, crossed=8.0 * n * (d + 1.0) + 24.0 * n)
 
     def make():
         facts = {"max_records": n, "dimension": d}
@@ -190,8 +215,8 @@ def per_person(sizes: Sizes) -> Workload:
     return Workload(f"privacy of {n} people", work, make)
 
 
-def workloads(sizes: Sizes) -> list[Workload]:
-    """All of them, in the order of the table."""
-    walks = [walk(sizes, *of_walk) for of_walk in sizes.walks]
+def workloads(sizes: Sizes, on_card: bool) -> list[Workload]:
+    """All of them, in the order of the table; kernels are for cards."""
+    walks = [make(sizes, *of_walk) for of_walk in sizes.walks for make in (walk, kernel_walk)[: 1 + on_card]]
     hamiltonian = [trajectories(sizes, sampler) for sampler in (NUTS, kng.chains.HMC())]
     return [figure(sizes), *walks, gradient_norms(sizes), *hamiltonian, objective(sizes), per_person(sizes)]

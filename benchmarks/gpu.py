@@ -86,7 +86,7 @@ def timed(device: Any, row: Row, make: Callable[[], Callable[[Any], Any]], seeds
         run = make()
         for seed in range(2):
             starts = time.perf_counter(), time.process_time(), _limits.seconds(device)
-            found = run(seeds(seed))
+            found = jax.block_until_ready(run(seeds(seed)))
             ends = time.perf_counter(), time.process_time(), _limits.seconds(device)
             taken.append([end - start for start, end in zip(starts, ends, strict=True)])
     assert np.all(np.isfinite(np.asarray(getattr(found, "theta", found)))), row.case
@@ -123,7 +123,7 @@ def cases(device: Any, quick: bool) -> Iterator[tuple[dict[str, str], str, Calla
     peaks = _limits.measured(device, 1 << 16, 64, 10) if quick else _limits.peaks(device)
     print("peaks: " + ", ".join(f"{name} {value:.3g}" for name, value in peaks._asdict().items() if name != "source"))
     print(f"       {peaks.source}\n")
-    for workload in _workloads.workloads(sizes):
+    for workload in _workloads.workloads(sizes, on_card):
         yield LIMITS, workload.name, lambda workload=workload: limited(device, peaks, workload)
     problem = functools.cache(_chains.problem)
     for name, method in {**_chains.WALKS, **_chain_peers.WALKS, **_chains.OTHERS, **_chain_peers.OTHERS}.items():
@@ -163,7 +163,7 @@ def predicted() -> Iterator[str]:
     """Lines of what cards allow for a card's sizes."""
     yield "predicted, not measured: seconds that a card allows, and that a chain takes if each move is a launch"
     yield f"{'':48}" + "".join(f"{name:>9}{'':12}" for name in _limits.CARDS) + f"{'launches':>9}"
-    for workload in _workloads.workloads(_workloads.CARD):
+    for workload in _workloads.workloads(_workloads.CARD, True):
         cells = (card.allowed(workload.work) for card in _limits.CARDS.values())
         launches = max(card.launches(workload.work) for card in _limits.CARDS.values())
         figures = "".join(f"{allowed:9.2g} {binds:11}" for allowed, binds in cells)

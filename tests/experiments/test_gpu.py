@@ -10,6 +10,7 @@ from jax.extend.random import threefry_2x32
 
 import kngjax as kng
 from benchmarks import _chain_peers, _chains, _limits, _pallas_walk, _workloads, gpu
+from kngjax.chains.coordinate_walk import WalkNoise
 
 LENGTHS = _chains.Lengths(300, 3, (4, 100, 1000), (4, 20, 100), (4, 100, 200))
 
@@ -24,10 +25,11 @@ class Device:
 
 
 def test_what_binds_is_the_slowest_of_memory_arithmetic_and_the_chain():
-    peaks = _limits.Peaks(100.0, 1000.0, 2000.0, 0.01, 0.5, "made up")
+    peaks = _limits.Peaks(100.0, 1000.0, 2000.0, 0.01, 0.5, 50.0, "made up")
     assert peaks.allowed(_limits.Work(700.0, 2000.0, 10.0, 30.0)) == (7.0, "memory")
     assert peaks.allowed(_limits.Work(70.0, 2000.0, 10.0, 10.0)) == (2.0, "arithmetic")
     assert peaks.allowed(_limits.Work(70.0, 2000.0, 10.0, 30.0)) == (3.0, "chain")
+    assert peaks.allowed(_limits.Work(700.0, 2000.0, crossed=400.0)) == (8.0, "link")
     assert peaks.launches(_limits.Work(0.0, 0.0, 10.0)) == 5.0
 
 
@@ -71,14 +73,16 @@ def test_one_kernel_takes_the_path_of_the_scan_and_of_numpy():
     found = np.asarray(_pallas_walk.sweeps(density, starts, noise, 12, interpret=True))
     by_numpy = _chains.numpy_walk(density, starts, noise)
     np.testing.assert_allclose(found, by_numpy, rtol=0.0, atol=1e-14)
-    target, walk = given.mechanism.target(given.data), kng.chains.CoordinateWalk()
-    key = jax.random.key(0)
-    states = jax.vmap(lambda theta: walk.init(target, theta[None], given.starts[0], key))(given.starts)
-    like = walk.noises(key, target, states, 12)
-    states = jax.lax.scan(
-        lambda states, noise: (walk.steps(target, states, noise)[0], None), states, type(like)(*noise)
-    )[0]
-    np.testing.assert_allclose(found[-1], np.asarray(states.theta).T, rtol=0.0, atol=1e-14)
+    walk = kng.chains.CoordinateWalk()
+
+    @jax.jit
+    def scan(mechanism, data, thetas, noise):
+        target = mechanism.target(data)
+        states = jax.vmap(lambda theta: walk.init(target, theta[None], thetas[0], jax.random.key(0)))(thetas)
+        return jax.lax.scan(lambda states, noise: (walk.steps(target, states, noise)[0], None), states, noise)[0].theta
+
+    last = scan(given.mechanism, given.data, given.starts, WalkNoise(*noise))
+    np.testing.assert_allclose(found[-1], np.asarray(last).T, rtol=0.0, atol=1e-14)
     assert 0.2 < np.mean(np.diff(found, axis=0) != 0.0) < 0.9
     proposed = np.abs(found[:-1, 0] + noise.steps[1:, 0]) + np.abs(found[:-1, 1])
     assert np.mean(proposed > density.radius[0]) > 0.01
@@ -137,7 +141,7 @@ def test_a_table_has_what_was_found_and_why_the_rest_was_not(tmp_path, capsys):
 def test_what_cards_allow_is_predicted_for_every_workload():
     _, header, *lines = gpu.predicted()
     assert header.split() == ["H100", "H200", "launches"]
-    assert len(lines) == len(_workloads.workloads(_workloads.CARD)) == 9
+    assert len(lines) == len(_workloads.workloads(_workloads.CARD, True)) == 12
     # 10^10 records of 4d + 24 operations at 33.5 Tflop/s.
     assert "0.021 arithmetic" in next(line for line in lines if line.startswith("gradient norms"))
 
