@@ -90,8 +90,8 @@ def _drawn(key: tuple[Any, Any], scale: Any, chain: Any, move: Any) -> tuple[Any
 def _kernel(kind: type, dimension: int, num_sweeps: int, *refs: Any) -> None:
     gram_ref, rates_ref, radius_ref, thetas_ref, gradients_ref, *noise_refs, out_ref = refs
     ks = range(dimension)
-    gram, rates = [[gram_ref[j, k] for k in ks] for j in ks], [rates_ref[k] for k in ks]
-    radius, chain = radius_ref[0], (pl.program_id(0) * BLOCK + jnp.arange(BLOCK)).astype(jnp.uint32)
+    rates, radius = [rates_ref[k] for k in ks], radius_ref[0]
+    chain = (pl.program_id(0) * BLOCK + jnp.arange(BLOCK)).astype(jnp.uint32)
     if kind is Counters:
         key, scales = (noise_refs[0][0], noise_refs[0][1]), [noise_refs[1][k] for k in ks]
 
@@ -105,7 +105,8 @@ def _kernel(kind: type, dimension: int, num_sweeps: int, *refs: Any) -> None:
                 step, uniform = _drawn(key, scales[j], chain, number * dimension + j)
             else:
                 step, uniform = noise_refs[0][number, j, :], noise_refs[1][number, j, :]
-            moved = [part + step * gram[j][k] for k, part in enumerate(gradient)]
+            # X'X stays in the cache: d² numbers more are too many for a thread's registers.
+            moved = [part + step * gram_ref[j, k] for k, part in enumerate(gradient)]
             proposed, there = energy(moved), theta[j] + step
             size = functools.reduce(jnp.add, [jnp.abs(there if k == j else theta[k]) for k in ks])
             accept = (uniform > 1.0 - jnp.exp(current - proposed)) & (size <= radius)

@@ -11,8 +11,8 @@ is in float64 unless it says otherwise.
 
 On a card the wall's clock counts. On processors, which others may use too, shares and rates are of their work: its
 seconds over their number. Without a card the seconds that an H100 and an H200 allow for a card's sizes are printed:
-predicted, not measured. No case begins after the given minutes. `--output` writes a CSV under the device's name, with
-the date and the versions.
+predicted, not measured. No case begins after the given minutes. `--output` writes a CSV under the device's name,
+with the date and the versions of each row.
 """
 
 import argparse
@@ -179,21 +179,28 @@ def versions() -> str:
 
 
 def write(rows: list[Row], device: Any, folder: pathlib.Path) -> pathlib.Path:
-    """The rows as CSV, in a file of the device's name."""
+    """The rows as CSV, in a file of the device's name; rows of cases that this run left out stay as they are there."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"gpu_{re.sub('[^a-z0-9]+', '_', device.device_kind.lower()).strip('_')}.csv"
     context = {
         "device": device.device_kind,
-        "processors": os.cpu_count(),
+        "processors": str(os.cpu_count()),
         "date": f"{datetime.datetime.now(datetime.UTC):%Y-%m-%d}",
         "versions": versions(),
     }
+    names = [*context, *(field.name for field in dataclasses.fields(Row))]
+    found = {}
+    if path.exists():
+        with path.open(newline="") as file:
+            found = {row["case"]: row for row in csv.DictReader(file) if list(row) == names}
+    for row in rows:
+        if not row.note or row.case not in found:
+            cells = {name: value if isinstance(value, str) else f"{value:.4g}" for name, value in vars(row).items()}
+            found[row.case] = {**context, **{name: cell for name, cell in cells.items() if cell != "nan"}}
     with path.open("w", newline="") as file:
-        writer = csv.DictWriter(file, [*context, *(field.name for field in dataclasses.fields(Row))])
+        writer = csv.DictWriter(file, names)
         writer.writeheader()
-        for row in rows:
-            figures = {name: value if isinstance(value, str) else f"{value:.4g}" for name, value in vars(row).items()}
-            writer.writerow({**context, **figures})
+        writer.writerows(found.values())
     return path
 
 

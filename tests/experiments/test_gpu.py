@@ -130,8 +130,12 @@ def test_a_table_has_what_was_found_and_why_the_rest_was_not(tmp_path, capsys):
     assert "interpreted" in kernel.note
     late = list(gpu.measured(device, True, ("gradient norms",), 0.0))
     assert [row.note for row in late] == ["left out: the minutes were over"]
-    with gpu.write(rows, device, tmp_path).open() as file:
+    gpu.write(rows, device, tmp_path)
+    # A later run keeps what it has not measured.
+    with gpu.write([*late, gpu.Row("another", warm=2.0)], device, tmp_path).open() as file:
         lines = list(csv.DictReader(file))
+    assert [line["case"] for line in lines][1:] == ["walk as one Pallas kernel", "another"]
+    assert (lines[2]["warm"], lines[2]["share"]) == ("2", "")
     assert lines[0]["case"] == "gradient norms, 50 thetas x 1000 records"
     assert float(lines[0]["moved"]) == first.moved
     assert f"jax {jax.__version__}" in lines[0]["versions"]
