@@ -140,12 +140,12 @@ def by_numpy(given: Problem) -> Run:
 
 
 WALKS = {
-    "CoordinateWalk": ours(kng.chains.CoordinateWalk(), "walks"),
-    "CoordinateWalk, float32": ours(kng.chains.CoordinateWalk(precision="float32"), "walks"),
-    "walk as one Pallas kernel": by_pallas,
+    "kngjax CoordinateWalk": ours(kng.chains.CoordinateWalk(), "walks"),
+    "kngjax CoordinateWalk, float32": ours(kng.chains.CoordinateWalk(precision="float32"), "walks"),
+    "kngjax walk as one Pallas kernel": by_pallas,
     f"NumPy loop, {NUMPY_CHAINS} chains": by_numpy,
 }
 OTHERS = {
-    "SliceGibbs": ours(kng.chains.SliceGibbs(), "gibbs"),
-    "NUTS": ours(NUTS, "trajectories"),
+    "kngjax SliceGibbs": ours(kng.chains.SliceGibbs(), "gibbs"),
+    "kngjax NUTS": ours(NUTS, "trajectories"),
 }

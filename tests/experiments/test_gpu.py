@@ -121,7 +121,7 @@ def test_numbers_of_counters_have_their_laws():
 
 def test_a_table_has_what_was_found_and_why_the_rest_was_not(tmp_path, capsys):
     device = jax.devices()[0]
-    rows = list(gpu.measured(device, True, ("gradient norms", "walk as one Pallas"), 1.0))
+    rows = list(gpu.measured(device, True, ("gradient norms", "kngjax walk as one Pallas"), 1.0))
     assert [bool(row.note) for row in rows] == [False, True]
     first, kernel = rows
     assert 0.0 < first.warm < first.first
@@ -134,7 +134,7 @@ def test_a_table_has_what_was_found_and_why_the_rest_was_not(tmp_path, capsys):
     # A later run keeps what it has not measured.
     with gpu.write([*late, gpu.Row("another", warm=2.0)], device, tmp_path).open() as file:
         lines = list(csv.DictReader(file))
-    assert [line["case"] for line in lines][1:] == ["walk as one Pallas kernel", "another"]
+    assert [line["case"] for line in lines][1:] == ["kngjax walk as one Pallas kernel", "another"]
     assert (lines[2]["warm"], lines[2]["share"]) == ("2", "")
     assert lines[0]["case"] == "gradient norms, 50 thetas x 1000 records"
     assert float(lines[0]["moved"]) == first.moved
