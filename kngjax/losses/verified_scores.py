@@ -335,28 +335,31 @@ class TangentScore(AbstractVerifiedScore):
     def largest_slope(self, predictor):
         return self.inner.largest_slope((self.lower, self.upper))
 
-    def _ends(self) -> tuple[float, float, float]:
-        """The ends rounded, and how far that moved them at most, with what comparisons with them round away."""
-        ends = float(self.lower), float(self.upper)
-        return *ends, 4.0 * UNIT * max(map(abs, ends))
+    def _places(self, predictor: np.ndarray, reach: np.ndarray) -> tuple[np.ndarray, ...]:
+        """The nearest places, how far those of numbers within `reach` may lie from them, and whether all lie in or out.
+
+        Well inside nothing is moved: what ends that lie far off are rounded by would hide what decides there.
+        """
+        lower, upper = float(self.lower), float(self.upper)
+        # How far rounding moves the ends at most, with what comparisons with them round away.
+        moved = 4.0 * UNIT * max(abs(lower), abs(upper))
+        least, most = predictor - (reach + moved), predictor + (reach + moved)
+        inside = (least > lower) & (most < upper)
+        off = np.where(inside, reach, np.minimum(reach, upper - lower) + moved)
+        return np.clip(predictor, lower, upper), off, inside, (most < lower) | (least > upper)
 
     def floats(self, predictor, error, response):
-        lower, upper, moved = self._ends()
-        return self.inner.floats(np.clip(predictor, lower, upper), np.minimum(error, upper - lower) + moved, response)
+        place, off, *_ = self._places(predictor, error)
+        return self.inner.floats(place, off, response)
 
     def slopes(self, predictor, radius, response):
-        lower, upper, moved = self._ends()
-        radius = radius + moved
-        least, most = self.inner.slopes(np.clip(predictor, lower, upper), np.minimum(radius, upper - lower), response)
-        inside = (predictor - radius > lower) & (predictor + radius < upper)
-        outside = (predictor + radius < lower) | (predictor - radius > upper)
+        place, off, inside, outside = self._places(predictor, radius)
+        least, most = self.inner.slopes(place, off, response)
         return np.where(inside, least, 0.0), np.where(outside, 0.0, most)
 
     def secants(self, predictor, error, radius, response):
-        lower, upper, moved = self._ends()
-        reach = (error + radius + moved) * _WIDER
-        inside = (predictor - reach > lower) & (predictor + reach < upper)
-        found = self.inner.secants(np.clip(predictor, lower, upper), error, radius, response)
+        place, _, inside, _ = self._places(predictor, (error + radius) * _WIDER)
+        found = self.inner.secants(place, error, radius, response)
         if inside.all():
             return found
         others = self.slopes(predictor, error + radius, response)

@@ -149,10 +149,25 @@ def test_bounds_are_no_wider_than_a_few_units(name):
     score, *_ = case(name)
     generator = np.random.default_rng(5)
     predictor, response = generator.uniform(-3.0, 3.0, 100), generator.integers(0, 2, 100) * 1.0
-    _, off = score.floats(predictor, np.zeros(100), response)
-    assert np.all(off < 200 * UNIT)
-    least, most = score.slopes(predictor, np.full(100, 1e-12), response)
-    assert np.quantile(most - least, 0.9) < 1e-8
+    # Tangents that begin far off leave it so: else objective perturbation over a wide Θ asks for balls of all records.
+    for one in (score, score.extended((Fraction(-(10**8)), Fraction(10**8)))):
+        _, off = one.floats(predictor, np.zeros(100), response)
+        assert np.all(off < 200 * UNIT)
+        least, most = one.slopes(predictor, np.full(100, 1e-12), response)
+        assert np.quantile(most - least, 0.9) < 1e-8
+
+
+@pytest.mark.parametrize("error", [0.0, 1e-17, 3e-16])
+@pytest.mark.parametrize("end", ENDS)
+def test_scores_are_within_their_errors_a_unit_from_where_tangents_begin(end, error):
+    """The ends are no float64 numbers, so that what lies within one may lie beyond the other."""
+    score, truth, _ = case("squared, extended")
+    predictor = float(end) + UNIT * np.arange(-8.0, 9.0)
+    value, off = score.floats(predictor, np.full(17, error), np.zeros(17))
+    with ctx.workprec(300):
+        for eta, s, bound in zip(predictor.tolist(), value.tolist(), off.tolist(), strict=True):
+            for move in (-1, 0, 1):
+                assert abs(truth(arb(eta) + move * arb(error), arb(0)) - arb(s)) <= arb(bound)
 
 
 @pytest.mark.parametrize("name", SCORES)
