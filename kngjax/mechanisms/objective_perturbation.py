@@ -1,5 +1,6 @@
 """Objective perturbation: the minimiser of a loss with a ridge and a random linear term."""
 
+import functools
 import math
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -13,6 +14,7 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 from kngjax.accounting.exact_costs import exactly
 from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.core.arrays import Scalar, Vector, float64, is_traced, parameter
+from kngjax.core.compiling import Compiled, quick_compilation
 from kngjax.data.bounds import Bounds
 from kngjax.data.records import Data, Records, WeightedRecords
 from kngjax.geometry.abstract_norms import AbstractNorm
@@ -124,7 +126,7 @@ class ObjectivePerturbation(AbstractDirectMechanism):
             return
         self._check_parts()
         self._check_numbers()
-        with float64():
+        with float64(), quick_compilation():
             dimension = self.dimension or 1 + self.bounds.intercept
             facts = float(self.sensitivity_value(dimension)), float(self._largest_curvature(dimension))
         if not all(math.isfinite(fact) and fact > 0 for fact in facts):
@@ -154,7 +156,6 @@ class ObjectivePerturbation(AbstractDirectMechanism):
             raise ValueError(f"tolerance must be one positive and finite number, got {self.tolerance}")
         if self._is_exact and (self.tolerance is not None or self.output_share is not None):
             raise ValueError(f"{type(self.loss).__name__} is minimised exactly: leave tolerance and output_share out")
-
         check_centre(self.centre, super().dimension)
 
     @property
@@ -295,20 +296,19 @@ class ObjectivePerturbation(AbstractDirectMechanism):
 
     def sensitivity_for(self, dimension: int) -> Sensitivity:
         """Δ of ∇ℓ_n, with its derivation, λ and γ."""
-        with float64():
+        with float64(), quick_compilation():
             changes, norm = np.asarray(self._changes(dimension)), self.score_norm(dimension)
-            value, ridge = float(self.sensitivity_value(dimension)), float(self.ridge(dimension))
+            value = float(self.sensitivity_value(dimension))
+            of_gradient = self.loss, self.bounds, self._reach, self.adjacency, norm, changes, value
             parts = [
-                gradients.explain_gradient_sensitivity(
-                    self.loss, self.bounds, self._reach, self.adjacency, norm, changes, value
-                ),
+                gradients.explain_gradient_sensitivity(*of_gradient),
                 gradients.explain_hessian_sensitivity(self.regression_loss, self.bounds, self._reach, dimension),
             ]
-            objective, noise = float(self._objective_epsilon), float(self.noise_share * self._objective_epsilon)
+            (_, ridge, tolerance), objective = map(float, _constants(self, dimension)), float(self._objective_epsilon)
+            noise, share = float(self.noise_share) * objective, self.output_share
             parts.append(gradients.explain_ridge(ridge, objective, noise, self.bounds.of_persons))
-            if self.output_share is not None:
-                tolerance = float(self.search_tolerance(dimension))
-                parts.append(gradients.explain_search(tolerance, ridge, float(self.output_share * self.epsilon)))
+            if share is not None:
+                parts.append(gradients.explain_search(tolerance, ridge, float(share) * float(self.epsilon)))
         return Sensitivity(value, " ".join(parts))
 
     def _slope(self, theta: Vector, data: Data, dimension: int) -> Float[Array, " dimension"]:
@@ -379,16 +379,22 @@ class ObjectiveNoise(AbstractNoiseFacts):
 
     def expected(self, hessian: np.ndarray, num_records: int) -> ExpectedNoise:
         """(H + γI)(θ̃ - θ̂) ≈ -b - γ(θ̂ - c): noise, and what the ridge takes."""
-        dimension = len(hessian)
-        with float64():
-            rate, ridge = float(self.mechanism.noise_rate(dimension)), float(self.mechanism.ridge(dimension))
-            noise = k_norm_covariance(self.mechanism.score_norm(dimension), rate, dimension)
-            towards = np.asarray(self.mechanism.centre_for(dimension))
+        dimension, mechanism = len(hessian), self.mechanism
+        with float64(), quick_compilation():
+            rate, ridge, _ = map(float, _constants(mechanism, dimension))
+            noise = k_norm_covariance(mechanism.score_norm(dimension), rate, dimension)
+            towards = np.asarray(mechanism.centre_for(dimension))
         return ExpectedNoise.of_gradient_noise(hessian, noise, ridge)._replace(tilt=(noise, ridge), towards=towards)
 
     def of_gradient(self, dimension: int) -> GradientNoise:
         """∇ℓ_n(θ̃) + γ(θ̃ - c) = -b, by the change of variables b ↦ θ̃ of the proof, inside Θ."""
-        with float64():
-            rate, ridge = float(self.mechanism.noise_rate(dimension)), float(self.mechanism.ridge(dimension))
+        with float64(), quick_compilation():
+            rate, ridge, _ = map(float, _constants(self.mechanism, dimension))
             centre = np.asarray(self.mechanism.centre_for(dimension))
             return GradientNoise(self.mechanism.score_norm(dimension), rate, ridge, "release", centre)
+
+
+@functools.partial(Compiled, static_argnames="dimension")
+def _constants(mechanism: ObjectivePerturbation, dimension: int) -> tuple[Array, Array, Array]:
+    """Computes qε/Δ, γ and τ in one program, in the place of one for each operation."""
+    return mechanism.noise_rate(dimension), mechanism.ridge(dimension), mechanism.search_tolerance(dimension)

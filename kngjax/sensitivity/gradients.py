@@ -165,14 +165,14 @@ def sensitivity_set(
         return SensitivitySet(np.array(points), parsed)
 
 
-@functools.partial(jax.jit, static_argnames="dimension")
+@functools.partial(Compiled, static_argnames="dimension")
 def hessian_sensitivity(loss: AbstractPredictorLoss, bounds: Bounds, domain: Reach, dimension: int) -> Float[Array, ""]:
     """λ = W·sup ρ''·sup ‖x‖_2²: the largest eigenvalue of one record's Hessian w·ρ''·xx' over Θ and the bounds."""
     curvature = loss.curvature_bound(domain.linear_interval(*bounds.features(dimension)))
     return weighted.times(bounds, curvature) * _longest_features(bounds, dimension)
 
 
-@functools.partial(jax.jit, static_argnames="dimension")
+@functools.partial(Compiled, static_argnames="dimension")
 def _longest_features(bounds: Bounds, dimension: int) -> Float[Array, ""]:
     """sup ‖x‖_2²: convex, so largest at vertices, block by block."""
     return sum(
