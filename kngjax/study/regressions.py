@@ -30,17 +30,17 @@ _LARGEST_LOGARITHM = 10.0
 # whose spread varies, with good and poor guesses of the scale: errors are 1.1 times those of the best bandwidth in the
 # geometric mean, and 2.1 times at most.
 _SHRINKAGE = 1.25
-# Up to so many coefficients smooth losses are drawn by KNG, by boxes. Four would take 40 to 140 s of a processor on
-# wages and salaries, where objective perturbation takes one. From five on KNG searches in the space of gradients, for
-# as long as the records make it: a full set of dummies with an intercept, separated classes, wrong units. So a study
-# takes objective perturbation, which ends soon for all of them.
-_MOST_SMOOTH = 3
+# Up to so many coefficients the pseudo-Huber loss is drawn by KNG, by boxes, while n·ε and n are at most these: with more
+# information objective perturbation, in a hundredth of the time, loses nothing, and with less up to a half. Log odds
+# are its all along: its ridge pulls to none, so that it loses a tenth at most, and of few records errs a third as much.
+# Four coefficients would take 40 to 140 s of a processor by boxes on wages and salaries. From five on KNG searches in
+# the space of gradients, for as long as the records make it: a full set of dummies with an intercept, separated
+# classes, wrong units. Objective perturbation ends soon for all of them.
+_MOST_SMOOTH, _MOST_INFORMATION, _MOST_RECORDS = 3, 5_000.0, 10_000
 # And so it does where the worst records may need more boxes than e to the power of these. The worst that were found
 # have columns that are other than 0 in 5 to 50 records alone, and responses at both ends of their bounds: 20,000 of
 # them take 9 s of a slow processor at 7.7 with two coefficients, 47 s at 10 with three, and minutes beyond.
 _MOST_LOG_ALONG = {1: 0.0, 2: 6.0, 3: 10.0}
-# KNG serves up to so many records, where their number is public: more of them lose nothing by objective perturbation.
-_MOST_RECORDS = {1: math.inf, 2: 200_000, 3: 50_000}
 # KNG draws quantile losses on a lattice up to so many coefficients.
 MOST_QUANTILES = 4
 # At most so much of ε is spent on a smaller ridge: beyond, noise moves coefficients that no record tells apart by more
@@ -225,9 +225,9 @@ def _made(
     if domain is None:
         is_of_odds = isinstance(loss, kng.LogisticLoss)
         theta = kng.Box(-_LARGEST_LOGARITHM, _LARGEST_LOGARITHM) if is_of_odds else domain_of(response, formula.design)
-    if dimension <= _most_of_kng(loss) and not for_intervals:
+    if dimension <= _most_of_kng(loss, epsilon, count) and not for_intervals:
         made = kng.KNG(loss, bounds, theta, epsilon, adjacency)
-        if not loss.is_smooth or loss.is_quadratic or _needs_few_boxes(made, dimension, count):
+        if not loss.is_smooth or loss.is_quadratic or _needs_few_boxes(made, dimension):
             return made
     if domain is None and not loss.is_quadratic:
         theta = _widened(theta, dimension)
@@ -247,20 +247,21 @@ def _widened(theta: kng.Box, dimension: int) -> kng.Box:
     return kng.Box(middle - reach, middle + reach)
 
 
-def _needs_few_boxes(mechanism: Any, dimension: int, count: int | None) -> bool:
-    """Whether boxes serve, and few enough of them whatever the records are. Public.
-
-    **Arguments:** `count`: n, or a guess of it, if there is one.
-    """
-    drawn = BoxDraw.of(mechanism, Schema(dimension)) if (count or 0) <= _MOST_RECORDS[dimension] else None
+def _needs_few_boxes(mechanism: Any, dimension: int) -> bool:
+    """Whether boxes serve, and few enough of them whatever the records are. Public."""
+    drawn = BoxDraw.of(mechanism, Schema(dimension))
     return drawn is not None and drawn.log_along <= _MOST_LOG_ALONG[dimension]
 
 
-def _most_of_kng(loss: Any) -> int:
-    """The most coefficients with which a study draws this loss by KNG."""
+def _most_of_kng(loss: Any, epsilon: Any, count: int | None) -> int:
+    """The most coefficients with which a study draws this loss by KNG. **Arguments:** `count`: n, or a guess of it."""
     if loss.score_is_piecewise_constant:
         return MOST_QUANTILES
-    return _MOST_SQUARED if loss.is_quadratic else _MOST_SMOOTH
+    if loss.is_quadratic:
+        return _MOST_SQUARED
+    if isinstance(loss, kng.LogisticLoss) or count is None:
+        return 0
+    return _MOST_SMOOTH if count <= _MOST_RECORDS and count * float(epsilon) <= _MOST_INFORMATION else 0
 
 
 def domain_of(response: Response, design: Design) -> kng.Box:

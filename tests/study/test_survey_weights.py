@@ -229,7 +229,7 @@ def test_every_regression_takes_weights_or_says_that_it_does_not():
         plan.linear_regression("wage ~ age", epsilon=1, method="adassp", delta=1e-6),
     ]
     mechanisms = [part.mechanism for analysis in planned for part in analysis.parts]
-    kinds = [kng.KNG, kng.KNG, kng.KNG, kng.ObjectivePerturbation, kng.KNG, kng.ObjectivePerturbation, kng.AdaSSP]
+    kinds = [*3 * [kng.KNG], *3 * [kng.ObjectivePerturbation], kng.AdaSSP]
     assert [type(one) for one in mechanisms] == kinds
     assert all(float(one.bounds.weight) == 4.0 for one in mechanisms)
     # The middle of the wages' bounds.
