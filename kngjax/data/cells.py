@@ -28,7 +28,7 @@ import narwhals as nw
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from kngjax.core.errors import UnfitType
+from kngjax.core.errors import UnfitType, raise_from_outside
 from kngjax.data.column_types import Holds, holds
 
 # Digits of ASCII alone: Python's own float() would also take those of other scripts, "1_000", "inf" and "nan".
@@ -73,6 +73,9 @@ def levels(column: Any, declared: Sequence[str | float | int | bool]) -> Int[np.
     **Raises:** `TypeError` for what is no column.
     """
     known = _Levels(declared)
+    if (found := distinct_texts(column)) is not None:
+        places, differ = found
+        return np.array([*map(known.place, differ), -1])[places]
     values = _values(column)
     if isinstance(values, np.ndarray) and values.dtype == np.float64:
         result = np.full(values.shape, -1)
@@ -278,6 +281,31 @@ def _objects(series: nw.Series) -> list[Any]:
         if pyarrow.types.is_dictionary(text.type):
             text = text.cast(text.type.value_type)
         return text.cast(pyarrow.large_binary()).to_pylist()
+
+
+def distinct_texts(column: Any) -> tuple[Int[np.ndarray, " n"], list[str]] | None:
+    """The place of each cell among the texts that differ, -1 where it is missing, and these; None where cells are read.
+
+    By Arrow, several times as quickly as a cell at a time. It takes columns of nothing but text. Private.
+    """
+    series = nw.from_native(as_chunked_array(column), series_only=True, pass_through=True)
+    if not isinstance(series, nw.Series) or series.dtype not in (nw.String, nw.Categorical, nw.Enum):
+        return None
+    try:
+        import pyarrow
+
+        found = series.to_arrow()
+        whole = found.combine_chunks() if isinstance(found, pyarrow.ChunkedArray) else found
+        # Categories may be listed twice.
+        whole = whole.cast(whole.type.value_type) if pyarrow.types.is_dictionary(whole.type) else whole
+        if whole.type not in (pyarrow.string(), pyarrow.large_string()):
+            return None
+        coded: Any = whole.dictionary_encode()
+        return coded.indices.fill_null(-1).to_numpy(zero_copy_only=False), coded.dictionary.to_pylist()
+    except Exception as error:
+        # Without pyarrow; or text that it does not hold, such as half of a pair.
+        raise_from_outside(error)
+        return None
 
 
 def as_chunked_array(column: Any) -> Any:

@@ -19,7 +19,7 @@ from kngjax.core.errors import UnfitShape, UnfitType, raise_from_outside
 from kngjax.core.modules import AbstractModule
 from kngjax.core.owner_only import OwnerOnly, owner_only
 from kngjax.core.representation import ShownAsTyped
-from kngjax.data import weights
+from kngjax.data import cells, weights
 from kngjax.data.column_types import Holds, holds
 from kngjax.data.named_columns import Columns
 
@@ -270,6 +270,11 @@ def codes_of(identifiers: Any) -> Int[np.ndarray, " rows"]:
     Exact: by equality of whole numbers and of texts, letter by letter, and a text is no number. Private.
     """
     native = nw.to_native(identifiers, pass_through=True)
+    if (texts := cells.distinct_texts(native)) is not None:
+        places, differ = texts
+        # Of the last place, -1, cells are missing.
+        are_some = np.array([*map(bool, differ), False])
+        return np.where(are_some, np.cumsum(are_some) - 1, -1)[places]
     series = nw.from_native(native, series_only=True, pass_through=True)
     if isinstance(series, nw.Series):
         has_all = series.dtype.is_integer() and not series.is_null().any()

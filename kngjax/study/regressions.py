@@ -30,9 +30,9 @@ _LARGEST_LOGARITHM = 10.0
 # whose spread varies, with good and poor guesses of the scale: errors are 1.1 times those of the best bandwidth in the
 # geometric mean, and 2.1 times at most.
 _SHRINKAGE = 1.25
-# Up to so many coefficients the pseudo-Huber loss is drawn by KNG, by boxes, while n·ε and n are at most these: with more
-# information objective perturbation, in a hundredth of the time, loses nothing, and with less up to a half. Log odds
-# are its all along: its ridge pulls to none, so that it loses a tenth at most, and of few records errs a third as much.
+# Up to so many coefficients the pseudo-Huber loss is drawn by KNG, by boxes, while n·ε and n are at most these: with
+# more information objective perturbation, in a hundredth of the time, loses a tenth at most, and with less up to a
+# half. So it loses of log odds all along, where its ridge pulls to none, and of few records it errs a third as much.
 # Four coefficients would take 40 to 140 s of a processor by boxes on wages and salaries. From five on KNG searches in
 # the space of gradients, for as long as the records make it: a full set of dummies with an intercept, separated
 # classes, wrong units. Objective perturbation ends soon for all of them.
