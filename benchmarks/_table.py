@@ -28,24 +28,31 @@ class Row:
     """One way's figures.
 
     **Arguments:** `first`: seconds from the start of a process to its first result, less what it took to make the
-    data. `warm`: seconds of a second result. `draws`: effective draws a second, None without privacy. `peak`: MiB of
-    the process. `remark`: what else is to be said, or why there are no figures.
+    data. `warm`: seconds of a second result. `work`: those of its processors. `draws`: effective draws a second, None
+    without privacy. `peak`: MiB of the process. `remark`: what else is to be said, or why there are no figures.
     """
 
     name: str
     first: float | None = None
     warm: float | None = None
+    work: float | None = None
     draws: float | None = None
     peak: float | None = None
     remark: str = ""
 
     def __str__(self) -> str:
-        cells = (("9.2f", self.first), ("9.3f", self.warm), ("11.3g", self.draws), ("9.0f", self.peak))
+        cells = (
+            ("9.2f", self.first),
+            ("9.3f", self.warm),
+            ("9.3f", self.work),
+            ("11.3g", self.draws),
+            ("9.0f", self.peak),
+        )
         figures = "".join(" " * int(form.split(".")[0]) if cell is None else f"{cell:{form}}" for form, cell in cells)
         return f"{self.name:44}{figures}   {self.remark}".rstrip()
 
 
-HEADER = f"{'':44}{'first, s':>9}{'warm, s':>9}{'draws/s':>11}{'peak MiB':>9}"
+HEADER = f"{'':44}{'first, s':>9}{'warm, s':>9}{'of work':>9}{'draws/s':>11}{'peak MiB':>9}"
 
 
 def high_water() -> float:
@@ -59,10 +66,10 @@ def measured(way: Callable[..., Any], start: float, sizes: Sequence[Any]) -> dic
     one, many = way(*sizes)
     one()
     first = time.time() - start - one.making
-    second = time.perf_counter()
+    second, used = time.perf_counter(), time.process_time()
     one()
-    warm = time.perf_counter() - second
-    return {"first": first, "warm": warm, "draws": None if many is None else many(), "peak": high_water()}
+    warm, work = time.perf_counter() - second, time.process_time() - used
+    return {"first": first, "warm": warm, "work": work, "draws": None if many is None else many(), "peak": high_water()}
 
 
 @dataclasses.dataclass(frozen=True)
