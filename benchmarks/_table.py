@@ -41,13 +41,8 @@ class Row:
     remark: str = ""
 
     def __str__(self) -> str:
-        cells = (
-            ("9.2f", self.first),
-            ("9.3f", self.warm),
-            ("9.3f", self.work),
-            ("11.3g", self.draws),
-            ("9.0f", self.peak),
-        )
+        times = ("9.2f", self.first), ("9.3f", self.warm), ("9.3f", self.work)
+        cells = *times, ("11.3g", self.draws), ("9.0f", self.peak)
         figures = "".join(" " * int(form.split(".")[0]) if cell is None else f"{cell:{form}}" for form, cell in cells)
         return f"{self.name:44}{figures}   {self.remark}".rstrip()
 

@@ -110,52 +110,47 @@ def _by_formula(model: str, left: str) -> Callable[..., Any]:
     return way
 
 
-WAYS = (
-    {name: _first(peers.WAYS[name]) for name in (*list(peers.WAYS)[:1], "AdaSSP", "posterior sample (OPS)")}
-    | {
-        "formula: statsmodels OLS, no privacy": _by_formula("ols", "y"),
-        "study: linear regression": _by_study("linear_regression", "y"),
-        "formula: statsmodels Logit, no privacy": _by_formula("logit", "I(1.0 * (group == 'b'))"),
-        "study: logistic regression": _by_study("logistic_regression", "group"),
-    }
-    | {
-        name: _first(peers.released(*parts))
-        for name, *parts in (
-            (
-                "output perturbation, squared loss",
-                lambda kng, n, d: kng.OutputPerturbation(
-                    kng.SquaredLoss(), peers._bounds(kng, d), 100.0, 1.0, peers.DELTA, "replace", max_records=n
-                ),
+WAYS = {name: _first(peers.WAYS[name]) for name in (*list(peers.WAYS)[:1], "AdaSSP", "posterior sample (OPS)")} | {
+    name: _first(peers.released(*parts))
+    for name, *parts in (
+        (
+            "output perturbation, squared loss",
+            lambda kng, n, d: kng.OutputPerturbation(
+                kng.SquaredLoss(), peers._bounds(kng, d), 100.0, 1.0, peers.DELTA, "replace", max_records=n
             ),
-            (
-                "objective perturbation, squared loss",
-                lambda kng, n, d: kng.ObjectivePerturbation(
-                    kng.SquaredLoss(), peers._bounds(kng, d), kng.Box(-4.0, 4.0), 1.0, "replace"
-                ),
+        ),
+        (
+            "objective perturbation, squared loss",
+            lambda kng, n, d: kng.ObjectivePerturbation(
+                kng.SquaredLoss(), peers._bounds(kng, d), kng.Box(-4.0, 4.0), 1.0, "replace"
             ),
-            (
-                "objective perturbation, pseudo-Huber loss",
-                lambda kng, n, d: kng.ObjectivePerturbation(
-                    kng.PseudoHuberLoss(1.345), _wide(kng, d), kng.Box(-4.0, 4.0), 1.0, "replace"
-                ),
+        ),
+        (
+            "objective perturbation, pseudo-Huber loss",
+            lambda kng, n, d: kng.ObjectivePerturbation(
+                kng.PseudoHuberLoss(1.345), _wide(kng, d), kng.Box(-4.0, 4.0), 1.0, "replace"
             ),
-            (
-                "KNG, squared loss",
-                lambda kng, n, d: kng.KNG(kng.SquaredLoss(), peers._bounds(kng, d), kng.Box(-4.0, 4.0), 1.0, "replace"),
-            ),
-            (
-                "KNG, quantile loss",
-                lambda kng, n, d: kng.KNG(kng.QuantileLoss(0.5), _wide(kng, d), kng.Box(-4.0, 4.0), 1.0, "replace"),
-            ),
-            (
-                "KNG, pseudo-Huber loss",
-                lambda kng, n, d: kng.KNG(
-                    kng.PseudoHuberLoss(1.345), _wide(kng, d), kng.Box(-4.0, 4.0), 1.0, "replace"
-                ),
-            ),
-        )
-    }
-)
+        ),
+        (
+            "KNG, squared loss",
+            lambda kng, n, d: kng.KNG(kng.SquaredLoss(), peers._bounds(kng, d), kng.Box(-4.0, 4.0), 1.0, "replace"),
+        ),
+        (
+            "KNG, quantile loss",
+            lambda kng, n, d: kng.KNG(kng.QuantileLoss(0.5), _wide(kng, d), kng.Box(-4.0, 4.0), 1.0, "replace"),
+        ),
+        (
+            "KNG, pseudo-Huber loss",
+            lambda kng, n, d: kng.KNG(kng.PseudoHuberLoss(1.345), _wide(kng, d), kng.Box(-4.0, 4.0), 1.0, "replace"),
+        ),
+    )
+}
+WAYS |= {
+    "formula: statsmodels OLS, no privacy": _by_formula("ols", "y"),
+    "study: linear regression": _by_study("linear_regression", "y"),
+    "formula: statsmodels Logit, no privacy": _by_formula("logit", "I(1.0 * (group == 'b'))"),
+    "study: logistic regression": _by_study("logistic_regression", "group"),
+}
 
 
 def release(config: pathlib.Path) -> Run:
