@@ -4,8 +4,7 @@
 from the posterior of the parameters given the release alone, by NUTS with four chains. If the likelihood is right, the
 rank of the true parameter among draws is uniform (Talts et al. 2018), and intervals of 95% hold it 95 times in 100. A
 row for each parameter has the p-value of a test of Kolmogorov and Smirnov, the coverage of central intervals, and the
-worst R-hat; one program serves all data sets. `--by augmentation` is `kngjax.inference.augmented_posterior`, of few
-records.
+worst R-hat; one program serves all data sets.
 """
 
 import argparse
@@ -26,9 +25,6 @@ from numpyro.infer.util import log_density
 from tqdm import tqdm
 
 import kngjax as kng
-from kngjax.inference.augmentation import draw_chains
-from kngjax.inference.augmented_chains import AugmentedChains
-from kngjax.inference.latent_records import RecordDensity
 from kngjax.inference.observations import add_likelihood
 from kngjax.inference.released_gradients import ReleasedGradient
 
@@ -37,8 +33,8 @@ CHAINS, WARMUP, THIN = 4, 400, 12
 _HALF = np.array([0.323911810519908, 0.529656775285157, 0.883861700758049])
 ROWS = np.concatenate([-_HALF[::-1], [0.0], _HALF])[:, None]
 BATCH = 25
-# For each data set: of NUTS of each chain, and of augmentation after five stages of a tenth of them that tune it.
-DRAWS = {"nuts": 1500, "importance": 4000, "augmentation": 2000}
+# For each data set: of NUTS of each chain.
+DRAWS = {"nuts": 1500, "importance": 4000}
 BOUNDS = {"x": (-1.0, 1.0), "columns": 1}
 
 
@@ -53,18 +49,13 @@ def logistic(epsilon: float) -> kng.ObjectivePerturbation:
     return kng.ObjectivePerturbation(kng.LogisticLoss(), kng.Bounds(**BOUNDS), None, epsilon, "replace")
 
 
-def mean(epsilon: float) -> kng.KNormMechanism:
-    """A mean of numbers that are clipped to ±2."""
-    return kng.KNormMechanism(kng.Bounds(x=(-2.0, 2.0), columns=1, intercept=False), epsilon, "replace")
-
-
-MECHANISMS = {"robust": robust, "logistic": logistic, "mean": mean}
+MECHANISMS = {"robust": robust, "logistic": logistic}
 
 
 def parameters(name, key):
-    """(β₀, β₁), of a mean μ, and of responses that are numbers σ, from their prior."""
+    """(β₀, β₁), and of responses that are numbers σ, from their prior."""
     normal, scale = jax.random.split(key)
-    beta = jax.random.normal(normal, (1 if name == "mean" else 2,))
+    beta = jax.random.normal(normal, (2,))
     sigma = 0.5 * jnp.exp(0.3 * jax.random.normal(scale))
     return beta if name == "logistic" else jnp.append(beta, sigma)
 
@@ -79,8 +70,6 @@ def records(name, key, number):
     """Records of one data set, and β."""
     first, second, third = jax.random.split(key, 3)
     values = parameters(name, first)
-    if name == "mean":
-        return values[0] + values[1] * jax.random.normal(third, (number, 1)), None, values[:1]
     x = jax.random.uniform(second, (number, 1), minval=-1.0, maxval=1.0)
     y = response(name, jnp.concatenate([jnp.ones_like(x), x], 1), values).sample(third)
     return x, jnp.asarray(y, x.dtype), values[:2]
@@ -88,16 +77,10 @@ def records(name, key, number):
 
 def prior(name):
     """The parameters, in NumPyro."""
-    values = numpyro.sample("beta", dist.Normal(jnp.zeros(1 if name == "mean" else 2), 1.0).to_event(1))
+    values = numpyro.sample("beta", dist.Normal(jnp.zeros(2), 1.0).to_event(1))
     if name != "logistic":
         values = jnp.append(values, numpyro.sample("sigma", dist.LogNormal(jnp.log(0.5), 0.3)))
     return numpyro.deterministic("values", values)
-
-
-def record_model(name):
-    """The prior, and the model of one record, as `augmented_posterior` takes it."""
-    values = prior(name)
-    return dist.Normal(values[:1], values[1]) if name == "mean" else lambda x: response(name, x, values)
 
 
 def model(name, part, value):
@@ -161,25 +144,6 @@ def by_importance(name, part, values, keys, number):
     return jax.lax.map(of_set, (values, keys))
 
 
-@functools.cache
-def chains_of(name, part):
-    """One program for all data sets."""
-    rows = None if name == "mean" else np.column_stack([np.ones(64), (np.arange(64) + 0.5) / 32.0 - 1.0])
-    return AugmentedChains(functools.partial(record_model, name), RecordDensity(part, rows), part.num_records)
-
-
-def by_augmentation(name, part, values, keys, num_draws):
-    """Draws for each released value, shape (data sets, 2, draws, parameters), and how many records were taken."""
-    chains = chains_of(name, part)
-
-    def of_set(value, key):
-        return draw_chains(chains, value, key, 1, num_draws // 10, num_draws)
-
-    drawn, statistics = jax.vmap(of_set)(values, keys)
-    # In halves, so that R-hat is of something.
-    return drawn["values"].reshape(len(values), 2, -1, drawn["values"].shape[-1]), statistics["record_acceptance"]
-
-
 def calibrate(
     name: str,
     method: str,
@@ -206,13 +170,13 @@ def calibrate(
         # As `simulate` derives the keys of data sets.
         np.testing.assert_allclose(truth[:, : made.truth.shape[-1]], made.truth[0], rtol=1e-12)
         x, y, _ = records(name, key, num_records)
-        template = kng.release(mechanism, np.asarray(x), None if y is None else np.asarray(y))
+        template = kng.release(mechanism, np.asarray(x), np.asarray(y))
         part = ReleasedGradient.of(kng.Release.from_json(template.to_json()))
         keys, values = jax.random.split(jax.random.key(seed + 1), num_sets), made.theta[0, 0]
         start, parts = time.perf_counter(), []
         for first in tqdm(range(0, num_sets, batch), desc=name):
             some = slice(first, first + batch)
-            by = {"nuts": by_nuts, "importance": by_importance, "augmentation": by_augmentation}[method]
+            by = {"nuts": by_nuts, "importance": by_importance}[method]
             drawn = by(name, part, values[some], keys[some], num_draws)
             parts.append(jax.tree.map(np.asarray, drawn))
         row["seconds"] = round(time.perf_counter() - start, 1)
@@ -230,11 +194,9 @@ def calibrate(
         "ess_median": np.median(ess, axis=0).round().tolist(),
         "rhat_above": {str(limit): int(np.sum(rhat.max(axis=1) >= limit)) for limit in (1.005, 1.01)},
         "ess_per_second": round(float(ess.min(axis=1).sum()) / row["seconds"], 1),
+        "divergences": int(other.sum()),
     }
-    row |= (
-        {"acceptance": round(float(other.mean()), 3)} if method == "augmentation" else {"divergences": int(other.sum())}
-    )
-    thin = flat[:, :: THIN if method == "nuts" else 1]
+    thin = flat[:, ::THIN]
     return row | calibration(truth, thin, np.full(thin.shape[:2], 1.0 / len(thin[0])))
 
 
@@ -254,7 +216,7 @@ def main() -> None:
     """Prints a line of JSON."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--mechanism", choices=MECHANISMS, default="robust")
-    parser.add_argument("--by", choices=("nuts", "importance", "augmentation"), default="nuts")
+    parser.add_argument("--by", choices=("nuts", "importance"), default="nuts")
     parser.add_argument("--records", type=int, default=1000)
     parser.add_argument("--data-sets", type=int, default=500)
     parser.add_argument("--epsilon", type=float, default=1.0)

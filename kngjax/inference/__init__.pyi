@@ -1,4 +1,3 @@
-from .augmentation import augmented_posterior as augmented_posterior
 from .covariances import ReleasedDesign as ReleasedDesign
 from .intervals import Interval as Interval
 from .intervals import NoInterval as NoInterval

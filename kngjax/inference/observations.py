@@ -11,7 +11,6 @@ from jaxtyping import Array, Float
 
 from kngjax.core.arrays import float64, is_traced
 from kngjax.inference.designs import rows_of
-from kngjax.inference.latent_records import require_served
 from kngjax.inference.released_gradients import (
     ReleasedGradient,
     ScoreMoments,
@@ -168,17 +167,9 @@ def _count(parts: tuple[ReleasedGradient, ...], given: Any) -> Any:
             raise ValueError(
                 f"{float(count):g} records are too few for a likelihood: at epsilon = "
                 f"{float(part.mechanism.epsilon):g} and {part.dimension} coefficients the law of what is released is "
-                f"near its limit from {math.ceil(least)} on{_instead(part, float(count))}"
+                f"near its limit from {math.ceil(least)} on"
             )
     return count
-
-
-def _instead(part: ReleasedGradient, count: float) -> str:
-    try:
-        require_served(part, int(count))
-    except ValueError:
-        return ""
-    return ". kngjax.inference.augmented_posterior(release, model) serves it, by latent records"
 
 
 def _rows(parts: tuple[ReleasedGradient, ...], design: Any) -> tuple[np.ndarray, ...]:

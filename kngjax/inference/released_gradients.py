@@ -153,21 +153,10 @@ def _of_each(function: Any, predictors: Array, values: Array) -> Array:
     )
 
 
-def place_of_hessian(part: ReleasedGradient, value: Array, x: Array, values: Array, chances: Array) -> Array:
-    """θ̃, or the minimiser of E ℓ by one step of Newton's method from θ̃, where KNG's normaliser has the Hessian."""
-    return _place_and_hessian(part, value, x, values, chances)[0]
-
-
 def _log_determinant(part: ReleasedGradient, x: Array, values: Array, chances: Array, num_records: Any) -> Array:
-    """log det (nE ρ''xx' + γI) there."""
-    hessian = _place_and_hessian(part, jnp.asarray(part.value), x, values, chances)[1]
-    return jnp.linalg.slogdet(num_records * hessian + part.noise.ridge * jnp.eye(part.dimension))[1]
-
-
-def _place_and_hessian(
-    part: ReleasedGradient, theta: Array, x: Array, values: Array, chances: Array
-) -> tuple[Array, Array]:
-    loss, noise = part.mechanism.loss, part.noise
+    """log det (nE ρ''xx' + γI) at θ̃, or where KNG's normaliser has the Hessian by a Newton step from there to the
+    minimum of E ℓ."""
+    loss, noise, theta = part.mechanism.loss, part.noise, jnp.asarray(part.value)
     assert isinstance(loss, AbstractPredictorLoss)
 
     def hessian(theta: Array) -> Array:
@@ -184,4 +173,4 @@ def _place_and_hessian(
         if isinstance(loss, AbstractResidualLoss):
             longest = jnp.mean(jnp.sum(chances * jnp.abs(values - (x @ theta)[:, None]), axis=1))
         theta = theta - step / jnp.sqrt(1.0 + jnp.mean((x @ step) ** 2) / longest**2)
-    return theta, hessian(theta)
+    return jnp.linalg.slogdet(num_records * hessian(theta) + noise.ridge * jnp.eye(part.dimension))[1]
