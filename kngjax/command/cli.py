@@ -23,8 +23,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     **Arguments:** `arguments`, the words after `kngjax`; None takes those of the process.
 
     Errors of the user end in one line on the standard error stream, in the terms of the file and the command, which
-    tells no value of the data; below that of a file of an older format stands the same job as it is written now. So
-    does Ctrl-C end, with 130. Output that nobody reads on ends in silence, with 141.
+    tells no value of the data. So does Ctrl-C end, with 130. Output that nobody reads on ends in silence, with 141.
     """
     options = command_parser().parse_args(arguments)
     try:
@@ -47,9 +46,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return NOT_READ
     except (ValueError, TypeError, OSError, ImportError, RuntimeError) as error:
         print(f"kngjax: error: {' '.join(_in_words(error).split())}", file=sys.stderr)
-        if text := getattr(error, "text", None):
-            # The same job, as a file is written now.
-            print(f"\n{text}", file=sys.stderr)
         return FAILED if isinstance(error, RuntimeError) else USER_ERROR
 
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from kngjax.command import named_parts, old_formats
+from kngjax.command import named_parts
 from kngjax.command.error_words import told
 from kngjax.command.intervals_file import Intervals, read_intervals
 from kngjax.command.synthesis_file import SYNTHESIS, DrawSettings, read_columns
@@ -188,8 +188,8 @@ class JobFile:
 def read(path: str | pathlib.Path) -> JobFile:
     """Reads and checks the file of a job.
 
-    Raises FileNotFoundError; ValueError that names the file, the table and the key of whatever is absent, unknown or
-    cannot be; and `old_formats.OldFormat` for a file as older versions read it, with the same job in this form.
+    Raises FileNotFoundError; and ValueError that names the file, the table and the key of whatever is absent, unknown
+    or cannot be.
     """
     path = pathlib.Path(path)
     if not path.is_file():
@@ -200,7 +200,6 @@ def read(path: str | pathlib.Path) -> JobFile:
         raise ValueError(f"{path} is not TOML: {error}") from None
     except UnicodeDecodeError:
         raise ValueError(f"{path} is not TOML: it is not text in UTF-8") from None
-    old_formats.refuse(path, tables)
     refuse_unknown(tables, TABLES, str(path), "table")
     if absent := [name for name in ("study", "analyses") if name not in tables]:
         raise ValueError(f"{path}: the table [{absent[0]}] is missing")

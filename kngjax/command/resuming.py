@@ -61,7 +61,7 @@ def earlier_releases(
 
     Raises ValueError where there is something, of data of any name, and neither was said, for the output of another
     job, to resume releases of data of another name, and to resume with a ledger releases that were not debited from it,
-    or that a job of this name made with other settings, as one of a format of older versions.
+    or that a job of this name made with other settings.
 
     A job is its settings and the name of its data: whether the data are the same is not known here, and a ledger is of
     one data set.
@@ -78,7 +78,7 @@ def earlier_releases(
             raise ValueError(_of_other_data("this job", other, data))
         if ledger is not None and not held.releases and _has_others(ledger, name, data):
             raise ValueError(
-                f"the ledger holds releases of a job {name!r} with other settings or of an older format, which are not "
+                f"the ledger holds releases of a job {name!r} with other settings, which are not "
                 "resumed: without --resume all of this job is released and paid for anew"
             )
         if ledger is not None and held.releases:
@@ -153,20 +153,10 @@ def _in_file(path: pathlib.Path, job: str, data: str | None) -> Earlier:
     except (ValueError, AttributeError):
         own = False
     if not own:
-        old = ", of a format that older versions read, which is not resumed" * _is_old(path)
-        raise ValueError(f"{path} is of another job{old}: move it away, or give another directory; --force replaces it")
+        raise ValueError(f"{path} is of another job: move it away, or give another directory; --force replaces it")
     if (earlier := fields.get("data")) != data:
         raise ValueError(_of_other_data(str(path), earlier, data))
     return Earlier(1, {label: json.dumps(released, sort_keys=True) for label, released in _releases(fields)})
-
-
-def _is_old(path: pathlib.Path) -> bool:
-    """Whether these are releases of a job that was no study."""
-    try:
-        fields = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError:
-        return False
-    return isinstance(fields, dict) and "identity" in fields and not {"releases", "synthesis"}.isdisjoint(fields)
 
 
 def _releases(fields: dict[str, Any]) -> list[tuple[str, Any]]:
