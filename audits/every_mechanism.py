@@ -26,7 +26,6 @@ from kngjax.mechanisms.ada_ops import AdaOPS
 from kngjax.mechanisms.ada_ssp import AdaSSP
 from kngjax.mechanisms.base import AbstractMechanism
 from kngjax.mechanisms.block_sums import BlockSums
-from kngjax.mechanisms.design_moments import DesignMoments
 from kngjax.mechanisms.exponential import ExponentialMechanism
 from kngjax.mechanisms.geometric import GeometricMechanism
 from kngjax.mechanisms.irls import PrivateIRLS
@@ -89,7 +88,6 @@ CASES: dict[str, Callable[[], Case]] = {
         KNormMechanism(Bounds(x=([0.0, 0.0], [1.0, 1.0]), intercept=False), 1.0, "add_remove", statistic="sum"),
         takes="x",
     ),
-    "design moments": lambda: Case(DesignMoments(_OPEN, 1.0, "add_remove"), takes="x"),
     "sums in blocks": lambda: Case(
         BlockSums(Bounds(x=([0.0, 0.0], [1.0, 1.0]), intercept=False), 1.0, "replace", [(0, 1)]), takes="x"
     ),

@@ -56,7 +56,6 @@ from .losses.smoothed_quantile import SmoothedQuantileLoss as SmoothedQuantileLo
 from .losses.squared import SquaredLoss as SquaredLoss
 from .mechanisms.ada_ops import AdaOPS as AdaOPS
 from .mechanisms.ada_ssp import AdaSSP as AdaSSP
-from .mechanisms.design_moments import DesignMoments as DesignMoments
 from .mechanisms.exponential import ExponentialMechanism as ExponentialMechanism
 from .mechanisms.geometric import GeometricMechanism as GeometricMechanism
 from .mechanisms.irls import PrivateIRLS as PrivateIRLS

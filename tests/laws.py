@@ -34,7 +34,6 @@ _SIDES, _LABELS = _with_last((1.0, 1.0), (1.0, -1.0)), _with_last((1.0, 1.0), (1
 LAWS = {
     kng.AdaOPS: _law(kng.AdaOPS, _REGRESSION, delta=DELTA, pair=_SIDES),
     kng.AdaSSP: _law(kng.AdaSSP, _REGRESSION, delta=DELTA, pair=_SIDES),
-    kng.DesignMoments: _law(kng.DesignMoments, _COLUMN, pair=_with_last((1.0, 0.0), None)),
     kng.ExponentialMechanism: _law(kng.ExponentialMechanism, kng.SquaredLoss(), _REGRESSION, _BOX, pair=_SIDES),
     kng.GeometricMechanism: _law(kng.GeometricMechanism, _NUMBERS, pair=_with_last(None, (1.0, 0.0))),
     kng.KNG: _law(kng.KNG, kng.SquaredLoss(), _REGRESSION, _BOX, pair=_SIDES),

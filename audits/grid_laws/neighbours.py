@@ -20,7 +20,6 @@ from kngjax.losses.huber import HuberLoss
 from kngjax.losses.squared import SquaredLoss
 from kngjax.mechanisms.ada_ssp import AdaSSP
 from kngjax.mechanisms.block_sums import BlockSums
-from kngjax.mechanisms.design_moments import DesignMoments
 from kngjax.mechanisms.k_norm import KNormMechanism
 from kngjax.mechanisms.kng import KNG
 from kngjax.mechanisms.output_perturbation import OutputPerturbation
@@ -41,7 +40,6 @@ def worst_ratios() -> Iterator[tuple[str, Fraction]]:
     yield "AdaSSP with weights", _of_weighted_moments()
     yield "output, squared", _of_minimisers()
     for adjacency in ("replace", "add_remove"):
-        yield f"design, {adjacency}", _of_design(adjacency)
         yield f"sums in blocks, {adjacency}", _of_blocks(adjacency)
 
 
@@ -83,16 +81,6 @@ def _of_means() -> Fraction:
         moves = [a - b for a, b in zip(*places, strict=True)]
         found = max(found, _longest(mechanism.noise_in_fractions(2, len(x)), moves))
     return found / exactly(0.3) ** 2
-
-
-def _of_design(adjacency: str) -> Fraction:
-    """Products of columns that have both signs, or lie far from 0, at the corners of the bounds and at 0."""
-    middle = Bounds(x=(np.array([-1.0, 0.5]), np.array([0.5, 2.0])))
-    mechanism = DesignMoments(middle, 0.3, adjacency)
-    rows = np.array(list(itertools.product((-1.0, 0.0, 0.5), (0.5, 2.0))))
-    noise = mechanism.summing.noise_in_fractions(mechanism.dimension, 1)
-    moves = _moves(mechanism, rows, adjacency)
-    return max(_longest(noise, list(move)) for move in moves) / exactly(0.3) ** 2
 
 
 def _of_blocks(adjacency: str) -> Fraction:

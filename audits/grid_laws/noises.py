@@ -30,7 +30,6 @@ from kngjax.losses.squared import SquaredLoss
 from kngjax.mechanisms.ada_ops import AdaOPS
 from kngjax.mechanisms.ada_ssp import AdaSSP
 from kngjax.mechanisms.block_sums import BlockSums
-from kngjax.mechanisms.design_moments import DesignMoments
 from kngjax.mechanisms.irls import PrivateIRLS
 from kngjax.mechanisms.k_norm import KNormMechanism
 from kngjax.mechanisms.noise.matrix_noise import wishart_degrees
@@ -81,16 +80,6 @@ def _mean() -> Law:
     edges = [cell_edges(m, 12, -3, m - _FAR / rate, m + _FAR / rate) for m in x.mean(axis=0)]
     scores = [lambda theta, m=m: rate * (theta - m) for m in x.mean(axis=0)]
     return CellLaw(mechanism, x, None, NoisyMean, edges, level_masses(scores, edges), -3)
-
-
-def _design() -> Law:
-    """Σx and Σx² of a column in [-1, 1]: density ∝ exp(-1.5·max(|z_1|/2, |z_2|)), by the widths of what they sum."""
-    x = np.random.default_rng(1).uniform(-1.0, 1.0, (8, 1))
-    mechanism, sums = DesignMoments(Bounds(x=([-1.0], [1.0])), 1.5, "replace"), [x.sum(), (x**2).sum()]
-    rates = 1.5 / 2.0, 1.5
-    edges = [cell_edges(at, 12, -1, at - _FAR / rate, at + _FAR / rate) for at, rate in zip(sums, rates, strict=True)]
-    scores = [lambda theta, at=at, rate=rate: rate * (theta - at) for at, rate in zip(sums, rates, strict=True)]
-    return CellLaw(mechanism, x, None, NoisyMean, edges, level_masses(scores, edges), -1)
 
 
 def _exclusive() -> Law:
@@ -302,7 +291,6 @@ def _of_wishart(noise: Floats) -> Floats:
 
 CASES: dict[str, Callable[[], Law]] = {
     "means by K-norm noise": _mean,
-    "design by K-norm noise": _design,
     "sums in blocks by K-norm noise": _exclusive,
     "sums of exchanges by K-norm noise": _exchanged,
     "posterior sample": partial(_posterior, lambda: PosteriorSample(_PLANE, 4.0, 2.0, "add_remove", 40), 1.0, 4.0),

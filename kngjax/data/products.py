@@ -6,12 +6,6 @@ from jaxtyping import Bool, Float
 from kngjax.accounting.adjacency import Adjacency
 
 
-def products(x: Float[np.ndarray, "records dimension"]) -> Float[np.ndarray, "records pairs"]:
-    """x_j x_k of each record for j ≤ k."""
-    above = np.triu_indices(x.shape[1])
-    return x[:, above[0]] * x[:, above[1]]
-
-
 def product_ranges(
     lower: Float[np.ndarray, " dimension"], upper: Float[np.ndarray, " dimension"]
 ) -> tuple[Float[np.ndarray, " pairs"], Float[np.ndarray, " pairs"]]:
@@ -36,17 +30,3 @@ def changed_columns(
 ) -> Bool[np.ndarray, " columns"]:
     """Marks the columns whose sums one record changes: an exchange leaves columns that all records share. Public."""
     return lower < upper if adjacency is Adjacency.REPLACE else np.maximum(np.abs(lower), np.abs(upper)) > 0.0
-
-
-def with_shared_columns(
-    sums: Float[np.ndarray, "draws changed"],
-    changed: Bool[np.ndarray, " columns"],
-    shared: Float[np.ndarray, " columns"],
-    num_records: int | None,
-) -> Float[np.ndarray, "draws columns"]:
-    """Sums of all columns, of those that records change and of n times what all share. **Arguments:** `shared`: that.
-    `num_records`: n, where it is public; under add_remove no column is shared but those of zeros.
-    """
-    whole = np.tile(shared * float(num_records or 0), (len(sums), 1))
-    whole[:, changed] = sums
-    return whole

@@ -20,7 +20,6 @@ from kngjax.draws.grid_cells import Grid, draw_cell
 from kngjax.draws.uniforms import Bits
 from kngjax.geometry.scaled_norms import AbstractScaledNoise, ScaledNorm
 from kngjax.mechanisms.block_sums import BlockSums
-from kngjax.mechanisms.design_moments import DesignMoments
 from kngjax.mechanisms.k_norm import KNormMechanism
 
 Kind = Literal["gaussian", "laplace"]
@@ -98,14 +97,14 @@ class AbstractNoisySum(AbstractDraw):
 class NoisyMean(AbstractNoisySum):
     """x̄ or Σx, of columns or of their products, plus K-norm noise. The grid is that of a mean of one record."""
 
-    serves: ClassVar[tuple[type, ...]] = (KNormMechanism, DesignMoments, BlockSums)
+    serves: ClassVar[tuple[type, ...]] = (KNormMechanism, BlockSums)
     rounding: ClassVar[str] = (
         "It is computed in balls that contain it, and rounded once, to the nearest multiple of a public power of two, "
         "as real arithmetic would round it."
     )
 
     @classmethod
-    def of(cls, mechanism: KNormMechanism | DesignMoments | BlockSums, facts: Schema) -> "NoisyMean | None":
+    def of(cls, mechanism: KNormMechanism | BlockSums, facts: Schema) -> "NoisyMean | None":
         """Returns the draw; None where the norm of the noise is not known in fractions."""
         return cls.with_noise(mechanism, mechanism.noise_in_fractions(facts.dimension, 1))
 

@@ -1,4 +1,3 @@
-from .covariances import ReleasedDesign as ReleasedDesign
 from .intervals import Interval as Interval
 from .intervals import NoInterval as NoInterval
 from .previews import Preview as Preview

@@ -2,8 +2,6 @@
 
 import abc
 import dataclasses
-import functools
-import json
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -16,12 +14,8 @@ from kngjax.data.distinct_products import DistinctProducts
 from kngjax.data.persons import Unit
 from kngjax.inference.noise_of_sums import block_noise, block_noise_of
 from kngjax.inference.positive_definite import BlockNoiseLaw, MatrixFamily, matrices_given, start_between
-from kngjax.inference.published import mechanism_of
 from kngjax.inference.score_moments import Floats, RecordCurvature
-from kngjax.losses.base import AbstractResidualLoss
 from kngjax.mechanisms.block_sums import BlockSums
-from kngjax.mechanisms.design_moments import DesignMoments
-from kngjax.mechanisms.k_norm import KNormMechanism
 from kngjax.releases.release import Release
 from kngjax.sensitivity import weighted
 
@@ -30,7 +24,6 @@ _SEED = 0
 _GRAMS = 1000
 _ALIKE = 1e-6
 _FAR = 1e100
-_TINY = np.finfo(np.float64).tiny
 NOTHING_ASSUMED = "records are independent, and so many that sums of scores are normal and H is constant nearby"
 BY_PERSON = "persons are independent of one another, and so many that sums of their scores are normal and H is constant"
 
@@ -47,7 +40,6 @@ class AbstractCovariance(abc.ABC):
 
     share: float | None
     bandwidth: float | None
-    assumptions: ClassVar[tuple[str, ...]] = (NOTHING_ASSUMED,)
     # Whether H is known by what the estimate publishes.
     is_public: ClassVar[bool] = False
 
@@ -184,117 +176,9 @@ def _matrices_of(
     return matrices_given(numbers, family, noise, start, _SEED)
 
 
-@dataclasses.dataclass(frozen=True, init=False, eq=False)
-class ReleasedDesign(AbstractCovariance):
-    """H = (Σw/n)·G, with G of a release of `kngjax.DesignMoments`, which was paid for once.
-
-    Each regression releases Σw at its own θ̃, and nothing more of the features. What the noise of G may have been is
-    drawn again, given that G is positive definite, as is that of Σw given that it is positive.
-
-    It serves losses of the residual y - x'θ: squared, Huber, pseudo-Huber, quantile, smoothed quantile, expectile.
-    There w is a function of the error; where this is independent of the features E w·xx' = E w·E xx'. Of the logistic
-    and of Poisson's loss w depends on x'θ itself, G does not suffice, and they are refused.
-
-    **Arguments:** `design`: the release, whose bounds of features must be those of the mechanism. `share`: of ε.
-    `bandwidth`: as of `kngjax.Sandwich`.
-    """
-
-    design: Any
-    share: float | None = 0.05
-    bandwidth: float | None = None
-    assumptions: ClassVar[tuple[str, ...]] = (
-        NOTHING_ASSUMED,
-        "the curvature of the loss is independent of the features, as it is where errors are",
-        "the records are those that the moments of the design were released of",
-    )
-
-    def __init__(self, design: Any, share: float = 0.05, bandwidth: float | None = None):
-        release = design if isinstance(design, Release) else _read(design)
-        kind = release.certificate.mechanism["type"]
-        if kind != DesignMoments.__name__:
-            raise ValueError(f"design must be a release of kngjax.DesignMoments, not of {kind}")
-        fields = {"design": json.loads(release.to_json()), "share": share, "bandwidth": bandwidth}
-        for name, value in fields.items():
-            object.__setattr__(self, name, value)
-        self.__post_init__()
-        if release.certificate.num_records is None and release.certificate.mechanism["adjacency"] == "replace":
-            raise ValueError("the number of records of this design is not known: release it from a table that tells it")
-
-    @property
-    def method(self) -> str:
-        return (
-            "the moments of the design that were released before, drawn given their noise and that they are positive "
-            f"definite, the mean curvature for {self.share:g} of epsilon, and a sampling variance of each number"
-        )
-
-    def check(self, mechanism: Any) -> None:
-        super().check(mechanism)
-        if mechanism.bounds.of_persons:
-            raise ValueError(
-                "moments of a design that was released before are of other weights than those of a person's rows: take "
-                "kngjax.Sandwich"
-            )
-        if not isinstance(mechanism.loss, AbstractResidualLoss):
-            raise ValueError(
-                f"the curvature of {type(mechanism.loss).__name__} depends on x'theta, so that X'X does not give its "
-                "covariance: take kngjax.Sandwich"
-            )
-        ours, theirs = self._mechanism.bounds, mechanism.bounds
-        alike = ours.intercept == theirs.intercept and ours.dimension == mechanism.dimension
-        with float64():
-            first, second = ([np.asarray(side) for side in one.features(one.dimension or 1)] for one in (ours, theirs))
-        if not alike or not np.array_equal(first, second):
-            raise ValueError("the design was released with other bounds of features than those of the mechanism")
-
-    @functools.cached_property
-    def _mechanism(self) -> DesignMoments:
-        made = mechanism_of(self.design["certificate"]["mechanism"])
-        assert isinstance(made, DesignMoments)
-        return made
-
-    def summing(self, mechanism: Any, epsilon: float) -> Any:
-        bounds = Bounds((np.zeros(1), np.ones(1)), intercept=False, unit=unit_of_sums(mechanism.bounds))
-        return KNormMechanism(bounds, epsilon, mechanism.adjacency, statistic="sum", allow_large_epsilon=True)
-
-    def columns(self, x: Floats, curvature: Floats, mechanism: Any) -> Floats:
-        return curvature[:, None]
-
-    def hessians(
-        self, sums: Floats, summing: Any, first: Release, mechanism: Any, curvature: RecordCurvature
-    ) -> Matrices:
-        made = self._mechanism
-        with float64():
-            lower, upper = (np.asarray(side, np.float64) for side in made.bounds.features(made.size))
-        products = DistinctProducts(lower, upper, (), (), made.adjacency, has_curvature=False)
-        count, released = self.design["certificate"].get("num_records"), np.asarray(self.design["value"], np.float64)
-        # Without an intercept the number of records stands before the products, where it is private.
-        numbers = released[len(released) - len(products.pairs) :]
-        count = max(float(released[0]), 1.0) if count is None else float(count)
-        grams = _matrices_of(numbers, products, block_noise_of(made.summing), count)
-        shares = _positive(float(sums[0]), float(summing.epsilon), len(grams)) / count
-        return np.minimum(shares, 1.0)[:, None, None] * grams * _unit_of(curvature, first)
-
-
 def _unit_of(curvature: RecordCurvature, first: Release) -> float:
     """Returns the largest w at θ̃, within what leaves H and its inverse in float64, however far off θ̃ is."""
     return min(max(curvature.units(first.value)[0], 1.0 / _FAR), _FAR)
-
-
-def _positive(released: float, epsilon: float, number: int) -> Floats:
-    """Draws a number given its release with Laplace noise of scale 1/ε and that it is positive, by inversion."""
-    random, cut = np.random.default_rng(_SEED), epsilon * released
-    below = random.uniform(0.0, 1.0, number)
-    # The number less its release, in units of the noise, has Laplace's law beyond -cut.
-    if cut <= 0.0:
-        return -np.log1p(-below) / epsilon
-    first = 0.5 * np.exp(-cut)
-    at = first + below * (1.0 - first)
-    steps = np.where(at < 0.5, np.log(2.0 * at), -np.log(2.0 * (1.0 - at)))
-    return np.maximum(released + steps / epsilon, _TINY)
-
-
-def _read(design: Any) -> Release:
-    return Release.from_json(design if isinstance(design, str) else json.dumps(design))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -326,10 +210,6 @@ class PublishedMoments(AbstractCovariance):
         return moments.grams(np.random.default_rng(_SEED), _GRAMS, least=0.01 * moments.on_matrix)
 
 
-def suited(covariance: AbstractCovariance, mechanism: Any) -> AbstractCovariance:
-    """Returns the way to know H beside this mechanism. Raises ValueError where it has none of this kind."""
-    if not mechanism.noise.publishes_moments or isinstance(covariance, PublishedMoments):
-        return covariance
-    if type(covariance) is not Sandwich:
-        raise ValueError(f"AdaSSP publishes X'X: give kngjax.Sandwich(), not {type(covariance).__name__}(...)")
-    return PublishedMoments()
+def suited(covariance: Sandwich, mechanism: Any) -> AbstractCovariance:
+    """Returns the way to know H beside this mechanism: what it publishes of H has no other."""
+    return PublishedMoments() if mechanism.noise.publishes_moments else covariance

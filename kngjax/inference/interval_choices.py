@@ -11,7 +11,7 @@ from kngjax.accounting.exact_costs import exactly, inward
 from kngjax.data.schema import Schema
 from kngjax.draws.choice import proved_draw
 from kngjax.inference import mean_plans
-from kngjax.inference.covariances import AbstractCovariance, PublishedMoments, ReleasedDesign, Sandwich, suited
+from kngjax.inference.covariances import AbstractCovariance, PublishedMoments, Sandwich, suited
 from kngjax.inference.far_draws import LITTLE, levels_off
 from kngjax.inference.interval_plans import AbstractIntervalPlan, Combinations, RegressionPlan
 from kngjax.inference.mean_plans import MeanPlan
@@ -28,7 +28,7 @@ from kngjax.sensitivity import weighted
 # The bandwidth over n^{-1/5} and the scale of responses (Koenker 2005, section 3.4, of normal ones at the median).
 _BANDWIDTH = 2.1
 _NOT_BY_PERSON = "the curvature of the loss in rows that share a vote, or the moments that it publishes, are not served"
-_WAYS = {kind.__name__: kind for kind in (Sandwich, ReleasedDesign, PublishedMoments)}
+_WAYS = {kind.__name__: kind for kind in (Sandwich, PublishedMoments)}
 
 
 def public_bandwidth(scale: float, num_records: int) -> float:
@@ -60,11 +60,11 @@ def interval_plan_of(
     _require_served(mechanism)
     count = num_records if guess is None else guess
     covariance = Sandwich() if covariance is None else covariance
-    if not isinstance(covariance, AbstractCovariance):
+    if not isinstance(covariance, Sandwich):
         are_numbers = isinstance(covariance, list | tuple) or hasattr(covariance, "__array__")
         raise TypeError(
-            "covariance must be kngjax.Sandwich(...), kngjax.inference.ReleasedDesign(release) or None, not "
-            f"{covariance!r}{f': {OF_MATRICES}' if are_numbers else ''}"
+            f"covariance must be kngjax.Sandwich(...) or None, not {covariance!r}"
+            f"{f': {OF_MATRICES}' if are_numbers else ''}"
         )
     if not mechanism.loss.has_response:
         return _of_mean(mechanism, covariance)
@@ -138,9 +138,7 @@ def _divided(mechanism: Any, *shares: Fraction) -> tuple[Any, tuple[float, ...]]
     return mechanism.noise.proved_at(first), later
 
 
-def _of_mean(mechanism: Any, covariance: AbstractCovariance) -> MeanPlan:
-    if type(covariance) is not Sandwich:
-        raise ValueError(f"a mean needs variances alone: give kngjax.Sandwich, not {type(covariance).__name__}(...)")
+def _of_mean(mechanism: Any, covariance: Sandwich) -> MeanPlan:
     if covariance.bandwidth is not None:
         raise ValueError("a mean has no curvature to estimate: leave bandwidth out")
     share = mean_plans.SHARE if covariance.share is None else covariance.share

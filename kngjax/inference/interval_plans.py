@@ -176,9 +176,7 @@ class RegressionPlan(AbstractIntervalPlan):
         hessians, noise, last = self.hessians(parts), self.noise(parts[0]), parts[-1]
         cuts = self._directions(parts).cuts if self.cuts is None else np.array(self.cuts)
         given = functools.partial(score_variances.variances_given, last.value, self.of_variances, cuts, self.usual)
-        assumptions = (*self.covariance.assumptions, *noise.assumptions)
-        if self.mechanism.bounds.of_persons:
-            assumptions = (BY_PERSON, *(one for one in assumptions if one != NOTHING_ASSUMED))
+        assumptions = (BY_PERSON if self.mechanism.bounds.of_persons else NOTHING_ASSUMED, *noise.assumptions)
         return ErrorDraws.of(
             hessians, noise, parts[0].value, given, self.combinations, self.covariance.method, assumptions
         )

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from kngjax.geometry.blocks import Block, ScaledBlocks, uniform_points
+from kngjax.geometry.blocks import uniform_points
 from kngjax.geometry.scaled_norms import AbstractScaledNoise
 from kngjax.inference.positive_definite import BlockNoiseLaw
 from kngjax.mechanisms.block_sums import BlockSums
@@ -28,15 +28,11 @@ def block_noise(summing: BlockSums, random: Any, number: int) -> Float[np.ndarra
     return random.gamma(summing.dimension + 1.0, size=(number, 1)) * points * _scales(noise)
 
 
-def block_noise_of(summing: BlockSums | KNormMechanism) -> BlockNoiseLaw:
-    """Reads the law of the noise off a mechanism of sums: of a box each column is a block of its own."""
-    noise = summing.noise_in_fractions(summing.dimension or 1, 1)
-    assert noise is not None
-    blocks = (
-        noise.blocks if isinstance(noise, ScaledBlocks) else [Block("sum", (j,)) for j in range(len(noise.weights))]
-    )
+def block_noise_of(summing: BlockSums) -> BlockNoiseLaw:
+    """Reads the law of the noise off a mechanism of sums."""
+    noise = summing.noise_in_fractions(summing.dimension, 1)
     block, exchanges = np.empty((2, len(noise.weights)), np.int64)
-    for place, one in enumerate(blocks):
+    for place, one in enumerate(noise.blocks):
         block[list(one.columns)], exchanges[list(one.columns)] = place, one.kind == "exchange"
     return BlockNoiseLaw(block, exchanges.astype(bool), _scales(noise), 1.0)
 

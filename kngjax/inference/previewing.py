@@ -142,7 +142,6 @@ def _why_withheld(setting: Scenario, design: Any, residual: Any) -> str | None:
     if has_rows and (has_law or (setting.rows is not None and setting.target == target_in_words("mean"))):
         return None
     of_law = "the law of values" if setting.rows is None else "how far responses scatter"
-    of_law = "the law of values" if setting.rows is None else "how far responses scatter"
     lacks = [] if has_rows else ["design=rows, public or made-up ones that lie as the table's do"]
     lacks += [] if has_law else [f"residual=, {of_law}"]
     what = "how values lie" if setting.rows is None else "how columns and responses lie"

@@ -40,8 +40,6 @@ class WithIntervals(AbstractReleasePlan):
       that it is positive definite. Nothing is assumed of the errors, but for sums of
       coefficients. Beside `AdaSSP`, which publishes X'X, nothing is
       released for it; beside a mean the variance of each column is, for .15 of ε.
-    - `kngjax.inference.ReleasedDesign(release)`: one number is released, beside X'X that was before, for all
-      regressions on these features; errors that depend on the features make the intervals wrong.
 
     Of a mechanism with Gaussian noise, as `AdaSSP`, ρ is not that of everything together: sums with pure noise at ε_2
     cost ε_2²/2 of it besides. `guarantee` has what both come to.

@@ -15,10 +15,6 @@ _OF_MECHANISMS = {
         "from joint quantiles no interval of known level follows"
     ),
     "QuantileInterval": "it releases an interval itself: kngjax.release(mechanism, y=values).intervals()",
-    "DesignMoments": (
-        "they are of regressions that are made with it: "
-        "kngjax.WithIntervals(mechanism, kngjax.inference.ReleasedDesign(release))"
-    ),
     "KNormMechanism": (
         "a sum is of these records alone, and noise.deviations says how far it may be off, as conf_int() does of a "
         "study's: of a mean, statistic='mean', there are some"

@@ -53,8 +53,6 @@ SHOWN = MadeOnce(
         'epsilon=1.0, adjacency="replace")': lambda: kng.KNG(
             kng.QuantileLoss(0.5), kng.Bounds((0.0, 1.0), unit=kng.Unit("patient", 1)), SQUARE, 1.0, "replace"
         ),
-        "DesignMoments(Bounds(x=([-1.0, 0.0], [1.0, 2.5]), y=(-3.0, 3.0), columns=2), epsilon=1.0, "
-        'adjacency="replace")': lambda: kng.DesignMoments(BOTH, 1.0, "replace"),
         "PrivateIRLS(Bounds(x=([-1.0, 0.0], [1.0, 2.5]), y=(-3.0, 3.0), columns=2), epsilon=1.0, delta=1e-06, "
         'adjacency="replace", iterations=3, cap=2.0)': lambda: kng.PrivateIRLS(
             BOTH, 1.0, 1e-6, "replace", iterations=3, cap=2.0

@@ -209,7 +209,6 @@ _NUMBERS = kng.Bounds(y=RESPONSE)
 ROWS: dict[str, Row] = {
     "mean": Row(NoisyMean, lambda a, s: kng.KNormMechanism(columns(s), 1.1, a), REPLACE, _FAR),
     "sum": Row(NoisyMean, lambda a, s: kng.KNormMechanism(columns(s), 1.1, a, statistic="sum"), BOTH, _FAR),
-    "design": Row(NoisyMean, lambda a, s: kng.DesignMoments(columns(s), 1.1, a), BOTH, (1e-25, 2.0**50)),
     "sum in blocks": Row(NoisyMean, lambda a, s: BlockSums(around_zero(s), 1.1, a, [(0, 1)]), BOTH, _FAR),
     "AdaSSP": Row(NoisyMoments, lambda a, s: kng.AdaSSP(plane(s), 1.1, DELTA, a), BOTH, _FAR),
     "AdaSSP with weights": Row(

@@ -16,7 +16,6 @@ COVARIANCES = {
     "sandwich": kng.Sandwich,
     "a share": lambda: kng.Sandwich(share=0.3),
     "slopes": lambda: kng.Sandwich(slopes=((1, 2),)),
-    "design": lambda: kng.inference.ReleasedDesign(design()),
 }
 LOSSES = {
     "pseudo-Huber": (kng.KNG, kng.PseudoHuberLoss(0.7)),
@@ -24,11 +23,6 @@ LOSSES = {
     "squared": (kng.KNG, kng.SquaredLoss()),
     "quantile": (kng.KNG, kng.QuantileLoss(0.5)),
 }
-
-
-@functools.cache
-def design():
-    return kng.release(kng.DesignMoments(BOUNDS, 1.0, "add_remove"), table(500)[0])
 
 
 def table(count):

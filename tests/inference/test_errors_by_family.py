@@ -348,11 +348,8 @@ def test_a_posterior_sample_takes_the_scale_of_its_part_of_epsilon():
 
 
 def test_what_suits_no_mechanism_is_refused_in_words():
-    design = kng.inference.ReleasedDesign(kng.release(kng.DesignMoments(BOUNDS, 1.0, "replace"), table(50)[0]))
     for asked, covariance, words in (
-        (mean(), design, "variances alone"),
         (mean(), kng.Sandwich(bandwidth=0.3), "no curvature to estimate"),
-        (ada_ssp(), design, "publishes X'X"),
         (kng.KNormMechanism(COLUMNS, 1.0, "replace", statistic="sum"), kng.Sandwich(), "statistic='mean'"),
         (kng.KNG(kng.SquaredDistanceLoss(), COLUMNS, kng.Box(-2.0, 2.0), 1.0, "add_remove"), None, "n is private"),
         (exponential(loss=kng.QuantileLoss(0.5)), kng.Sandwich(), "smooth losses"),
@@ -395,12 +392,6 @@ NOT_OFFERED = {
         lambda x, y: kng.WithIntervals(kng.PrivateIRLS(BOUNDS, 1.0, DELTA, "replace"), kng.Sandwich()),
         ValueError,
         "law of the last of its iterates",
-    ),
-    "moments of a design": (
-        lambda x, y: kng.WithIntervals(kng.DesignMoments(BOUNDS, 1.0, "replace")),
-        ValueError,
-        r"regressions that are made with it: kngjax.WithIntervals\(mechanism, "
-        r"kngjax.inference.ReleasedDesign\(release\)\)",
     ),
     "joint quantiles": (
         lambda x, y: kng.WithIntervals(kng.PrivateQuantile([0.25, 0.75], kng.Bounds(y=RESPONSES), 1.0, "replace")),

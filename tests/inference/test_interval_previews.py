@@ -7,7 +7,7 @@ import pytest
 
 import kngjax as kng
 from kngjax.releases.release import plan_for
-from tests.inference.test_with_intervals import LEVELS, LOWER, OF_LEVELS, UPPER, design, mechanism, table_of_levels
+from tests.inference.test_with_intervals import LEVELS, LOWER, OF_LEVELS, UPPER, mechanism, table_of_levels
 
 RESIDUAL = 0.5
 
@@ -59,8 +59,6 @@ def test_a_preview_of_a_plan_says_how_wide_intervals_would_be_and_which_epsilon(
     alone = kng.preview(made, num_records=20_000, residual=RESIDUAL)
     assert chosen.epsilon_for(0.3) == pytest.approx(alone.epsilon_for(0.3) / 0.6, rel=0.03)
     assert kng.preview(made, num_records=20_000).width is None
-    of_design = kng.WithIntervals(mechanism(), kng.inference.ReleasedDesign(design("replace")))
-    assert kng.preview(of_design, num_records=20_000, residual=RESIDUAL).width is None
 
 
 def test_where_noise_drowns_h_no_interval_is_offered():

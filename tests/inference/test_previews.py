@@ -256,7 +256,6 @@ ANY = kng.Box(-2.0, 2.0)
 MECHANISMS = {
     "ada_ops": lambda: kng.AdaOPS(LINE, 1.0, 1e-6, "replace"),
     "ada_ssp": lambda: kng.AdaSSP(LINE, 1.0, 1e-6, "replace"),
-    "design_moments": lambda: kng.DesignMoments(LINE, 1.0, "replace"),
     "exponential": lambda: kng.ExponentialMechanism(kng.SquaredLoss(), LINE, ANY, 1.0, "replace"),
     "geometric": lambda: kng.GeometricMechanism(kng.Bounds(y=(0, 3)), 1.0, "replace"),
     "private_irls": lambda: kng.PrivateIRLS(LINE, 1.0, 1e-6, "replace"),

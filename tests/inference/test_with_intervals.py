@@ -47,16 +47,9 @@ def records(number, seed=0):
     return Records(np.column_stack([np.ones(number), x]), y)
 
 
-@functools.cache
-def design(adjacency, epsilon=0.3, number=4000):
-    """Releases the moments of the features once."""
-    return kng.release(kng.DesignMoments(BOUNDS, epsilon, adjacency), table(number)[0])
-
-
 COVARIANCES = {
-    "sandwich": lambda adjacency: kng.Sandwich(),
-    "a share": lambda adjacency: kng.Sandwich(share=0.3),
-    "design": lambda adjacency: kng.inference.ReleasedDesign(design(adjacency)),
+    "sandwich": kng.Sandwich(),
+    "a share": kng.Sandwich(share=0.3),
 }
 # Two levels of a category beside its reference, a number, and the slopes of the number within the levels.
 LEVELS = kng.Bounds(x=([0.0, 0.0, -1.0, -1.0, -1.0], [1.0, 1.0, 2.0, 2.0, 2.0]), y=RESPONSES)
@@ -71,11 +64,11 @@ def table_of_levels(number, seed=0):
     return features, np.clip(0.3 * x + marks @ [0.5, -0.5] + 0.5 * generator.standard_normal(number), *RESPONSES)
 
 
-@pytest.mark.default_cases("sandwich-replace", "sandwich-add_remove", "design-replace")
+@pytest.mark.default_cases("sandwich-replace", "sandwich-add_remove", "a share-replace")
 @pytest.mark.parametrize("adjacency", ["replace", "add_remove"])
 @pytest.mark.parametrize("name", COVARIANCES)
 def test_everything_together_costs_the_epsilon_of_the_mechanism(name, adjacency, tmp_path):
-    plan = kng.WithIntervals(mechanism(adjacency), COVARIANCES[name](adjacency))
+    plan = kng.WithIntervals(mechanism(adjacency), COVARIANCES[name])
     ledger = kng.Ledger.create(tmp_path / "book", kng.Budget.pure(1.5), adjacency=adjacency, dataset="made up")
     x, y = table(2000)
     released = kng.release(plan, x, y, ledger=ledger)
@@ -150,7 +143,7 @@ def records_at_corners(bounds, theta):
 def test_no_record_moves_the_sums_by_more_than_the_noise_hides_and_one_by_as_much(name, adjacency):
     """Of H, also by records that have several levels at once, which a promise excludes; and of the variances."""
     bounds = LEVELS if name == "levels" else BOUNDS
-    covariance = OF_LEVELS if name == "levels" else COVARIANCES[name](adjacency)
+    covariance = OF_LEVELS if name == "levels" else COVARIANCES[name]
     making = kng.WithIntervals(mechanism(adjacency, bounds=bounds), covariance, 5000).making()
     theta = THETA if name != "levels" else np.array([0.3, -0.4, 0.7, 0.1, 0.2, -0.1])
     x, y = records_at_corners(bounds, theta)
@@ -283,7 +276,7 @@ def test_no_record_and_only_dropped_ones_are_released_like_any(name):
     """That a release failed would tell no record from one."""
     bounds = kng.Bounds(x=(LOWER, UPPER), y=RESPONSES, missing="drop", missing_y="drop")
     made = kng.ObjectivePerturbation(kng.PseudoHuberLoss(0.7), bounds, kng.Box(-6.0, 6.0), 1.0, "add_remove")
-    plan, (x, y) = kng.WithIntervals(made, COVARIANCES[name]("add_remove")), table(3)
+    plan, (x, y) = kng.WithIntervals(made, COVARIANCES[name]), table(3)
     for features, responses in ((x[:0], y[:0]), (x * np.nan, y), (x[:1], y[:1])):
         found = kng.release(plan, features, responses)
         assert len(found.parts) == 3

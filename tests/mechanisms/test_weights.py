@@ -353,7 +353,6 @@ def test_what_does_not_declare_weights_refuses_them():
     line, table = kng.Bounds(y=(0.0, 1.0), weight=2.0), kng.Bounds(x=(np.array([-1.0]), 1.0), y=(0.0, 1.0), weight=2.0)
     columns = kng.Bounds(x=(np.array([-1.0]), 1.0), intercept=False, weight=2.0)
     asked = {
-        "DesignMoments": lambda: kng.DesignMoments(table, 1.0, "replace"),
         "PrivateIRLS": lambda: kng.PrivateIRLS(table, 1.0, 1e-6, "replace"),
         "PrivateQuantile": lambda: kng.PrivateQuantile(0.5, line, 1.0, "replace"),
         "QuantileInterval": lambda: kng.QuantileInterval(0.5, line, 1.0, "replace"),

@@ -191,9 +191,6 @@ def test_a_release_of_arrays_has_them_and_a_design_that_was_released_before_none
     _, errors, _ = clustered(x, PANEL.y.to_numpy(), PANEL.patient.to_numpy(), 1)
     ends = release.intervals()
     np.testing.assert_allclose((ends.upper - ends.lower) / 3.92, errors, rtol=0.15)
-    design = kng.release(kng.DesignMoments(kng.Bounds((-1.0, 1.0), columns=1), 1.0, "replace"), PANEL[["x"]].to_numpy())
-    with pytest.raises(ValueError, match="of other weights than those of a person's rows"):
-        kng.WithIntervals(made, kng.inference.ReleasedDesign(design))
 
 
 def test_previews_are_those_of_as_many_records_as_there_are_persons():

@@ -33,9 +33,6 @@ SLIPS = (
     ),
     Slip("variances beside a mean have half of their noise", "MeanPlan.summing", reference("epsilon", "2 * {}")),
     Slip(
-        "the curvature beside a design has half of its noise", "ReleasedDesign.summing", reference("epsilon", "2 * {}")
-    ),
-    Slip(
         "counts before intervals of groups have half of their noise",
         "CountedGroups.of",
         called("GeometricMechanism", "GeometricMechanism({0}, 2 * {1}, {2})"),
