@@ -9,6 +9,7 @@ from kngjax.command.error_words import told
 from kngjax.command.job_file import FIT, Asked, JobFile, parameters, takes_several
 from kngjax.command.synthesis_file import KINDS, SYNTHESIS
 from kngjax.command.toml import plain
+from kngjax.core.later import pd
 from kngjax.releases import totals
 from kngjax.study.carrying_out import Made, in_words
 from kngjax.study.study import Study
@@ -176,7 +177,5 @@ def _lines_of(step: Any, num_records: int) -> list[str]:
 
 def _rows_alone(count: int, person: Any) -> Any:
     """Makes a table of so many records, or persons, and nothing else: a plan looks at their number alone."""
-    import pandas as pd
-
     numbers = pd.RangeIndex(count)
     return pd.DataFrame({} if person is None else {person: numbers}, index=numbers)

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from kngjax.command.job_plan import JobPlan
+from kngjax.core.later import pd
 from kngjax.core.randomness import research_key
 from kngjax.data.records import prepare
 from kngjax.data.tables import opened
@@ -59,8 +60,6 @@ def owner_view(plan: JobPlan, frame: Any, results: Sequence[Any], progress: bool
 
 def _compared(step: Any, frame: Any, released: np.ndarray, progress: bool | None) -> list[str]:
     """Compares one release with the fit without privacy and with research chains. Private."""
-    import pandas as pd
-
     mechanism, records = step.part.mechanism, step.analysis.records(opened(table_of(frame)))
     x, y, _ = records
     fit = nonprivate.fit(mechanism.loss, prepare(mechanism.bounds, x, y))

@@ -4,17 +4,15 @@ Those of regressions are computed in `kngjax.inference.intervals_from_sums`.
 """
 
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 
+from kngjax.core.later import pd
 from kngjax.inference.without_intervals import refusal_of
 from kngjax.releases.certificate import Certificate
 from kngjax.releases.release import Release
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _OF_QUANTILES = (
     "the values are independent draws from one population, whose quantile it is, or from records that are",
@@ -58,8 +56,6 @@ class Interval:
 
     def to_frame(self) -> "pd.DataFrame":
         """Makes a frame of a row for each number, with columns lower and upper."""
-        import pandas as pd
-
         index = None if self.names is None else pd.Index(self.names, name="estimate")
         return pd.DataFrame({"lower": self.lower, "upper": self.upper}, index=index)
 

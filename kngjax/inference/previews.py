@@ -3,18 +3,16 @@
 import dataclasses
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from kngjax.core.arrays import float64
+from kngjax.core.later import pd, plt
 from kngjax.inference.far_draws import LITTLE
 from kngjax.inference.interval_previews import IntervalPreview
 from kngjax.inference.settings import Expected, Scenario
 from kngjax.mechanisms.parameters import rounded_up
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 # The least n·ε/d: below it the limit law of KNG is not near.
 LIMIT_LAW_FROM = 30.0
@@ -257,15 +255,11 @@ class Preview:
 
     def to_frame(self) -> "pd.DataFrame":
         """Makes a frame of a row for each coefficient: noise, standard error, their ratio, and the bias if any."""
-        import pandas as pd
-
         columns = {"noise": self.noise, "standard_error": self.standard_error, "ratio": self.ratio}
         return pd.DataFrame(columns if self._largest_bias() is None else columns | {"bias": self.bias})
 
     def plot(self, ax: Any = None) -> Any:
         """Noise and standard error of each coefficient over ε, on logarithmic axes of Matplotlib, which it returns."""
-        import matplotlib.pyplot as plt
-
         if self.setting is None or self.standard_error is None:
             raise ValueError(f"the noise of {self.mechanism} is not known beforehand")
         if self.withheld is not None:
@@ -355,8 +349,6 @@ class Preview:
         return np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", matrix, covariance, matrix), 0.0))
 
     def _named(self, values: np.ndarray) -> "pd.Series":
-        import pandas as pd
-
         return pd.Series(values, pd.Index(self.names, name="coefficient"))
 
 

@@ -3,17 +3,15 @@
 import dataclasses
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import kngjax as kng
+from kngjax.core.later import pd
 from kngjax.study.analyses import Analysis
 from kngjax.study.expectations import preview_of
 from kngjax.study.expected_intervals import interval_in_words, is_refused
 from kngjax.study.group_sizes import GroupSize
 from kngjax.study.grouping import GroupedAnalysis, Grouping
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _SHARE = "Each group is taken to have an equal share of the {}, which nobody said; by(..., num_records=) takes numbers."
 
@@ -145,8 +143,6 @@ class AnalysisPreview:
     __repr__ = explain
 
     def _of_counts(self, number: float) -> "pd.DataFrame":
-        import pandas as pd
-
         return pd.DataFrame(dict.fromkeys(self.labels, number), index=["each count"])
 
     def _known(self) -> list[kng.inference.Preview]:
@@ -162,8 +158,6 @@ class AnalysisPreview:
         return known
 
     def _table(self, name: str, known: Any = None) -> "pd.DataFrame":
-        import pandas as pd
-
         each = zip(self.labels, self._stated() if known is None else known, strict=True)
         return pd.DataFrame({label: getattr(one, name) for label, one in each})
 
@@ -251,8 +245,6 @@ class GroupsPreview:
         return next((one.counted for one in self.each if one is not None), "records")
 
     def _together(self, name: str) -> "pd.DataFrame":
-        import pandas as pd
-
         own = {key: getattr(one, name) for key, one in zip(self.keys(), self.each, strict=True) if one is not None}
         return pd.concat(own, names=list(self.grouping.division.by))
 

@@ -3,17 +3,15 @@
 import dataclasses
 import json
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import kngjax as kng
 from kngjax.core.html import html_table
 from kngjax.core.kept_as_json import AbstractKeptAsJson
+from kngjax.core.later import pd
 from kngjax.inference.with_intervals import ReleaseWithIntervals
 from kngjax.study import views
 from kngjax.study.views.base import AbstractView
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _VIEWS: dict[str, type[AbstractView]] = {getattr(views, name).kind: getattr(views, name) for name in views.__all__}
 # A field that tells the kind of results which were written before they said it, in this order.
@@ -251,8 +249,6 @@ class Summary:
     __repr__ = __str__
 
     def _numbers(self) -> "pd.DataFrame":
-        import pandas as pd
-
         numbers, known = pd.DataFrame(self.view.params), (self.view.standard_errors, self.view.ends(self.level))
         noise = None if self.view.noise is None else pd.DataFrame(self.view.noise)
         columns = {}

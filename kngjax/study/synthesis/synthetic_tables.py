@@ -3,7 +3,7 @@
 import functools
 import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from jaxtyping import PRNGKeyArray
@@ -11,6 +11,7 @@ from jaxtyping import PRNGKeyArray
 import kngjax as kng
 from kngjax.core.html import html_table
 from kngjax.core.kept_as_json import AbstractKeptAsJson
+from kngjax.core.later import pd, plt
 from kngjax.core.randomness import require_typed_key
 from kngjax.mechanisms.parameters import check_count
 from kngjax.owner.utility_report import UtilityReport
@@ -19,10 +20,6 @@ from kngjax.study.synthesis.comparisons import compare
 from kngjax.study.synthesis.drawing import drawn_values
 from kngjax.study.synthesis.parts import AbstractPart, RowsPart
 from kngjax.study.synthesis.plans import SynthesisPlan
-
-if TYPE_CHECKING:
-    import pandas as pd
-
 
 # More rows would not fit into memory, and would end the process that has the data.
 MOST_ROWS = 10**8
@@ -75,8 +72,6 @@ class SyntheticTable(AbstractKeptAsJson):
         **Arguments:** `num_rows`: `num_rows` of this object if left out. `key`: `kngjax.research_key(seed)`; it may be
         public.
         """
-        import pandas as pd
-
         return pd.DataFrame(self.columns_of(num_rows, key))
 
     def columns_of(self, num_rows: int | None, key: PRNGKeyArray) -> dict[str, np.ndarray]:
@@ -130,8 +125,6 @@ class SyntheticTable(AbstractKeptAsJson):
 
     def plot(self, key: PRNGKeyArray | None = None) -> Any:
         """A table that is drawn, column by column: bars of levels, histograms of numbers; returns Matplotlib's axes."""
-        import matplotlib.pyplot as plt
-
         drawn = self.columns_of(None, kng.research_key(0) if key is None else key)
         every = self.plan.columns
         axes = np.atleast_1d(plt.subplots(1, len(every), figsize=(3.2 * len(every), 3.0), layout="constrained")[1])

@@ -2,11 +2,12 @@
 
 import abc
 import dataclasses
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from kngjax.accounting.guarantees import Guarantee
+from kngjax.core.later import pd
 from kngjax.inference.intervals import Interval
 from kngjax.inference.with_intervals import ReleaseWithIntervals
 from kngjax.releases import totals
@@ -14,9 +15,6 @@ from kngjax.releases.debits import owed
 from kngjax.study.expectations import Expectations
 from kngjax.study.views import public_json
 from kngjax.study.views.interval_frames import rows_of, stacked, standard_errors_of
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 # Facts of an analysis that a view keeps, where it has a field of this name.
 _KEPT = ("title", "formula", "response", "design", "names", "link", "expected")
@@ -71,8 +69,6 @@ class AbstractView(abc.ABC):
 
     def _named(self, columns: dict[str, Any]) -> "pd.Series | pd.DataFrame":
         """Names the numbers of a column, or of several."""
-        import pandas as pd
-
         frame = pd.DataFrame(columns, self.index)
         return frame if frame.shape[1] > 1 else frame.iloc[:, 0]
 
@@ -170,8 +166,6 @@ class AbstractView(abc.ABC):
 
         **Arguments:** `level`: of the intervals.
         """
-        import pandas as pd
-
         ends, errors = self.ends(level), self.standard_errors
         return stacked(
             {

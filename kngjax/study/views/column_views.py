@@ -3,20 +3,18 @@
 import abc
 import dataclasses
 import math
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
 from kngjax.accounting.adjacency import RECORD
+from kngjax.core.later import pd
 from kngjax.inference import known_noise
 from kngjax.inference.intervals import Interval, NoInterval
 from kngjax.inference.with_intervals import ReleaseWithIntervals
 from kngjax.study.responses import Response
 from kngjax.study.views.base import AbstractView
 from kngjax.study.views.interval_frames import rows_of, standard_errors_of
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
@@ -32,8 +30,6 @@ class AbstractColumnView(AbstractView):
 
     @property
     def index(self) -> "pd.Index":
-        import pandas as pd
-
         return pd.Index(self.names, name="statistic")
 
     @property
@@ -75,8 +71,6 @@ class AbstractColumnView(AbstractView):
                 "or regression by intervals=True"
             )
         known_noise.require_asked(level, of)
-        import pandas as pd
-
         (lower, upper), (least, most) = self._ends_of(level, of), self._range
         return pd.DataFrame([np.clip([lower, upper], least, most)], self.index, ["lower", "upper"])
 
@@ -113,8 +107,6 @@ class AbstractColumnView(AbstractView):
 
     def _row_of(self, middle: float, ends: tuple[float, float], level: float) -> "pd.DataFrame":
         """Makes the row of an interval of a quantile; without a level it has no standard error."""
-        import pandas as pd
-
         made = pd.DataFrame([ends], self.index[:1].str.removesuffix(", lower end"), ["lower", "upper"])
         errors = None if math.isnan(level) else standard_errors_of(made, level)
         return rows_of(pd.Series([middle], made.index), errors, made, level)

@@ -1,12 +1,11 @@
 """Sums of coefficients with public weights, as they are asked for: by names, by weights of names, or as a matrix."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-if TYPE_CHECKING:
-    import pandas as pd
+from kngjax.core.later import pd
 
 
 def sums_of(asked: Any, names: Sequence[str]) -> "pd.DataFrame":
@@ -16,8 +15,6 @@ def sums_of(asked: Any, names: Sequence[str]) -> "pd.DataFrame":
     sum; a frame with a column for each of some coefficients; or numbers, one for each coefficient, in a row or in rows.
     `names`: of the coefficients. Raises ValueError for unknown names, other shapes, and numbers that are not finite.
     """
-    import pandas as pd
-
     if isinstance(asked, str):
         asked = [asked]
     if isinstance(asked, Mapping):

@@ -4,10 +4,11 @@ import abc
 import dataclasses
 import functools
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
+from kngjax.core.later import pd, plt
 from kngjax.data.terms import Design
 from kngjax.inference.intervals import Interval, NoInterval
 from kngjax.inference.published import lies_at_the_edge
@@ -28,9 +29,6 @@ from kngjax.study.views.interval_frames import (
     tell_errors,
 )
 from kngjax.study.views.new_cells import basis_of, counts_of
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _MEANS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "identity": np.asarray,
@@ -69,8 +67,6 @@ class AbstractCurveView(AbstractView):
 
     @property
     def index(self) -> "pd.Index":
-        import pandas as pd
-
         return pd.Index(self.design.names, name="coefficient")
 
     @property
@@ -87,8 +83,6 @@ class AbstractCurveView(AbstractView):
         They are the released numbers themselves, but for regressions with intervals: there they are the middles of
         these, and what was released is `results.releases[k].value`.
         """
-        import pandas as pd
-
         return pd.DataFrame(self.curves, index=pd.Index(self.design.basis_names, name="coefficient"))
 
     @property
@@ -110,8 +104,6 @@ class AbstractCurveView(AbstractView):
         log(y) the exponential: the quantile of y itself of quantiles, and about the median of y where the mean of
         log(y) is predicted.
         """
-        import pandas as pd
-
         x, index = self._cells(new, original)
         found = self._predicted(x, tau)
         frame = pd.DataFrame(self._mean_of(found.to_numpy(), original), index, found.columns)
@@ -137,15 +129,11 @@ class AbstractCurveView(AbstractView):
         numbers are at the middle of their bounds and categories at their reference if left out. `original`: as in
         `predict`. `ax`: axes to draw on. `level`: of the bands.
         """
-        import pandas as pd
-
         if x is None:
             x, *others = self.design.ranges or [""]
             if others or not x:
                 raise ValueError(f"name the column of the horizontal axis, plot(x={x or 'age'!r})")
         if (axes := ax) is None:
-            import matplotlib.pyplot as plt
-
             axes = plt.subplots()[1]
         given, grid = dict(at or {}), self.design.range_of(x)
         if unknown := [name for name in given if name not in self.design.columns]:
@@ -330,8 +318,6 @@ class RegressionView(AbstractCurveView):
         return (np.count_nonzero(self.design.own_units_matrix, axis=1) > 1).tolist()
 
     def _predicted(self, x: np.ndarray, tau: Any) -> "pd.DataFrame":
-        import pandas as pd
-
         if tau is not None:
             raise ValueError("a regression predicts the levels that were released: leave tau out")
         rows = self.design.with_constant(x)
@@ -346,8 +332,6 @@ class RegressionView(AbstractCurveView):
 
     def _bands_of(self, new: Any, level: float, original: bool) -> "dict[str, pd.DataFrame]":
         """Computes intervals of predictions by label, from those of the linear predictor."""
-        import pandas as pd
-
         x, index = self._cells(new, original)
         found = frames_of(intervals_of(dict(self._pairs()), level, self.design.with_constant(x)), index)
         return {

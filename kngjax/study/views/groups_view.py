@@ -2,13 +2,14 @@
 
 import dataclasses
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import Any, ClassVar, cast
 
 import narwhals as nw
 import numpy as np
 
 import kngjax as kng
 from kngjax.accounting.adjacency import RECORD
+from kngjax.core.later import pd, plt
 from kngjax.releases import totals
 from kngjax.releases.division import how_priced
 from kngjax.releases.group_plans import owed_together
@@ -21,9 +22,6 @@ from kngjax.study.views.interval_frames import difference_of, said_once, side_by
 from kngjax.study.views.points import points_of
 from kngjax.study.views.public_json import from_json, in_json
 from kngjax.study.views.table_view import TableView
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
@@ -139,8 +137,6 @@ class GroupsView(AbstractView):
 
     @property
     def columns(self) -> dict[str, Any]:
-        import pandas as pd
-
         return {str(name): column for name, column in pd.DataFrame(self.params).items()}
 
     @property
@@ -173,8 +169,6 @@ class GroupsView(AbstractView):
         return next((one.heaps_in_words for one in self.each if one.heaps_in_words), "")
 
     def _by_group(self, found: list[Any]) -> "pd.Series | pd.DataFrame":
-        import pandas as pd
-
         index = self.index
         if all(isinstance(one, pd.Series) for one in found):
             table = pd.DataFrame([one.to_numpy() for one in found], index, found[0].index)
@@ -235,8 +229,6 @@ class GroupsView(AbstractView):
 
     def _by_label(self, each: "list[dict[str, pd.DataFrame]]") -> "dict[str, pd.DataFrame]":
         """Puts tables of each group into one for each label or number, as `params` has its columns."""
-        import pandas as pd
-
         if not all(each):
             return {}
         index, labels = self.index, self.each[0].labels
@@ -279,8 +271,6 @@ class GroupsView(AbstractView):
 
     def _stacked(self, tables: "list[pd.DataFrame]") -> "pd.DataFrame":
         """Puts tables of each group below one another, behind the level of the group."""
-        import pandas as pd
-
         by, groups = self.grouping.division.by, self.grouping.division.groups()
         levels = [
             pd.DataFrame(dict(zip(by, group, strict=True)), one.index)
@@ -305,8 +295,6 @@ class GroupsView(AbstractView):
 
     def _of_own_groups(self, method: str, new: Any, **settings: Any) -> "pd.DataFrame":
         """Asks the results of each row's own group by the name of a method."""
-        import pandas as pd
-
         asked = [getattr(one, method) for one in self.each]
         columns = _broadcast(new) if isinstance(new, Mapping) else table_of(new)
         present = columns.columns if isinstance(columns, nw.DataFrame) else columns
@@ -342,8 +330,6 @@ class GroupsView(AbstractView):
             if given := [name for name in ("x", "at", *settings) if asked[name] is not None]:
                 raise ValueError(f"the {self.title} is no curve over a column: leave {' and '.join(given)} out")
             return points_of(self.to_frame(level), self.index, self.each[0].title, ax)
-        import matplotlib.pyplot as plt
-
         axes = plt.subplots()[1] if ax is None else ax
         for name, one in self._by_name():
             known = len(axes.get_lines())
@@ -377,8 +363,6 @@ class GroupsView(AbstractView):
     @property
     def index(self) -> "pd.Index":
         """The levels of each group."""
-        import pandas as pd
-
         by, groups = self.grouping.division.by, list(self.grouping.division.groups())
         if len(by) == 1:
             return pd.Index([level for (level,) in groups], name=by[0])

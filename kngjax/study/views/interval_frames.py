@@ -2,17 +2,15 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 
+from kngjax.core.later import pd
 from kngjax.inference.given_sums import ends_of_draws
 from kngjax.inference.intervals import Interval, NoInterval
 from kngjax.inference.with_intervals import ReleaseWithIntervals
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _USUAL = 0.95
 
@@ -42,8 +40,6 @@ def require_intervals(releases: Iterable[Any]) -> None:
 
 def frames_of(found: Found, index: Any) -> "dict[str, pd.DataFrame]":
     """Columns lower and upper by label, from -inf to inf where the release says nothing: never NaN."""
-    import pandas as pd
-
     frames = {}
     for label, one in found.items():
         whole = np.full(len(index), np.inf)
@@ -70,8 +66,6 @@ def rows_of(
 
     **Arguments:** `estimate`: by name. `errors`, `ends`: with the same index, or None. `level`: of the interval.
     """
-    import pandas as pd
-
     made = estimate.to_frame("estimate")
     if ends is not None:
         # Where no standard error is told there is a column without numbers, so that tables have the same columns.
@@ -82,8 +76,6 @@ def rows_of(
 
 def stacked(frames: "Mapping[str, pd.DataFrame]") -> "pd.DataFrame":
     """Puts the rows of several releases below one another, behind a column with their labels."""
-    import pandas as pd
-
     if len(frames) == 1:
         return next(iter(frames.values()))
     named = [with_columns(pd.DataFrame({"release": label}, one.index), one) for label, one in frames.items()]
@@ -92,8 +84,6 @@ def stacked(frames: "Mapping[str, pd.DataFrame]") -> "pd.DataFrame":
 
 def with_columns(before: "pd.DataFrame", table: "pd.DataFrame") -> "pd.DataFrame":
     """Puts columns before those of a table; one that has the name of one of these is called "column NAME"."""
-    import pandas as pd
-
     named = [f"column {name}" if name in table else name for name in before]
     return pd.concat([before.set_axis(named, axis=1), table], axis=1)
 
@@ -113,7 +103,6 @@ def difference_of(name: str, estimates: Any, draws: Any, level: float) -> "pd.Da
 
     **Arguments:** `name`: of the row of a single one. `estimates`, `draws`: of each difference, a series and a frame.
     """
-    import pandas as pd
 
     def ends_at(level: float) -> "pd.DataFrame":
         return pd.DataFrame(np.transpose(ends_of_draws(draws.to_numpy(), level)), made.index, ["lower", "upper"])
@@ -124,8 +113,6 @@ def difference_of(name: str, estimates: Any, draws: Any, level: float) -> "pd.Da
 
 def side_by_side(frames: "dict[str, pd.DataFrame]") -> "pd.DataFrame":
     """Returns the only frame, or several side by side below their labels."""
-    import pandas as pd
-
     return next(iter(frames.values())) if len(frames) == 1 else pd.concat(frames, axis=1)
 
 

@@ -2,18 +2,16 @@
 
 import dataclasses
 import math
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
+from kngjax.core.later import pd
 from kngjax.inference import known_noise
 from kngjax.inference.given_sums import DRAWS, ends_of_draws, means_given
 from kngjax.inference.noise_of_sums import noise_of_deviations
 from kngjax.study.sums_and_variances import CentredSquares, noise_of_variance, variance_of
 from kngjax.study.views.column_views import AbstractColumnView
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
@@ -105,8 +103,6 @@ class MomentView(AbstractColumnView):
         **Arguments:** `of`: as of `conf_int`. Raises ValueError for the variance or sum of a population, whose errors
         depend on what was not released.
         """
-        import pandas as pd
-
         of = ("population" if self.is_mean else "table") if of is None else of
         known_noise.require_asked(0.95, of)
         if self.deviations is None:
@@ -147,15 +143,11 @@ class MomentView(AbstractColumnView):
 
     @property
     def index(self) -> "pd.Index":
-        import pandas as pd
-
         return pd.Index([self.title], name="statistic")
 
     @property
     def sums(self) -> "pd.Series":
         """The released numbers themselves, by name: the sums that a variance is made of."""
-        import pandas as pd
-
         return pd.Series(self.releases[0].value, pd.Index(self.names, name="sum"), name=self.labels[0])
 
     @property

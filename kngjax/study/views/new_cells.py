@@ -2,17 +2,15 @@
 
 import warnings
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import narwhals as nw
 import numpy as np
 
+from kngjax.core.later import pd
 from kngjax.data import cells, dates
 from kngjax.data.terms import Design
 from kngjax.study.responses import Exposure
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 def basis_of(design: Design, new: Any) -> "tuple[np.ndarray, pd.Index]":
@@ -20,8 +18,6 @@ def basis_of(design: Design, new: Any) -> "tuple[np.ndarray, pd.Index]":
 
     **Arguments:** `new`: a frame, or a mapping of names to arrays or single values.
     """
-    import pandas as pd
-
     x = design.matrix_of(new) if isinstance(new, Mapping) else design.matrix(new)
     beyond = []
     for name, (low, high) in design.ranges.items():

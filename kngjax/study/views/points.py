@@ -1,11 +1,10 @@
 """Draws the numbers of groups as points with their intervals."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-if TYPE_CHECKING:
-    import pandas as pd
+from kngjax.core.later import pd, plt
 
 
 def points_of(table: "pd.DataFrame", groups: "pd.Index", title: str, ax: Any = None) -> Any:
@@ -14,8 +13,6 @@ def points_of(table: "pd.DataFrame", groups: "pd.Index", title: str, ax: Any = N
     **Arguments:** `table`: as of `Results.to_frame`, with as many rows for each group. `groups`: their levels. `title`:
     of the vertical axis. `ax`: axes of Matplotlib to draw on; returned.
     """
-    import matplotlib.pyplot as plt
-
     axes = plt.subplots()[1] if ax is None else ax
     columns, number = list(table), len(table) // len(groups)
     names = columns[groups.nlevels : columns.index("estimate")]

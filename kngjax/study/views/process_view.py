@@ -1,18 +1,16 @@
 """A view of a released quantile process: its curves by level, their predictions, and draws from them."""
 
 import dataclasses
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from jaxtyping import Float, PRNGKeyArray
 
+from kngjax.core.later import pd
 from kngjax.inference.intervals import Interval
 from kngjax.releases.curves.quantile_curves import QuantileCurves
 from kngjax.study.quantile_processes import labels_of
 from kngjax.study.views.curve_views import AbstractCurveView
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
@@ -53,14 +51,10 @@ class ProcessView(AbstractCurveView):
         **Arguments:** `new`, `original`: as of `predict`; rows of private records may not be published with these.
         `key`: `kngjax.research_key(seed)`; it may be public.
         """
-        import pandas as pd
-
         x, index = self._cells(new, original)
         name = self.response.column if original else self.response.name
         return pd.Series(self._mean_of(self.releases[0].draw(x, key), original), index, name=name)
 
     def _predicted(self, x: np.ndarray, tau: Any) -> "pd.DataFrame":
-        import pandas as pd
-
         levels = np.atleast_1d(self.levels if tau is None else tau)
         return pd.DataFrame(self.releases[0].quantiles(x, levels), columns=labels_of(levels))

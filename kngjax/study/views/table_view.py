@@ -4,12 +4,13 @@ import dataclasses
 import functools
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 import kngjax as kng
 from kngjax.accounting.adjacency import RECORD, plural
+from kngjax.core.later import pd, plt
 from kngjax.data import cells
 from kngjax.data.weights import unit
 from kngjax.inference import known_noise
@@ -18,9 +19,6 @@ from kngjax.study import consistency
 from kngjax.study.classifications import Axis, Classification
 from kngjax.study.views.base import AbstractView
 from kngjax.study.views.interval_frames import difference_of, with_std_errors
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
@@ -89,8 +87,6 @@ class TableView(AbstractView):
 
     @property
     def index(self) -> "pd.Index":
-        import pandas as pd
-
         return _index(self.axes) if self.axes else pd.Index([self.name], name=self._counted)
 
     @property
@@ -126,8 +122,6 @@ class TableView(AbstractView):
             given = self._rate, level, self.releases[0].certificate.num_records
             ends = [known_noise.count_of_population(float(count), *given) for count in released.tolist()]
             ends = np.transpose(ends)
-        import pandas as pd
-
         return pd.DataFrame(dict(zip(("lower", "upper"), ends, strict=True)), self.index)
 
     def shares(self, level: float = 0.95, of: str = "population") -> "pd.DataFrame":
@@ -147,15 +141,11 @@ class TableView(AbstractView):
         known_noise.require_asked(level, of)
         released, count = self.releases[0].value.reshape(-1, self.shape[-1]), self._total
         totals = released.sum(axis=1, keepdims=True) if count is None else np.array([[float(count)]])
-        import pandas as pd
-
         found = np.clip(released / np.maximum(totals, 1.0), 0.0, 1.0).ravel()
         shares = pd.Series(found, self.index, name="share")
         return with_std_errors(shares, functools.partial(self._ends_of_shares, of), level)
 
     def _ends_of_shares(self, of: str, level: float) -> "pd.DataFrame":
-        import pandas as pd
-
         if self._total is not None:
             return self.conf_int(level, of) / max(self._total, 1)
         released = self.releases[0].value.reshape(-1, self.shape[-1])
@@ -172,8 +162,6 @@ class TableView(AbstractView):
         **Arguments:** `of`: as of `conf_int`. `shares`: whether of the shares of each row, as of `shares`, in the place
         of counts. Raises ValueError as these.
         """
-        import pandas as pd
-
         self._require_own_counts("draws")
         known_noise.require_asked(0.95, of)
         random, is_public = np.random.default_rng(seed), self._total is not None
@@ -311,8 +299,6 @@ class TableView(AbstractView):
 
     def to_table(self) -> "pd.DataFrame":
         """Puts the counts into a frame, with the last column's levels side by side if there are several columns."""
-        import pandas as pd
-
         if len(self.axes) < 2:
             return pd.DataFrame(self.params)
         *rows, across = self.axes
@@ -326,8 +312,6 @@ class TableView(AbstractView):
         names = [axis.column for axis in self.axes]
         if len(names) not in (1, 2):
             raise ValueError(f"bars are drawn of tables of one or two columns, and this one has {len(names)}")
-        import matplotlib.pyplot as plt
-
         axes = plt.subplots()[1] if ax is None else ax
         labels = [list(map(str, axis.labels)) for axis in self.axes]
         series = labels[1] if len(labels) > 1 else [None]
@@ -344,7 +328,5 @@ class TableView(AbstractView):
 
 
 def _index(axes: Sequence[Axis]) -> "pd.Index":
-    import pandas as pd
-
     labels, columns = [axis.labels for axis in axes], [axis.column for axis in axes]
     return pd.Index(labels[0], name=columns[0]) if len(axes) == 1 else pd.MultiIndex.from_product(labels, names=columns)

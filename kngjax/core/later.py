@@ -1,0 +1,24 @@
+"""Packages that are loaded when something of them is first used, as whoever imports kngjax need not have them."""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+
+class Later:
+    """Stands for a package, and loads it when an attribute of it is first asked for. **Arguments:** `name`: of it."""
+
+    def __init__(self, name: str):
+        self._name = name
+
+    def __getattr__(self, name: str) -> Any:
+        # Whoever looks through the names of a file asks for these.
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(importlib.import_module(self._name), name)
+
+
+if TYPE_CHECKING:
+    import matplotlib.pyplot as plt
+    import pandas as pd
+else:
+    pd, plt = Later("pandas"), Later("matplotlib.pyplot")
