@@ -46,6 +46,7 @@ _NO_WEIGHTS = (
 )
 
 
+@dataclasses.dataclass(kw_only=True, eq=False, repr=False)
 class AbstractPrivateEstimator(BaseEstimator, abc.ABC):
     """A regression whose fit is one release: an estimator for scikit-learn that keeps what was released, and no record.
 
@@ -71,19 +72,19 @@ class AbstractPrivateEstimator(BaseEstimator, abc.ABC):
     cost; `kngjax.ledger.BudgetExceeded`; and `kngjax.ReleaseFailed`, a constant text, for what depends on values.
     """
 
-    epsilon: Any
-    adjacency: Any
-    bounds: Any
-    levels: Any
-    missing: Any
-    missing_y: Any
-    domain: Any
-    ledger: Any
-    num_records: Any
-    unit: Any
-    most_rows: Any
-    force: Any
-    n_features_in_: int
+    epsilon: Any = None
+    adjacency: Any = None
+    bounds: Any = None
+    levels: Any = None
+    missing: Any = None
+    missing_y: Any = None
+    domain: Any = None
+    ledger: Any = None
+    num_records: Any = None
+    unit: Any = None
+    most_rows: Any = None
+    force: Any = False
+    n_features_in_: int = dataclasses.field(init=False)
 
     @abc.abstractmethod
     def _analysis(self, read: Formula, response: Response, count: int | None) -> Analysis:

@@ -1,5 +1,6 @@
 """Private classification into two classes."""
 
+import dataclasses
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from kngjax.study.analyses import Analysis
 from kngjax.study.responses import Response
 
 
+@dataclasses.dataclass(kw_only=True, eq=False, repr=False)
 class PrivateLogisticRegression(AbstractPrivateEstimator):
     """Logistic regression: log odds of the second class are linear in X; ε-DP.
 
@@ -24,36 +26,7 @@ class PrivateLogisticRegression(AbstractPrivateEstimator):
     200,000, in [-10240, 10240]. `coef_` has shape (1, columns) and `intercept_` shape (1,), as scikit-learn's.
     """
 
-    def __init__(
-        self,
-        *,
-        classes: Any = (0, 1),
-        epsilon: Any = None,
-        adjacency: Any = None,
-        bounds: Any = None,
-        levels: Any = None,
-        missing: Any = None,
-        missing_y: Any = None,
-        domain: Any = None,
-        ledger: Any = None,
-        num_records: Any = None,
-        unit: Any = None,
-        most_rows: Any = None,
-        force: Any = False,
-    ):
-        self.classes = classes
-        self.epsilon = epsilon
-        self.adjacency = adjacency
-        self.bounds = bounds
-        self.levels = levels
-        self.missing = missing
-        self.missing_y = missing_y
-        self.domain = domain
-        self.ledger = ledger
-        self.num_records = num_records
-        self.unit = unit
-        self.most_rows = most_rows
-        self.force = force
+    classes: Any = (0, 1)
 
     def _response(self, name: str) -> Response:
         return Response(name, None, None, levels_of(self.classes), self.missing_y)

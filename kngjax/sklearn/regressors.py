@@ -1,8 +1,8 @@
 """Private regressions of numbers: quantiles, means, robust means, and counts."""
 
 import abc
+import dataclasses
 import numbers
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,12 +19,13 @@ from kngjax.study.analyses import Analysis
 from kngjax.study.responses import Response
 
 
+@dataclasses.dataclass(kw_only=True, eq=False, repr=False)
 class AbstractPrivateRegressor(AbstractPrivateEstimator):
     """A private regression of numbers. **Arguments:** as of `AbstractPrivateEstimator`; `bounds_y`: the least and the
     largest response, in own units, to which responses are clipped.
     """
 
-    bounds_y: Any
+    bounds_y: Any = None
 
     def _response(self, name: str) -> Response:
         return Response(name, None, ends_of(self.bounds_y), None, self.missing_y)
@@ -65,6 +66,7 @@ class AbstractPrivateRegressor(AbstractPrivateEstimator):
         return tags
 
 
+@dataclasses.dataclass(kw_only=True, eq=False, repr=False)
 class PrivateQuantileRegressor(AbstractPrivateRegressor):
     """Quantile regression under ε-differential privacy: the τ-quantile of y is linear in X.
 
@@ -76,45 +78,12 @@ class PrivateQuantileRegressor(AbstractPrivateRegressor):
     needed.
     """
 
-    def __init__(
-        self,
-        *,
-        quantile: Any = 0.5,
-        epsilon: Any = None,
-        adjacency: Any = None,
-        bounds: Any = None,
-        levels: Any = None,
-        bounds_y: Any = None,
-        missing: Any = None,
-        missing_y: Any = None,
-        domain: Any = None,
-        scale: Any = None,
-        dither: Any = None,
-        ledger: Any = None,
-        num_records: Any = None,
-        unit: Any = None,
-        most_rows: Any = None,
-        force: Any = False,
-    ):
-        self.quantile = quantile
-        self.epsilon = epsilon
-        self.adjacency = adjacency
-        self.bounds = bounds
-        self.levels = levels
-        self.bounds_y = bounds_y
-        self.missing = missing
-        self.missing_y = missing_y
-        self.domain = domain
-        self.scale = scale
-        self.dither = dither
-        self.ledger = ledger
-        self.num_records = num_records
-        self.unit = unit
-        self.most_rows = most_rows
-        self.force = force
+    quantile: Any = 0.5
+    scale: Any = None
+    dither: Any = None
 
     def _response(self, name: str) -> Response:
-        return replace(super()._response(name), dither=plain(self.dither))
+        return dataclasses.replace(super()._response(name), dither=plain(self.dither))
 
     def _require_bounds(self, response: Response, dimension: int) -> None:
         needs_scale = dimension > regressions.MOST_QUANTILES
@@ -139,6 +108,7 @@ class PrivateQuantileRegressor(AbstractPrivateRegressor):
         return np.where(errors > 0, self.quantile * errors, (self.quantile - 1.0) * errors)
 
 
+@dataclasses.dataclass(kw_only=True, eq=False, repr=False)
 class PrivateLinearRegressor(AbstractPrivateRegressor):
     """Least squares: ε-DP by KNG, or objective perturbation; with a δ (ε, δ)-DP by `kngjax.AdaSSP`, from noisy sums.
 
@@ -148,38 +118,7 @@ class PrivateLinearRegressor(AbstractPrivateRegressor):
     `domain` is for pure ε alone.
     """
 
-    def __init__(
-        self,
-        *,
-        epsilon: Any = None,
-        delta: Any = None,
-        adjacency: Any = None,
-        bounds: Any = None,
-        levels: Any = None,
-        bounds_y: Any = None,
-        missing: Any = None,
-        missing_y: Any = None,
-        domain: Any = None,
-        ledger: Any = None,
-        num_records: Any = None,
-        unit: Any = None,
-        most_rows: Any = None,
-        force: Any = False,
-    ):
-        self.epsilon = epsilon
-        self.delta = delta
-        self.adjacency = adjacency
-        self.bounds = bounds
-        self.levels = levels
-        self.bounds_y = bounds_y
-        self.missing = missing
-        self.missing_y = missing_y
-        self.domain = domain
-        self.ledger = ledger
-        self.num_records = num_records
-        self.unit = unit
-        self.most_rows = most_rows
-        self.force = force
+    delta: Any = None
 
     def _analysis(self, read: Formula, response: Response, count: int | None) -> Analysis:
         if self.delta is not None and self.domain is not None:
@@ -195,6 +134,7 @@ class PrivateLinearRegressor(AbstractPrivateRegressor):
         return errors * errors
 
 
+@dataclasses.dataclass(kw_only=True, eq=False, repr=False)
 class PrivateRobustRegressor(AbstractPrivateRegressor):
     """Linear regression that outliers move little, by the pseudo-Huber loss: ε-DP.
 
@@ -202,38 +142,7 @@ class PrivateRobustRegressor(AbstractPrivateRegressor):
     of the width of `bounds_y` if it is left out. Others as of `AbstractPrivateRegressor`; `bounds_y` is needed.
     """
 
-    def __init__(
-        self,
-        *,
-        epsilon: Any = None,
-        adjacency: Any = None,
-        bounds: Any = None,
-        levels: Any = None,
-        bounds_y: Any = None,
-        missing: Any = None,
-        missing_y: Any = None,
-        domain: Any = None,
-        scale: Any = None,
-        ledger: Any = None,
-        num_records: Any = None,
-        unit: Any = None,
-        most_rows: Any = None,
-        force: Any = False,
-    ):
-        self.epsilon = epsilon
-        self.adjacency = adjacency
-        self.bounds = bounds
-        self.levels = levels
-        self.bounds_y = bounds_y
-        self.missing = missing
-        self.missing_y = missing_y
-        self.domain = domain
-        self.scale = scale
-        self.ledger = ledger
-        self.num_records = num_records
-        self.unit = unit
-        self.most_rows = most_rows
-        self.force = force
+    scale: Any = None
 
     def _analysis(self, read: Formula, response: Response, count: int | None) -> Analysis:
         return regressions.linear_regression(
@@ -244,42 +153,12 @@ class PrivateRobustRegressor(AbstractPrivateRegressor):
         return np.abs(errors)
 
 
+@dataclasses.dataclass(kw_only=True, eq=False, repr=False)
 class PrivatePoissonRegressor(AbstractPrivateRegressor):
     """Poisson regression: log E y is linear in X; ε-DP.
 
     **Arguments:** as of `AbstractPrivateRegressor`; `bounds_y` is needed, like (0, 30).
     """
-
-    def __init__(
-        self,
-        *,
-        epsilon: Any = None,
-        adjacency: Any = None,
-        bounds: Any = None,
-        levels: Any = None,
-        bounds_y: Any = None,
-        missing: Any = None,
-        missing_y: Any = None,
-        domain: Any = None,
-        ledger: Any = None,
-        num_records: Any = None,
-        unit: Any = None,
-        most_rows: Any = None,
-        force: Any = False,
-    ):
-        self.epsilon = epsilon
-        self.adjacency = adjacency
-        self.bounds = bounds
-        self.levels = levels
-        self.bounds_y = bounds_y
-        self.missing = missing
-        self.missing_y = missing_y
-        self.domain = domain
-        self.ledger = ledger
-        self.num_records = num_records
-        self.unit = unit
-        self.most_rows = most_rows
-        self.force = force
 
     def _analysis(self, read: Formula, response: Response, count: int | None) -> Analysis:
         return regressions.poisson_regression(read, response, self.epsilon, self.adjacency, self.domain)
