@@ -16,9 +16,10 @@ from audits.hostile import hostile_inputs
 from audits.jobs import Finding, figures_of_jobs
 from audits.lattice_search import search_lattices
 from audits.processes_told_apart import black_box_of_process, worst_pair
+from audits.replay import replayed_sensitivity
 from audits.support import impossible_outputs, laplace_values
 from audits.worst_losses import worst_losses
-from kngjax.audit import black_box, replayed_sensitivity
+from kngjax.audit import black_box
 from kngjax.chains.ensemble_walk import EnsembleWalk
 from kngjax.chains.exact.exact import Exact
 from kngjax.core.randomness import research_key

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from audits.replay import Replay
 from kngjax.audit.black_box import epsilon_lower_bound
-from kngjax.audit.replay import Replay
 from kngjax.data.schema import Schema
 from kngjax.draws.choice import proved_draw
 from kngjax.geometry.blocks import ScaledBlocks

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from audits.replay import Replay
 from kngjax.accounting.exact_costs import exactly
-from kngjax.audit.replay import Replay
 from kngjax.draws.lattice.lattice import Problem
 from kngjax.draws.lattice.problems import WholeRecords
 from kngjax.draws.lattice.units import DomainLattice

@@ -9,7 +9,9 @@ import pytest
 from scipy import optimize, stats
 
 import kngjax as kng
-from kngjax.audit import black_box, neighbours, worst_neighbours
+from audits import neighbour_search
+from audits.neighbour_search import worst_neighbours
+from kngjax.audit import black_box
 from kngjax.audit.black_box import epsilon_lower_bound
 from kngjax.data.records import Records
 from kngjax.sensitivity import gradients, moments
@@ -192,7 +194,7 @@ def test_the_search_returns_neighbours_within_the_bounds(adjacency, losses, monk
         return types.SimpleNamespace(epsilon_lower_bound=float(len(tried) == 3))
 
     if losses == "told":
-        monkeypatch.setattr(neighbours, "black_box", told)
+        monkeypatch.setattr(neighbour_search, "black_box", told)
     first, second = worst_neighbours(
         mechanism, key=kng.research_key(3), num_candidates=12, num_draws=1000, copies=(20,), progress=False
     )

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import kngjax as kng
-from kngjax.audit import black_box, density_ratio, replayed_sensitivity
+from audits.replay import replayed_sensitivity
+from kngjax.audit import black_box, density_ratio
 from kngjax.data import persons
 
 UNIT = kng.Unit("patient", most_rows=1)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import kngjax as kng
+from audits.replay import replayed_sensitivity
 from kngjax.data import prepare
 from kngjax.data.records import prepare_simulated
 from tests.oracles.goodness_of_fit import assert_same_law
@@ -162,4 +163,4 @@ def test_replayed_audits_leave_the_noise_out():
     pair = [(None, np.append(np.linspace(0.0, 1.0, 9), last)) for last in (0.0, 2.0)]
     bounds = kng.Bounds(y=(-0.5, 2.5), dither=1.0)
     line = kng.KNG(kng.QuantileLoss(0.5), bounds, kng.Box(-1.0, 3.0), 1.0, "replace")
-    assert kng.audit.replayed_sensitivity(line, *pair, key=kng.research_key(0), num_points=20).passed
+    assert replayed_sensitivity(line, *pair, key=kng.research_key(0), num_points=20).passed

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import kngjax as kng
-from kngjax.audit import replayed_sensitivity
+from audits.replay import replayed_sensitivity
 from kngjax.core import registry
 from kngjax.core.arrays import float64
 from kngjax.data import weights

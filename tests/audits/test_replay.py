@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 import kngjax as kng
+from audits import replay
+from audits.replay import replayed_sensitivity
 from kngjax.accounting.guarantees import Adjacency
-from kngjax.audit import replay, replayed_sensitivity
 from kngjax.data import records
 from kngjax.releases.research import sampled
 from kngjax.sensitivity import gradients
