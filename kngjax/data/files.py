@@ -16,7 +16,6 @@ import numpy as np
 
 from kngjax.core.errors import UnfitShape, UnfitType, raise_from_outside
 from kngjax.data import csv_files
-from kngjax.data.named_columns import Columns
 
 OTHER_TYPES = (
     "a file of the dataset has a column of another type than the dataset, and not every value of it would fit: give a "
@@ -69,12 +68,6 @@ def read(path: pathlib.Path, dialect: csv_files.Dialect = csv_files.PLAIN, as_wr
         refusal = ValueError(f"the file of data {path} cannot be read as {kind}")
     # Outside of the handler: the readers quote what they could not read, which is private.
     raise refusal
-
-
-def read_public(path: pathlib.Path) -> Any:
-    """Reads a file of public records. Raises as `read`, and ValueError for lines that are pieces of records."""
-    made = read(path)
-    return made.opened() if isinstance(made, Columns) else made
 
 
 def _parquet_table(path: pathlib.Path) -> Any:

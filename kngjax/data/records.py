@@ -294,28 +294,6 @@ def prepare_simulated(bounds: Bounds, X: Any, y: Any) -> Records:
     return Records(jnp.concatenate([ones, columns], axis=1), response)
 
 
-def clipped_fractions(bounds: Bounds, X: Any, y: Any) -> dict[str, Any]:
-    """The fraction of records outside the bounds, for each column of X and for y. Owner-only: not a private release.
-
-    Returns `{"x": shape (columns,), "y": float, "missing_x": shape (columns,), "missing_y": float}`, with a hull also
-    `"hull": float`, and with weights `"weight": float`. Missing are cells that are no number, before `bounds.missing`
-    fills them or drops the record; the other fractions are among the records that are left. Raises as `prepare` does.
-    """
-    columns, response, weight = _numbers(bounds, X, y)
-    absent = np.isnan(columns), np.isnan(response)
-    columns, response, weight = _finite(bounds, columns, response, weight)
-    x, outside = np.zeros(columns.shape[1]), 0.0
-    if bounds.x_lower is not None and bounds.x_upper is not None:
-        x = np.mean((columns < np.asarray(bounds.x_lower)) | (columns > np.asarray(bounds.x_upper)), axis=0)
-    if bounds.y_lower is not None and bounds.y_upper is not None:
-        outside = float(np.mean((response < float(bounds.y_lower)) | (response > float(bounds.y_upper))))
-    beyond = {} if bounds.hull is None else {"hull": float(np.mean(bounds.hull.outside(columns)))}
-    missing = {"missing_x": np.mean(absent[0], axis=0), "missing_y": float(np.mean(absent[1]))}
-    if weight is not None and bounds.weight is not None and not bounds.of_persons:
-        beyond["weight"] = float(np.mean((weight < 0.0) | (weight > float(bounds.weight))))
-    return {"x": x, "y": outside, **missing, **beyond}
-
-
 def _numbers(
     bounds: Bounds,
     X: Any,

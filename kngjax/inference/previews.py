@@ -142,16 +142,6 @@ class Preview:
         """Whether the noise is what the mechanism's law is in the limit, or was simulated by the mechanism itself."""
         return self.expected is not None and (self.is_in_the_limit or self.simulated is not None)
 
-    def interval_factor(self, share: float = 0.0) -> "pd.Series | None":
-        """√(1 + (ratio/(1 - share))²): the width of an interval over that without privacy.
-
-        **Arguments:** `share`: of ε, that goes to the covariance.
-        """
-        if not 0.0 <= share < 1.0:
-            raise ValueError(f"share must be at least 0 and less than 1, not {share}")
-        ratio = self.ratio
-        return None if ratio is None else (1.0 + (ratio / (1.0 - share)) ** 2) ** 0.5
-
     def epsilon_for(self, ratio: float = 0.5) -> float:
         """The least ε with noise of at most `ratio` standard errors in every coefficient; infinite where none is."""
         self._require_known()

@@ -275,10 +275,6 @@ class AdaSSPNoise(AbstractNoiseFacts):
         """
         return self.mechanism.released_moments(published).noise(theta)
 
-    def has_ridge(self, dimension: int) -> bool:
-        """True: λ > 0 wherever records are few."""
-        return True
-
 
 class _PublicNumbers(NamedTuple):
     """Holds the public numbers of `AdaSSP` that depend on d. **Arguments:** `centre`, `sizes`: of θ, in own units."""

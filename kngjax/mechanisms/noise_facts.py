@@ -79,10 +79,6 @@ class AbstractNoiseFacts(abc.ABC):
         """
         return self.of_error(len(theta), published)
 
-    def has_ridge(self, dimension: int) -> bool:
-        """Whether what is released is pulled towards a public point, all releases the same way."""
-        return float(self.of_error(dimension, {}).ridge) > 0.0
-
     def for_count(self, num_records: int) -> Any:
         """The mechanism of n records, where settings follow from that; itself where none do."""
         return self.mechanism

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import kngjax as kng
-from kngjax.data.records import NOT_FINITE, Records, clipped_fractions, prepare
+from kngjax.data.records import NOT_FINITE, Records, prepare
 
 SECRET = 987654.321
 BOUNDS = kng.Bounds(x=(np.array([0.0, -1.0]), np.array([1.0, 2.0])), y=(0.0, 10.0), intercept=True)
@@ -266,37 +266,6 @@ def test_scalar_bounds_leave_the_number_of_columns_open_but_not_none():
         prepare(bounds, None, [0, 0])
     with pytest.raises(ValueError, match=r"X has 1 columns but bounds\.x is None"):
         prepare(kng.Bounds(), np.zeros((2, 1)), [0, 0])
-
-
-def test_clipped_fractions_are_for_the_owner():
-    fractions = clipped_fractions(BOUNDS, *TABLES["pandas"]())
-    np.testing.assert_array_equal(fractions["x"], [0.5, 0.0])
-    assert fractions["y"] == 0.5
-    assert "Owner-only" in (clipped_fractions.__doc__ or "")
-    unbounded = clipped_fractions(kng.Bounds(), None, RESPONSE)
-    assert (unbounded["x"].shape, unbounded["y"]) == ((0,), 0.0)
-
-
-def test_fractions_of_missing_cells_are_told_before_they_are_filled():
-    """With decimal commas all is replaced by the public values, which lie within the bounds."""
-    bounds = kng.Bounds(x={"a": (0.0, 1.0), "b": (0.0, 1.0)}, y=(0.0, 1.0), missing=0.5, missing_y=0.5)
-    frame = pd.DataFrame({"a": ["0,1", "0,2", "0,3", "0,4"], "b": ["0.1", "5", "x", "0.2"]})
-    found = clipped_fractions(bounds, frame, ["0.5", "7", None, "1e999"])
-    assert {name: np.asarray(value).tolist() for name, value in found.items()} == {
-        "x": [0.0, 0.25],
-        "y": 0.25,
-        "missing_x": [1.0, 0.25],
-        "missing_y": 0.5,
-    }
-    dropped = clipped_fractions(kng.Bounds(y=(0.0, 1.0), missing_y="drop"), None, [0.5, 7.0, np.nan, np.inf])
-    assert (dropped["y"], dropped["missing_y"], dropped["missing_x"].shape) == (0.5, 0.5, (0,))
-
-
-def test_clipped_fractions_refuse_what_prepare_refuses():
-    with pytest.raises(ValueError, match="missing, NaN or infinite"):
-        clipped_fractions(BOUNDS, np.array([[0.5, np.nan]]), [1.0])
-    with pytest.raises(ValueError, match=r"numpy.reshape\(X, \(-1, 1\)\)"):
-        clipped_fractions(BOUNDS, np.array([0.5, 0.5]), [1.0, 1.0])
 
 
 def test_records_are_a_pytree_of_arrays():

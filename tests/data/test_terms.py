@@ -162,26 +162,15 @@ def test_no_value_leaves_the_bounds(lower, width, values):
     np.testing.assert_array_equal(matrix[-2:, 0], [-1.0, 1.0])
 
 
-def test_values_outside_are_clipped_and_counted_for_the_owner(design):
+def test_values_outside_are_clipped(design):
     inside = {"education": [0, 18], "experience": [-4.0, 60.0], "region": ["north", "south"]}
     outside = {"education": [-5, 90], "experience": [-1e9, 61.0], "region": ["north", "south"]}
     np.testing.assert_array_equal(design.matrix_of(outside), design.matrix_of(inside))
-    assert design.clipped_fractions(pd.DataFrame(outside | {"region": ["moon", "south"]})) == {
-        "education": 1.0,
-        "experience": 1.0,
-        "region": 0.5,
-    }
-    assert set(design.clipped_fractions(pl.DataFrame(inside)).values()) == {0.0}
-
-
-def test_clipped_fractions_say_who_may_see_them():
-    assert "OWNER ONLY" in (Design.clipped_fractions.__doc__ or "")
 
 
 def test_a_frame_of_no_records(design):
     frame = pd.DataFrame(records()).head(0)
     assert design.matrix(frame).shape == (0, 6)
-    assert set(design.clipped_fractions(frame).values()) == {0.0}
 
 
 def test_single_values_fill_a_grid(design):
@@ -270,7 +259,6 @@ def test_missing_numbers_are_refused_with_a_constant_text(frame):
     with pytest.raises(ValueError, match="are missing") as caught:
         design.matrix(frame)
     assert str(caught.value) == MISSING_TEXT
-    assert design.clipped_fractions(frame) == {"v": 1.0}
 
 
 @pytest.mark.parametrize("frame", MISSING.values(), ids=MISSING)
@@ -325,7 +313,7 @@ def test_missing_levels_in_arrays(values):
 def test_columns_of_the_wrong_kind(make):
     frame = make({"t": np.array([4711, 1], "datetime64[ms]")})
     for term in (Polynomial("t", 0, 1), Categorical("t", ("a", "b"))):
-        for use in (Design((term,)).matrix, Design((term,)).check, Design((term,)).clipped_fractions):
+        for use in (Design((term,)).matrix, Design((term,)).check):
             with pytest.raises(TypeError, match="the type of column 't' holds neither numbers nor text") as caught:
                 use(frame)
             assert "4711" not in str(caught.value)

@@ -104,10 +104,6 @@ class AbstractColumnTerm(AbstractTerm):
     def columns_of(self, values: Any) -> np.ndarray:
         """The basis columns, shape (m, k), of a column's cells, private or public, shape (m,)."""
 
-    @abc.abstractmethod
-    def outside(self, values: Any) -> np.ndarray:
-        """Marks the private cells, shape (m,), that are clipped or not understood; for the data owner only."""
-
 
 def check_column(column: Any) -> None:
     """Raises TypeError unless this can be a column's name."""

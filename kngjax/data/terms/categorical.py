@@ -102,10 +102,6 @@ class Categorical(AbstractColumnTerm):
         columns[places < 0] = np.nan
         return columns
 
-    def outside(self, values: Any) -> np.ndarray:
-        """Marks the private cells, shape (m,), that have no declared level; for the data owner only."""
-        return cells.levels(values, self.levels) < 0
-
     @property
     def _first(self) -> int:
         """The place of the first level that has a column."""

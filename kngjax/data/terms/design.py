@@ -215,19 +215,6 @@ class Design:
         """
         self._table(frame)
 
-    def clipped_fractions(self, frame: Any) -> dict[str, float]:
-        """The fraction of records that are missing or outside the bounds or levels, by column; FOR THE DATA OWNER ONLY.
-
-        **Arguments:** `frame`, private, as for `matrix`, which raises the same. The fractions carry no noise:
-        to publish them, or to choose bounds by them, voids the guarantee of a release.
-        """
-        table = self._table(frame)
-        outside: dict[str, np.ndarray] = {}
-        for term in self._column_terms():
-            flags = term.outside(table[term.column])
-            outside[term.column] = outside.get(term.column, False) | flags
-        return {column: float(flags.sum() / max(flags.size, 1)) for column, flags in outside.items()}
-
     def _in_atoms(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """In each column what one of the basis is made of, the same in own units, and what is told in own units."""
         of_basis = [(term, term.own_units) for term in self.terms]

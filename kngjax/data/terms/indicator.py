@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from kngjax.data import cells
 from kngjax.data.terms.base import AbstractColumnTerm, check_column, filled_numbers, is_number
 
 _COMPARISONS = {">": operator.gt, ">=": operator.ge, "<": operator.lt, "<=": operator.le, "==": operator.eq}
@@ -74,7 +73,3 @@ class Indicator(AbstractColumnTerm):
         numbers = filled_numbers(self.column, values, self.missing)
         found = _COMPARISONS[self.comparison](numbers, float(self.threshold)).astype(np.float64)
         return np.where(np.isnan(numbers), np.nan, found)[:, None]
-
-    def outside(self, values: Any) -> np.ndarray:
-        """Marks the private cells, shape (m,), that are no number; for the data owner only."""
-        return np.isnan(cells.numbers(values))

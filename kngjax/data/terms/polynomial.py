@@ -9,7 +9,6 @@ import numpy as np
 from numpy.polynomial import Legendre, legendre
 from numpy.polynomial import Polynomial as PowerSeries
 
-from kngjax.data import cells
 from kngjax.data.terms.base import AbstractColumnTerm, check_column, check_range, filled_numbers
 
 _HIGHEST_DEGREE = 8
@@ -136,11 +135,6 @@ class Polynomial(AbstractColumnTerm):
         # In this order of subtraction the ends become exactly -1 and 1, and rounding does not lead beyond them.
         u = ((clipped - lower) - (upper - clipped)) / (upper - lower)
         return np.clip(legendre.legvander(u, self.degree)[:, 1:], *self.bounds)
-
-    def outside(self, values: Any) -> np.ndarray:
-        """Marks the private cells, shape (m,), that are clipped or no number; for the data owner only."""
-        numbers = cells.numbers(values)
-        return ~((self.lower <= numbers) & (numbers <= self.upper))
 
 
 def _powers(values: np.ndarray, degree: int) -> np.ndarray:

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from kngjax.data import cells
 from kngjax.data.terms.base import AbstractColumnTerm, check_column, check_range, filled_numbers, is_number
 
 _HIGHEST_DEGREE = 5
@@ -95,8 +94,3 @@ class Spline(AbstractColumnTerm):
         columns = np.clip(found[:, 1:], 0.0, 1.0)
         columns[absent] = np.nan
         return columns
-
-    def outside(self, values: Any) -> np.ndarray:
-        """Marks the private cells, shape (m,), that are clipped or no number; for the data owner only."""
-        numbers = cells.numbers(values)
-        return ~((self.lower <= numbers) & (numbers <= self.upper))
