@@ -247,9 +247,15 @@ class Bounds(ShownAsTyped, AbstractModule):
 
     def protecting(self, unit: Unit) -> "Bounds":
         """Copies the bounds for another unit; of persons their votes take the place of weights."""
-        weight, missing = votes_of(unit, None, None)
         if unit.most_rows is None:
-            weight, missing = self.weight, self.missing_weight
+            return self._with(unit, self.weight, self.missing_weight)
+        return self._with(unit, *votes_of(unit, None, None))
+
+    def weighing(self, largest: Any, missing: Any) -> "Bounds":
+        """Copies the bounds for records with weights. **Arguments:** `weight` and `missing_weight` of the class."""
+        return self._with(self.unit, largest, missing)
+
+    def _with(self, unit: Unit | None, weight: Any, missing: Any) -> "Bounds":
         made = eqx.tree_at(
             lambda one: (one.unit, one.weight),
             self,
@@ -257,7 +263,7 @@ class Bounds(ShownAsTyped, AbstractModule):
             is_leaf=lambda part: part is None or isinstance(part, Unit),
         )
         # Static, so that no tree holds it.
-        object.__setattr__(made, "missing_weight", missing)
+        object.__setattr__(made, "missing_weight", weights.policy_of_weights(missing, made.weight))
         return made
 
     @property

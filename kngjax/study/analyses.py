@@ -54,15 +54,27 @@ class Part:
         """Whether what intervals are made of is released with it."""
         return isinstance(self.plan, kng.WithIntervals)
 
+    def changed(self, made: Callable[[Any], Any], of_bounds: Callable[[kng.Bounds], kng.Bounds]) -> "Part":
+        """Copies the part with another mechanism, and its plan with it.
+
+        **Arguments:** `made`: makes the mechanism of the one that is there. `of_bounds`: the bounds of curves of several
+        levels.
+        """
+        if self.plan is None:
+            return replace(self, mechanism=made(self.mechanism))
+        if isinstance(self.plan, kng.QuantileProcess):
+            plan = replace(self.plan, bounds=of_bounds(self.plan.bounds))
+            return replace(self, mechanism=plan.halving().first, plan=plan)
+        plan = replace(self.plan, mechanism=made(self.plan.mechanism))
+        return replace(self, mechanism=plan.making().mechanism, plan=plan)
+
     def protecting(self, unit: kng.Unit) -> "Part":
         """Copies the part for a unit of which each record is one."""
-        if self.plan is None:
-            return replace(self, mechanism=_protecting(self.mechanism, unit))
-        if isinstance(self.plan, kng.QuantileProcess):
-            plan = replace(self.plan, bounds=self.plan.bounds.protecting(unit))
-            return replace(self, mechanism=_protecting(self.mechanism, unit), plan=plan)
-        plan = replace(self.plan, mechanism=_protecting(self.plan.mechanism, unit))
-        return replace(self, mechanism=plan.making().mechanism, plan=plan)
+
+        def of_mechanism(mechanism: Any) -> Any:
+            return eqx.tree_at(lambda one: one.bounds, mechanism, mechanism.bounds.protecting(unit))
+
+        return self.changed(of_mechanism, lambda bounds: bounds.protecting(unit))
 
     @functools.cached_property
     def alone(self) -> "tuple[Part, ...]":
@@ -111,10 +123,6 @@ def pair_of(mechanism: Any, count: int | None, columns: Prepared | Passes) -> tu
         raise RuntimeError("the frame has another number of records than its releases are certified for")
     given = arguments(mechanism, *columns)
     return with_weights(given["X"], given["weights"]), given.get("y")
-
-
-def _protecting(mechanism: Any, unit: kng.Unit) -> Any:
-    return eqx.tree_at(lambda one: one.bounds, mechanism, mechanism.bounds.protecting(unit))
 
 
 def _number_of(x: Any, y: np.ndarray, weights: Any) -> int:
@@ -235,8 +243,13 @@ class Analysis(AbstractAnalysis):
     @property
     def told(self) -> tuple[str, ...]:
         """Says for certificates which codes and dates are read, and how the response is made."""
-        read = explain_codes(self.codes, self.columns, self.dates), dates.explain(self.dates, self.columns)
-        return (*read[0], *read[1], *self.response.told)
+        return self.told_with(())
+
+    def told_with(self, others: Sequence[str]) -> tuple[str, ...]:
+        """Says the same of these columns too, which groups are by."""
+        columns = (*others, *self.columns)
+        read = *explain_codes(self.codes, columns, self.dates), *dates.explain(self.dates, columns)
+        return (*read, *self.response.told)
 
     @property
     def what(self) -> str:

@@ -103,11 +103,6 @@ class CountedGroups(AbstractAnalysis):
         return self.usual.times / float(1 - FOR_COUNTS)
 
     @property
-    def sampler(self) -> None:
-        """Releases of groups take the best sampler."""
-        return None
-
-    @property
     def what(self) -> str:
         return self.usual.what
 

@@ -11,8 +11,7 @@ import numpy as np
 import kngjax as kng
 from kngjax.core.errors import UnfitShape, UnfitType
 from kngjax.data import cells
-from kngjax.data.dates import explain
-from kngjax.data.missing import Codes, explain_codes, without_codes
+from kngjax.data.missing import Codes, without_codes
 from kngjax.data.named_columns import Columns
 from kngjax.data.passes import Passes
 from kngjax.data.tables import records_of
@@ -118,11 +117,6 @@ class GroupedAnalysis(AbstractAnalysis):
         return f"{self.analyses[0].title} by {' and '.join(self.grouping.division.by)}"
 
     @property
-    def sampler(self) -> None:
-        """Releases of groups take the best sampler."""
-        return None
-
-    @property
     def what(self) -> str:
         formula = self.analyses[0].formula
         return self.title if formula is None else f"{self.title} {formula}"
@@ -152,9 +146,7 @@ class GroupedAnalysis(AbstractAnalysis):
     @property
     def told(self) -> tuple[str, ...]:
         """Says for certificates which codes and dates are read, and how the response is made."""
-        columns = (*self.grouping.division.by, *self.analyses[0].columns)
-        own = self.analyses[0].dates
-        return (*explain_codes(self.codes, columns, own), *explain(own, columns), *self.analyses[0].response.told)
+        return self.analyses[0].told_with(self.grouping.division.by)
 
     def check(self, frame: Any) -> nw.DataFrame | Columns:
         """Checks the columns of the analysis, as `Analysis.check`, and those of the groups."""

@@ -122,7 +122,7 @@ def _facts_of(facts: PublicFacts, size: GroupSize, number: int) -> PublicFacts:
     """
     known: dict[str, Any] = {"adjacency": kng.Adjacency.ADD_REMOVE, "count": size.count, "miss": size.miss}
     made = dataclasses.replace(facts, **known)
-    return made if facts.unit is None or facts.unit.column is None else made.over_groups(number)
+    return made if facts.unit_of_rows is None else made.over_groups(number)
 
 
 def _shares(named: Mapping[str, Any], adjacency: kng.Adjacency) -> dict[str, Any]:

@@ -94,11 +94,20 @@ class PublicFacts:
             _ = made.response(name)
         return made
 
+    def policy_of(self, column: str) -> Any:
+        """Returns what a missing cell of a column counts as; None where nothing was said."""
+        return self.missing if isinstance(self.missing, str) else (self.missing or {}).get(column)
+
+    @property
+    def unit_of_rows(self) -> kng.Unit | None:
+        """Returns the unit that rows have identifiers of; None where each row counts by itself."""
+        return None if self.unit is None or self.unit.column is None else self.unit
+
     def response(self, column: str, transform: str | None = None) -> Response:
         """A column as a response; raises TypeError for several."""
         if isinstance(column, list | tuple | set | dict):
             raise TypeError(f"one column a call, by its name, not {column!r}")
-        missing = self.missing if isinstance(self.missing, str) else (self.missing or {}).get(column)
+        missing = self.policy_of(column)
         if column in self.levels:
             if len(self.levels[column]) != 2:
                 raise ValueError(
@@ -162,7 +171,7 @@ class PublicFacts:
         coded = dataclasses.replace(analysis, codes=self.codes, dates=self.dates, sizes=self.sizes)
         weights = self.weights if coded.weights is None else coded.weights
         made = coded if weights is None else weights.given_to(coded)
-        return made if self.unit is None or self.unit.column is not None else made.protecting(self.unit)
+        return made if self.unit is None or self.unit_of_rows is not None else made.protecting(self.unit)
 
     def over_groups(self, number: int) -> "PublicFacts":
         """The facts of persons whose rows may be spread over so many groups."""
@@ -194,24 +203,20 @@ class PublicFacts:
     @property
     def columns(self) -> list[DeclaredColumn]:
         """Lists what was said of each column, for the owner's check."""
-
-        def policy(name: str) -> Any:
-            return self.missing if isinstance(self.missing, str) else (self.missing or {}).get(name)
-
-        of_persons, whose = [], None if self.unit is None else self.unit.column
-        if self.unit is not None and self.unit.column is not None:
-            of_persons = [DeclaredColumn(self.unit.column, missing=self.unit.missing, identifies=self.unit.name)]
+        whom, of_persons = self.unit_of_rows, []
+        if whom is not None:
+            of_persons = [DeclaredColumn(whom.column or "", missing=whom.missing, identifies=whom.name)]
         return of_persons + [
             DeclaredColumn(
                 name,
                 self.bounds.get(name),
                 self.levels.get(name),
-                policy(name),
+                self.policy_of(name),
                 self.codes.get(name, ()),
                 is_date=name in self.dates,
             )
             for name in (*self.bounds, *self.levels)
-            if name != whose
+            if whom is None or name != whom.column
         ]
 
     def read(self, formula: str) -> tuple[formulas.Formula, Response]:

@@ -17,11 +17,12 @@ from kngjax.study.carrying_out import Released, SharedRecords, carry_out
 class AbstractAnalysis(abc.ABC):
     """States in full what is released of a table, before it is looked at. Public.
 
-    `title`: what it is, in words. `adjacency`: of the table.
+    `title`: what it is, in words. `adjacency`: of the table. `sampler`: what is asked for of each release, or None.
     """
 
     title: str
     adjacency: Adjacency
+    sampler: Any = None
 
     @property
     @abc.abstractmethod

@@ -2,6 +2,7 @@
 
 import abc
 import dataclasses
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
@@ -49,10 +50,9 @@ class AbstractRowWeights(abc.ABC):
         **Arguments:** `read`: all numbers that are read of a record. `is_kept`: tells which ones no policy drops.
         """
 
-    @property
     @abc.abstractmethod
-    def declared(self) -> dict[str, Any]:
-        """Names the arguments of `kngjax.Bounds` that declare the weights."""
+    def declared_in(self, bounds: kng.Bounds) -> kng.Bounds:
+        """Copies bounds of records so that they declare the weights."""
 
     @property
     def has_processes(self) -> bool:
@@ -84,18 +84,9 @@ class AbstractRowWeights(abc.ABC):
             columns = CentredSquares(columns.response, has_ones=True)
             made = dataclasses.replace(made, response=columns, names_of_values=names_of_sums(columns, "weights"))
         single = tuple(one for part in analysis.parts for one in _one_by_one(part))
-        parts = tuple(self._part(made, part) for part in single)
+        parts = tuple(part.changed(functools.partial(self._weighted, made), self.declared_in) for part in single)
         unweighted = dataclasses.replace(analysis, parts=single, weights=None)
         return dataclasses.replace(made, parts=parts, weights=self, unweighted=unweighted)
-
-    def _part(self, analysis: Analysis, part: Part) -> Part:
-        if isinstance(part.plan, kng.QuantileProcess):
-            plan = dataclasses.replace(part.plan, bounds=part.plan.bounds.protecting(self.declared["unit"]))
-            return Part(part.label, plan.halving().first, plan)
-        if not isinstance(part.plan, kng.WithIntervals):
-            return Part(part.label, self._weighted(analysis, part.mechanism))
-        plan = dataclasses.replace(part.plan, mechanism=self._weighted(analysis, part.plan.mechanism))
-        return Part(part.label, plan.making().mechanism, plan)
 
     def _weighted(self, analysis: Analysis, mechanism: Any) -> Any:
         make = _WITH_WEIGHTS.get(type(mechanism))
@@ -103,23 +94,7 @@ class AbstractRowWeights(abc.ABC):
             raise ValueError(f"{analysis.title} by {type(mechanism).__name__} {self.refusal(mechanism)}")
         columns = analysis.response
         bounds = columns.bounds if isinstance(columns, CentredSquares) else mechanism.bounds
-        return make(mechanism, self._bounds(bounds))
-
-    def _bounds(self, bounds: kng.Bounds) -> kng.Bounds:
-        x = None if bounds.x_lower is None else (bounds.x_lower, bounds.x_upper)
-        y = None if bounds.y_lower is None else (bounds.y_lower, bounds.y_upper)
-        columns = bounds.names or bounds.columns or None
-        return kng.Bounds(
-            x,
-            y,
-            bounds.intercept,
-            columns=columns,
-            missing=bounds.missing,
-            missing_y=bounds.missing_y,
-            dither=bounds.dither,
-            dither_of_log=bounds.dither_of_log,
-            **self.declared,
-        )
+        return make(mechanism, self.declared_in(bounds))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -171,9 +146,8 @@ class SurveyWeights(AbstractRowWeights):
         found = np.clip(cells.numbers(table[self.column]), *self.bounds)
         return found if self.missing is None else np.where(np.isnan(found), self.missing, found)
 
-    @property
-    def declared(self) -> dict[str, Any]:
-        return {"weight": self.bounds[1], "missing_weight": self.missing}
+    def declared_in(self, bounds: kng.Bounds) -> kng.Bounds:
+        return bounds.weighing(self.bounds[1], self.missing)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -213,9 +187,8 @@ class Persons(AbstractRowWeights):
         # Of a record that is dropped nothing is read; of one without identifier that there is none.
         return made.some(slice(None), np.where(is_kept, made.weights, 0.0))
 
-    @property
-    def declared(self) -> dict[str, Any]:
-        return {"unit": self.unit}
+    def declared_in(self, bounds: kng.Bounds) -> kng.Bounds:
+        return bounds.protecting(self.unit)
 
     def count(self, table: Any) -> int:
         return persons.count_in(table, self.unit)

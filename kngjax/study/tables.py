@@ -1,7 +1,7 @@
 """Makes the mechanisms of counts and tables, with whole noise on each count, by public facts alone."""
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -17,23 +17,17 @@ from kngjax.study.classifications import AnyRow, Axis, Classification, Meets
 _INTERVALS = 10
 
 
-def count(
-    where: str | None,
-    levels: Mapping[str, Any],
-    missing: Any,
-    epsilon: Any,
-    adjacency: str,
-    has_weights: bool = False,
-    of_dates: Collection[str] = (),
-    unit: kng.Unit | None = None,
-    of: str = "rows",
-) -> Analysis:
+def count(facts: Any, where: str | None, epsilon: Any, of: str = "rows") -> Analysis:
     """Plans a count of the records, or of those that meet a condition.
 
-    **Arguments:** `levels`, `missing`: of all columns. `has_weights`: whether records count as their weights, so that
-    under replace the sum of all is not public as their number is. `of_dates`: the columns whose bounds are dates.
-    `unit`: of persons, whose rows share their votes; None of records. `of`: "rows", or "persons" by any of their rows.
+    **Arguments:** `facts`: a `PublicFacts`. `of`: "rows", of which those of one person share votes, or "persons" by any
+    of their rows.
     """
+    unit, adjacency = facts.unit_of_rows, facts.adjacency.value
+    if of not in ("rows", "persons") or (of == "persons" and unit is None):
+        raise ValueError(f"of must be 'rows', or of a study with person= also 'persons', not {of!r}")
+    # Under replace the sum of weights is not public as the number of records is.
+    has_weights = facts.weights is not None and of == "rows" and not (unit is not None and unit.most_rows == 1)
     if where is None and adjacency == kng.Adjacency.REPLACE.value and not has_weights:
         counted = "records is public: it is len(frame)"
         if unit is not None:
@@ -43,7 +37,7 @@ def count(
             f"under replace the number of {counted}. A count of some of them needs a condition, like "
             "count(\"region == 'north'\", epsilon=1)"
         )
-    read = () if where is None else conditions.read(where, levels, missing, of_dates)
+    read = () if where is None else conditions.read(where, facts.levels, facts.missing, facts.dates)
     response: Any = Meets(where or "", read, "records" if unit is None else "votes")
     if unit is not None and of == "persons":
         response = AnyRow(response, unit)
@@ -68,27 +62,19 @@ def table(axes: Sequence[Axis], epsilon: Any, adjacency: str, title: str) -> Ana
     return Analysis(f"{title} of {response.name}", response, None, (Part("count", made),), names_of_values=())
 
 
-def axis(
-    column: str,
-    bounds: Mapping[str, Any],
-    levels: Mapping[str, Any],
-    missing: Any,
-    edges: Any,
-    of_dates: Collection[str] = (),
-) -> Axis:
+def axis(facts: Any, column: str, edges: Any) -> Axis:
     """The side of a table that a column makes.
 
-    **Arguments:** `bounds`, `levels`, `missing`: of all columns. `edges`: of a column of numbers, in how many equal
-    intervals its bounds are to be cut, ten if left out; or the ends of the intervals, from one bound to the other.
-    `of_dates`: the columns whose bounds are dates, in days, and edges dates or days.
-    Raises ValueError for a column that has neither bounds nor levels, and for edges of levels or beside the bounds.
+    **Arguments:** `facts`: a `PublicFacts`. `edges`: of a column of numbers, in how many equal intervals its bounds are
+    to be cut, ten if left out; or the ends of the intervals, from one bound to the other, as dates or days where bounds
+    are dates. Raises ValueError for a column without bounds and levels, and for edges of levels or beside the bounds.
     """
-    policy = missing if isinstance(missing, str) else (missing or {}).get(column)
-    if column in levels:
+    policy, of_dates = facts.policy_of(column), facts.dates
+    if column in facts.levels:
         if edges is not None:
             raise ValueError(f"{column!r} is a category, whose public levels make the table: leave its edges out")
-        return Axis(column, levels=tuple(levels[column]), missing=policy)
-    if column not in bounds:
+        return Axis(column, levels=tuple(facts.levels[column]), missing=policy)
+    if column not in facts.bounds:
         raise about(
             ValueError(
                 f"column {column!r} needs public levels, levels={{{column!r}: (...)}}, or public bounds in own units, "
@@ -97,7 +83,7 @@ def axis(
             "levels",
             column,
         )
-    low, high = bounds[column]
+    low, high = facts.bounds[column]
     number = _INTERVALS if edges is None else edges
     if isinstance(number, int | np.integer) and not isinstance(number, bool):
         if number < 2:

@@ -63,15 +63,7 @@ class AbstractTabulations(abc.ABC, Generic[Answer]):
         counts as its share of a person's votes, or "persons", who count as one if any of their rows meets the
         condition.
         """
-        facts = self.facts
-        unit = None if facts.unit is None or facts.unit.column is None else facts.unit
-        if of not in ("rows", "persons") or (of == "persons" and unit is None):
-            raise ValueError(f"of must be 'rows', or of a study with person= also 'persons', not {of!r}")
-        has_votes = unit is not None and unit.most_rows == 1
-        has_weights = facts.weights is not None and of == "rows" and not has_votes
-        given = facts.levels, facts.missing, epsilon, facts.adjacency.value, has_weights, facts.dates, unit, of
-        made = tables.count(where, *given)
-        return self._carry_out(made, Results.of("table"))
+        return self._carry_out(tables.count(self.facts, where, epsilon, of), Results.of("table"))
 
     def histogram(self, column: str, *, epsilon: Any, edges: Any = None) -> Answer:
         """Counts the records that have each level of a category, or lie in each interval of a column of numbers.
@@ -82,7 +74,7 @@ class AbstractTabulations(abc.ABC, Generic[Answer]):
         out, or the public ends of all intervals, from one bound to the other: dates where its bounds are dates.
         """
         facts = self.facts
-        axis = tables.axis(column, facts.bounds, facts.levels, facts.missing, edges, facts.dates)
+        axis = tables.axis(facts, column, edges)
         made = tables.table([axis], epsilon, facts.adjacency.value, "histogram")
         return self._carry_out(made, Results.of("table"))
 
@@ -99,8 +91,7 @@ class AbstractTabulations(abc.ABC, Generic[Answer]):
             raise ValueError("a cross table needs two columns or more: of one take histogram(column, epsilon=...)")
         if unknown := [name for name in given if name not in names]:
             raise ValueError(f"edges name {unknown}, which are no columns of the table")
-        known = (facts.bounds, facts.levels, facts.missing)
-        axes = [tables.axis(name, *known, given.get(name), facts.dates) for name in names]
+        axes = [tables.axis(facts, name, given.get(name)) for name in names]
         made = tables.table(axes, epsilon, facts.adjacency.value, "cross table")
         return self._carry_out(made, Results.of("table"))
 

@@ -25,7 +25,6 @@ class SynthesisAnalysis(AbstractAnalysis):
     synthesis: SynthesisPlan
     count: int | None
     title: str = "synthesis"
-    sampler: None = None
 
     @property
     def adjacency(self) -> Adjacency:
