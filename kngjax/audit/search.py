@@ -138,7 +138,7 @@ def _audited_dimension(mechanism: AbstractMechanism, dimension: int | None) -> i
     if number not in RESOLUTIONS:
         raise ValueError(
             "the density-ratio audit evaluates the density on a grid, which is affordable for 1 or 2 coefficients "
-            f"and not for {number}: audit kngjax.audit.restricted(mechanism, 2)"
+            f"and not for {number}: audit one like it with the bounds of fewer columns"
         )
     return number
 

@@ -78,10 +78,6 @@ class AbstractDomain(ShownAsTyped, AbstractModule):
         """Orders the domain's sides by these names; a domain that names none is returned as it is."""
         return self
 
-    def restrict(self, dimension: int) -> "AbstractDomain | None":
-        """Θ cut to its first k coordinates; None where that is not known."""
-        return None
-
     def exact_shape(self, dimension: int) -> Shape | None:
         """Θ in the numbers that define it; None unless it is of that form with a uniform measure."""
         return None
@@ -171,9 +167,6 @@ class _AbstractBall(AbstractDomain):
 
     def widths(self, dimension: int) -> Float[Array, " dimension"]:
         return jnp.full(dimension, 2.0 * self.radius)
-
-    def restrict(self, dimension: int) -> AbstractDomain:
-        return self
 
     def exact_shape(self, dimension: int) -> Shape | None:
         if self.power is None:
@@ -308,11 +301,6 @@ class Box(AbstractDomain):
     def widths(self, dimension: int) -> Float[Array, " dimension"]:
         # As in `interior_point`.
         return jnp.asarray(np.zeros(dimension) + (self.upper - self.lower))
-
-    def restrict(self, dimension: int) -> "Box":
-        """The box of the first k sides; sides that broadcast do so."""
-        sides = (np.asarray(side) for side in (self.lower, self.upper))
-        return Box(*(np.broadcast_to(side[:dimension] if side.ndim else side, (dimension,)) for side in sides))
 
     def exact_shape(self, dimension: int) -> Shape:
         return Shape.box(*(np.broadcast_to(np.asarray(side), (dimension,)) for side in (self.lower, self.upper)))

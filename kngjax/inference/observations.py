@@ -113,7 +113,7 @@ def log_likelihood(
     `score`: u.
     """
     sizes = [part.dimension for part in parts]
-    scale = jnp.asarray(_block_diagonal([part.scale for part in parts]))
+    scale = jax.scipy.linalg.block_diag(*(part.scale for part in parts))
     ridges = [part.noise.pull(jnp.asarray(part.value)) for part in parts]
     identity = jnp.eye(sum(sizes))
     # Scores of two releases may be the same, and rounding must not take more than all of a variance.
@@ -207,12 +207,3 @@ def _law_of_columns(record: Any, dimension: int) -> Any:
     if record.is_discrete:
         raise ValueError("the law of the columns of a mean must be one of numbers, with icdf, and this one counts")
     return record
-
-
-def _block_diagonal(blocks: list[np.ndarray]) -> np.ndarray:
-    size = sum(map(len, blocks))
-    whole, start = np.zeros((size, size)), 0
-    for block in blocks:
-        whole[start : start + len(block), start : start + len(block)] = block
-        start += len(block)
-    return whole

@@ -57,8 +57,8 @@ class Part:
     def changed(self, made: Callable[[Any], Any], of_bounds: Callable[[kng.Bounds], kng.Bounds]) -> "Part":
         """Copies the part with another mechanism, and its plan with it.
 
-        **Arguments:** `made`: makes the mechanism of the one that is there. `of_bounds`: the bounds of curves of several
-        levels.
+        **Arguments:** `made`: makes the mechanism of the one that is there. `of_bounds`: alike the bounds of curves of
+        several levels.
         """
         if self.plan is None:
             return replace(self, mechanism=made(self.mechanism))

@@ -237,8 +237,6 @@ def test_a_mechanism_without_a_formula_for_its_density_is_refused():
     assert silent.boundary_log_masses(silent.prepare(np.zeros((2, 1)))).shape == (0,)
     with pytest.raises(TypeError, match="no formula is known for the density of Silent"):
         density_ratio(silent, dimension=1, num_records=(2,))
-    with pytest.raises(ValueError, match="a Silent cannot be restricted: only KNG, the exponential and the K-norm"):
-        kng.audit.restricted(silent, 1)
 
 
 def test_the_density_of_the_k_norm_mechanism_needs_its_own_summary():

@@ -425,7 +425,6 @@ def test_records_without_weights_are_not_taken_for_weights_of_1():
     for audit in (
         lambda: kng.audit.black_box(made("squared"), *pair, key=kng.research_key(0), sampler=kng.chains.Exact()),
         lambda: kng.audit.density_ratio(made("quantile")),
-        lambda: kng.audit.restricted(made("squared"), 1),
     ):
         with pytest.raises(TypeError, match="takes no weights"):
             audit()
