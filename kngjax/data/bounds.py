@@ -192,12 +192,8 @@ class Bounds(ShownAsTyped, AbstractModule):
         if self.x_lower is None or self.x_upper is None or self.columns is not None:
             return self
         columns = dimension - self.intercept
-        x = tuple(np.broadcast_to(np.asarray(side), (columns,)).copy() for side in (self.x_lower, self.x_upper))
-        y = None if self.y_lower is None else (self.y_lower, self.y_upper)
-        policy = {"missing": self.missing, "missing_y": self.missing_y}
-        policy |= {"dither": self.dither, "dither_of_log": self.dither_of_log}
-        policy |= {"weight": self.weight, "missing_weight": self.missing_weight, "unit": self.unit}
-        return Bounds(x, y, self.intercept, self.hull, columns=columns or None, **policy)
+        sides = tuple(np.broadcast_to(np.asarray(side), (columns,)).copy() for side in (self.x_lower, self.x_upper))
+        return eqx.tree_at(lambda one: (one.x_lower, one.x_upper), self, sides)
 
     def of_products(self, dimension: int) -> "Bounds":
         """Bounds of the rows w·x of d features and of the responses w·y, for weights w in [0, W]: a box, about 0.

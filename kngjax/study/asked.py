@@ -8,6 +8,7 @@ from typing import Any, ParamSpec, TypeVar
 from kngjax.accounting.adjacency import Adjacency
 from kngjax.inference.covariances import Sandwich
 from kngjax.study import column_estimates, quantile_processes, regressions, sums_and_variances
+from kngjax.study.analyses import Analysis
 from kngjax.study.analysis_intervals import require_way, with_intervals
 from kngjax.study.public_facts import PublicFacts
 from kngjax.study.results import Results
@@ -67,12 +68,9 @@ class AbstractAnalyses(AbstractTabulations[Answer]):
         (`kngjax.WithIntervals`). `force`: release also what public facts
         say is little but noise.
         """
-        facts = self.facts
-        read, response = facts.read(formula)
-        made = regressions.quantile_regression(
-            read, response, tau, epsilon, facts.adjacency.value, facts.count, domain, scale
-        )
-        return self._carry_out(with_intervals(made, intervals, facts).forced(force), Results.of("regression"))
+        read, known = self.facts.read(formula), (epsilon, self.facts.adjacency.value, self.facts.count)
+        made = regressions.quantile_regression(*read, tau, *known, domain, scale)
+        return self._regressed(made, intervals, force)
 
     @_not_called(tau="it is called 'levels' there", order=_ORDER)
     def quantile_process(
@@ -91,11 +89,8 @@ class AbstractAnalyses(AbstractTabulations[Answer]):
 
         **Arguments:** `levels`: τ, in increasing order. The others as of `quantile_regression`.
         """
-        facts = self.facts
-        read, response = facts.read(formula)
-        made = quantile_processes.quantile_process(
-            read, response, levels, epsilon, facts.adjacency.value, facts.count, domain, force
-        )
+        read, known = self.facts.read(formula), (epsilon, self.facts.adjacency.value, self.facts.count)
+        made = quantile_processes.quantile_process(*read, levels, *known, domain, force)
         return self._carry_out(made.forced(force), Results.of("process"))
 
     def linear_regression(
@@ -114,30 +109,17 @@ class AbstractAnalyses(AbstractTabulations[Answer]):
 
         **Arguments:** as `quantile_regression`; `scale` is for "robust" with any number of coefficients.
         """
-        facts = self.facts
-        read, response = facts.read(formula)
-        made = regressions.linear_regression(
-            read,
-            response,
-            epsilon,
-            facts.adjacency.value,
-            facts.count,
-            method,
-            delta,
-            domain,
-            scale,
-            intervals is not False,
-        )
-        return self._carry_out(with_intervals(made, intervals, facts).forced(force), Results.of("regression"))
+        read, known = self.facts.read(formula), (epsilon, self.facts.adjacency.value, self.facts.count)
+        made = regressions.linear_regression(*read, *known, method, delta, domain, scale, intervals is not False)
+        return self._regressed(made, intervals, force)
 
     def logistic_regression(
         self, formula: str, *, epsilon: Any, domain: Any = None, intervals: Any = False, force: bool = False
     ) -> Answer:
         """The logarithm of the odds of the response's second level. **Arguments:** as `quantile_regression`."""
-        facts = self.facts
-        given = *facts.read(formula), epsilon, facts.adjacency.value, facts.count
-        made = regressions.logistic_regression(*given, domain, intervals is not False)
-        return self._carry_out(with_intervals(made, intervals, facts).forced(force), Results.of("regression"))
+        read, known = self.facts.read(formula), (epsilon, self.facts.adjacency.value, self.facts.count)
+        made = regressions.logistic_regression(*read, *known, domain, intervals is not False)
+        return self._regressed(made, intervals, force)
 
     @_not_called(offset=_OFFSET)
     def poisson_regression(
@@ -166,10 +148,12 @@ class AbstractAnalyses(AbstractTabulations[Answer]):
         weights = None
         if exposure is not None or most_rate is not None:
             response, weights = facts.exposed(response, exposure, most_rate)
-        made = regressions.poisson_regression(
-            read, response, epsilon, facts.adjacency.value, domain, intervals is not False
-        )
-        made = dataclasses.replace(with_intervals(made, intervals, facts), weights=weights)
+        known = epsilon, facts.adjacency.value
+        made = regressions.poisson_regression(read, response, *known, domain, intervals is not False)
+        return self._regressed(made, intervals, force, weights)
+
+    def _regressed(self, made: Analysis, intervals: Any, force: bool, weights: Any = None) -> Answer:
+        made = dataclasses.replace(with_intervals(made, intervals, self.facts), weights=weights)
         return self._carry_out(made.forced(force), Results.of("regression"))
 
     def mean(self, column: str, *, epsilon: Any, intervals: Any = False, force: bool = False) -> Answer:

@@ -27,14 +27,14 @@ class AbstractTerm(abc.ABC):
         """The k coefficients in own units."""
 
     @property
-    @abc.abstractmethod
     def basis_names(self) -> tuple[str, ...]:
-        """The k coefficients of the basis."""
+        """The k coefficients of the basis; those in own units where these are the same."""
+        return self.names
 
     @property
-    @abc.abstractmethod
     def bounds(self) -> np.ndarray:
-        """The least and the largest that each basis column can be, shape (2, k)."""
+        """The least and the largest that each basis column can be, shape (2, k): 0 and 1 unless a term says others."""
+        return np.repeat([[0.0], [1.0]], len(self.names), axis=1)
 
     @property
     def atoms(self) -> tuple[frozenset[str], ...]:
@@ -45,9 +45,9 @@ class AbstractTerm(abc.ABC):
         return (frozenset(), *(frozenset([name]) for name in self.names))
 
     @property
-    @abc.abstractmethod
     def own_units(self) -> np.ndarray:
         """Shape (number of `atoms`, k): in each column what a basis column is made of."""
+        return self.multiplied
 
     @property
     def multiplied(self) -> np.ndarray:

@@ -50,29 +50,16 @@ class Categorical(AbstractColumnTerm):
         return tuple(f"{self.column}[{level}]" for level in self.levels[self._first :])
 
     @property
-    def basis_names(self) -> tuple[str, ...]:
-        return self.names
-
-    @property
-    def bounds(self) -> np.ndarray:
-        """Zeros and ones, shape (2, k)."""
-        return np.repeat([[0.0], [1.0]], len(self.names), axis=1)
-
-    @property
     def atoms(self) -> tuple[frozenset[str], ...]:
         """The constant and the levels but the reference, whichever have columns."""
         return (frozenset(), *(frozenset([f"{self.column}[{level}]"]) for level in self.levels[1:]))
 
     @property
-    def own_units(self) -> np.ndarray:
+    def multiplied(self) -> np.ndarray:
         """A row of zeros over the identity; in front, of the reference, 1 less all other levels."""
         made = np.eye(len(self.levels))
         made[1:, 0] = -1.0
         return made[:, self._first :]
-
-    @property
-    def multiplied(self) -> np.ndarray:
-        return self.own_units
 
     @property
     def indicators(self) -> tuple[tuple[int, ...], ...]:

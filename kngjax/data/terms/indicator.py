@@ -47,20 +47,6 @@ class Indicator(AbstractColumnTerm):
         return (f"{self.column} {self.comparison} {self.threshold}",)
 
     @property
-    def basis_names(self) -> tuple[str, ...]:
-        return self.names
-
-    @property
-    def bounds(self) -> np.ndarray:
-        """Zero and one, shape (2, 1)."""
-        return np.array([[0.0], [1.0]])
-
-    @property
-    def own_units(self) -> np.ndarray:
-        """Zero over one, shape (2, 1)."""
-        return np.array([[0.0], [1.0]])
-
-    @property
     def indicators(self) -> tuple[tuple[int, ...], ...]:
         return ((0,),)
 

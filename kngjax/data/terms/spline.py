@@ -63,23 +63,9 @@ class Spline(AbstractColumnTerm):
         """The coefficients, in own units and of the basis alike: "experience B1", "experience B2"."""
         return tuple(f"{self.column} B{number}" for number in range(1, len(self.knots) + self.degree + 1))
 
-    @property
-    def basis_names(self) -> tuple[str, ...]:
-        return self.names
-
-    @property
-    def bounds(self) -> np.ndarray:
-        """Zeros and ones, shape (2, k)."""
-        return np.repeat([[0.0], [1.0]], len(self.names), axis=1)
-
-    @property
-    def own_units(self) -> np.ndarray:
-        """A row of zeros over the identity, shape (k + 1, k)."""
-        return np.eye(len(self.names) + 1)[:, 1:]
-
     def vertices(self, pieces: int) -> list[np.ndarray]:
         """0 and the unit vectors: no B-spline is negative, and they add up to 1 at most."""
-        return [self.own_units]
+        return [self.multiplied]
 
     def columns_of(self, values: Any) -> np.ndarray:
         """The basis columns, shape (m, k), of a column's cells, private or public, shape (m,)."""

@@ -63,13 +63,13 @@ class AbstractColumn(abc.ABC):
     def of_places(self, places: Int[np.ndarray, " records"]) -> np.ndarray:
         """The inverse of `places`."""
 
-    @abc.abstractmethod
     def in_formulas(self, values: np.ndarray) -> np.ndarray:
         """Values as formulas of later columns see them."""
+        return values
 
-    @abc.abstractmethod
     def shown(self, values: np.ndarray) -> np.ndarray:
         """Values as a synthetic table has them."""
+        return values
 
     def to_dict(self) -> dict[str, Any]:
         """JSON-ready."""
@@ -185,8 +185,26 @@ class Category(AbstractColumn):
         return made[values]
 
 
+class AbstractWholeNumbers(AbstractColumn):
+    """A column of whole numbers from `low` to `high`; others, and cells that are none, count as of `whole_numbers`."""
+
+    low: Any
+    high: Any
+    missing: Any
+
+    @property
+    def facts(self) -> tuple[tuple[int, int], None]:
+        return (self.low, self.high), None
+
+    def read(self, column: Any) -> np.ndarray:
+        return whole_numbers(self.name, column, self.missing, self.low, self.high)
+
+    def shown(self, values: np.ndarray) -> np.ndarray:
+        return values.astype(np.int64)
+
+
 @dataclasses.dataclass(frozen=True)
-class Ordinal(AbstractColumn):
+class Ordinal(AbstractWholeNumbers):
     """An ordinal is a column of few whole numbers: a table counts them for each combination of levels of its parents.
 
     Each cell by itself is clipped to the bounds and rounded to the nearest whole number.
@@ -222,24 +240,11 @@ class Ordinal(AbstractColumn):
     def is_parent(self) -> bool:
         return True
 
-    @property
-    def facts(self) -> tuple[tuple[int, int], None]:
-        return (self.low, self.high), None
-
-    def read(self, column: Any) -> np.ndarray:
-        return whole_numbers(self.name, column, self.missing, self.low, self.high)
-
     def places(self, values: np.ndarray) -> Int[np.ndarray, " records"]:
         return (values - self.low).astype(np.int64)
 
     def of_places(self, places: Int[np.ndarray, " records"]) -> np.ndarray:
         return (places + self.low).astype(np.float64)
-
-    def in_formulas(self, values: np.ndarray) -> np.ndarray:
-        return values
-
-    def shown(self, values: np.ndarray) -> np.ndarray:
-        return values.astype(np.int64)
 
 
 def make_plain(column: Any) -> None:

@@ -12,13 +12,13 @@ from kngjax.data.terms.base import is_number
 from kngjax.study.responses import Response
 from kngjax.study.synthesis.columns import (
     AbstractColumn,
+    AbstractWholeNumbers,
     all_numbers,
     as_tuple,
     check_ends,
     check_whole,
     make_plain,
     refuse_auto,
-    whole_numbers,
 )
 
 # The quantile levels of curves where none are named: three depths of a tree.
@@ -59,12 +59,9 @@ class AbstractCurvedColumn(AbstractColumn):
     def of_drawn(self, drawn: np.ndarray) -> np.ndarray:
         """Turns draws from the curves into values of the column."""
 
-    def in_formulas(self, values: np.ndarray) -> np.ndarray:
-        return values
-
 
 @dataclasses.dataclass(frozen=True)
-class Count(AbstractCurvedColumn):
+class Count(AbstractCurvedColumn, AbstractWholeNumbers):
     """A column of many whole numbers, drawn from quantile curves of the numbers with noise that undoes their heaps.
 
     Each cell by itself is clipped to the bounds and rounded to the nearest whole number k; the curves are of k + u with
@@ -93,21 +90,11 @@ class Count(AbstractCurvedColumn):
         object.__setattr__(self, "levels", as_tuple(self.name, "levels", self.levels))
 
     @property
-    def facts(self) -> tuple[tuple[int, int], None]:
-        return (self.low, self.high), None
-
-    @property
     def response(self) -> Response:
         return Response(self.name, None, (self.low, self.high), dither=1)
 
-    def read(self, column: Any) -> np.ndarray:
-        return whole_numbers(self.name, column, self.missing, self.low, self.high)
-
     def of_drawn(self, drawn: np.ndarray) -> np.ndarray:
         return np.clip(np.rint(drawn), self.low, self.high)
-
-    def shown(self, values: np.ndarray) -> np.ndarray:
-        return values.astype(np.int64)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -176,9 +163,6 @@ class Numeric(AbstractCurvedColumn):
 
     def of_drawn(self, drawn: np.ndarray) -> np.ndarray:
         return np.clip(np.exp(drawn) if self.transform == "log" else drawn, self.low, self.high)
-
-    def shown(self, values: np.ndarray) -> np.ndarray:
-        return values
 
 
 def check_given(name: str, given: Any) -> None:

@@ -50,9 +50,7 @@ class MomentView(AbstractColumnView):
             return float(self._squares.middle + np.clip(first / max(count, 1.0), *self._moved))
         if self.ddof is None:
             return float(released[0])
-        weight = self.releases[0].certificate.mechanism["bounds"].get("weight")
-        given = self._squares.half_width, self.count, self.ddof, 1.0 if weight is None else weight
-        return float(variance_of(released, *given))
+        return float(self._variance_of(released, self.ddof))
 
     @property
     def std(self) -> float:
@@ -121,9 +119,7 @@ class MomentView(AbstractColumnView):
         elif self.ddof is None:
             found = sums[:, 0]
         else:
-            weight = self.releases[0].certificate.mechanism["bounds"].get("weight")
-            given = self._squares.half_width, self.count, self.ddof, 1.0 if weight is None else weight
-            found = variance_of(sums.T, *given)
+            found = self._variance_of(sums.T, self.ddof)
         return pd.DataFrame({self.index[0]: np.clip(found, *self._range)})
 
     def _ends_of(self, level: float, of: str) -> tuple[float, float]:
@@ -132,6 +128,10 @@ class MomentView(AbstractColumnView):
             return super()._ends_of(level, of)
         lower, upper = ends_of_draws(self.draws(of).to_numpy()[:, 0], level)
         return float(lower), float(upper)
+
+    def _variance_of(self, sums: np.ndarray, ddof: float) -> Any:
+        weight = self.releases[0].certificate.mechanism["bounds"].get("weight")
+        return variance_of(sums, self._squares.half_width, self.count, ddof, 1.0 if weight is None else weight)
 
     @property
     def _squares(self) -> CentredSquares:
