@@ -80,11 +80,6 @@ def command_parser() -> argparse.ArgumentParser:
         type=pathlib.Path,
         help="where releases.json and the figure are written (default: output/ and the name of the configuration)",
     )
-    release.add_argument(
-        "--owner-view",
-        action="store_true",
-        help="print, for the data owner alone, the fit without privacy, clipping fractions, R-hat and ESS",
-    )
     release.add_argument("--no-figure", action="store_true", help="draw no figure")
     again = release.add_mutually_exclusive_group()
     again.add_argument(

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from kngjax.command import job, job_figure, job_file, owner_view, resuming
+from kngjax.command import job, job_figure, job_file, resuming
 from kngjax.command.cli import USER_ERROR
 from kngjax.command.error_words import in_words
 from kngjax.command.job_plan import JobPlan
@@ -19,7 +19,7 @@ from kngjax.study.synthesis.synthetic_tables import SyntheticTable
 
 
 def release(options: argparse.Namespace) -> int:
-    """Releases of a job: printed, written, and on request shown to the owner."""
+    """Releases of a job: printed and written."""
     file = job_file.read(options.config)
     directory = options.output if options.output is not None else pathlib.Path("output") / file.name
     # Whatever can fail without the data fails before they are read, and before epsilon is spent.
@@ -43,8 +43,6 @@ def release(options: argparse.Namespace) -> int:
         frame = job.load(file, options.data)
     except UnfitShape as error:
         raise UnfitShape(f"{error}{job.SHOWN}") from None
-    if options.owner_view:
-        owner_view.regressions_of(job.planned_for(file, frame))
     directory.mkdir(parents=True, exist_ok=True)
     try:
         made, results = job.run(file, frame, ledger=ledger, directory=directory, **again)
@@ -55,8 +53,6 @@ def release(options: argparse.Namespace) -> int:
         raise
     print(made.text(results), end="\n\n", flush=True)
     print(f"Written: {', '.join(map(str, [directory / job.RELEASES, *_drawn(made, results, directory, with_figure)]))}")
-    if options.owner_view:
-        print("\n" + owner_view.owner_view(made, frame, results))
     return 0
 
 

@@ -34,7 +34,7 @@ def test_help_imports_nothing_heavy():
     )
     done = subprocess.run([sys.executable, "-W", "error", "-c", program], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    assert "--owner-view" in done.stdout
+    assert "--no-figure" in done.stdout
 
 
 @pytest.fixture(autouse=True)
@@ -77,20 +77,6 @@ def test_a_release_is_printed_and_written_and_nothing_private_is(tmp_path, capfd
     assert "R-hat" not in everything
     # What is expected of so many records, whose number is public here, follows from public facts.
     assert "300 records" not in everything.replace("of 300 records at epsilon", "")
-
-
-@pytest.mark.slow
-def test_the_owner_view_is_printed_and_never_written(tmp_path, capfd):
-    pytest.importorskip("arviz")
-    config = write_job(tmp_path, ("tau = [0.25, 0.5]", "tau = 0.5"))
-    directory = tmp_path / "output"
-    words = ["release", str(config), "--output", str(directory), "--owner-view", "--no-figure"]
-    assert cli.main(words) == 0
-    said = capfd.readouterr().out
-    assert said.count("OWNER ONLY: not private, do not publish") == 2
-    assert "300 records" in said
-    assert [path.name for path in directory.iterdir()] == ["releases.json"]
-    assert "OWNER" not in (directory / "releases.json").read_text(encoding="utf-8")
 
 
 @pytest.mark.slow

@@ -274,12 +274,6 @@ def test_a_plan_under_add_remove_needs_no_number_of_records(tmp_path, capfd):
         JobPlan(job_file.read(replaced), None)
 
 
-def test_an_owners_view_is_of_regressions(tmp_path, capfd):
-    config = write("synthesis", tmp_path)
-    assert cli.main(["release", str(config), "--owner-view", "--output", str(tmp_path / "output")]) == 2
-    assert "an owner's view is of regressions" in capfd.readouterr().err
-
-
 def test_a_linear_regression_may_be_fitted_by_least_squares_and_numbers_are_in_own_units(tmp_path):
     new = 'method = "linear_regression"\nformula = "visits ~ education"\nfit = "squared"\ndomain = { box = [-9, 9] }'
     config = read(tmp_path, ('method = "median"\ncolumn = "wage"', new))

@@ -1,19 +1,17 @@
-"""What a job shows: released curves in a figure, and the owner's view."""
+"""What a job shows: released curves in a figure."""
 
 import dataclasses
-import re
 import sys
 import types
 
 import numpy as np
-import polars as pl
 import pytest
 
 import kngjax as kng
-from kngjax.command import job, job_figure, job_file, owner_view
+from kngjax.command import job, job_figure, job_file
 from kngjax.releases import release
 from kngjax.study import public_facts
-from tests.command.small_jobs import label, workers, write_job
+from tests.command.small_jobs import workers, write_job
 
 FORMULA = "log(wage) ~ education + poly(experience, 2)"
 
@@ -61,38 +59,3 @@ def test_the_caption_states_what_the_releases_cost(released):
     assert words in job_figure._caption(plan.file, proved)
     with pytest.raises(ValueError, match=r"the table \[figure\] is missing"):
         job_figure.draw(dataclasses.replace(plan.file, figure=None), result)
-
-
-@pytest.mark.default_cases("by hand")
-@pytest.mark.parametrize("chains", ["by hand", "drawn"])
-def test_the_owner_sees_the_fit_the_clipping_and_the_chains_under_a_banner(released, chains, monkeypatch):
-    plan, results = released
-    if chains == "by hand":
-        # Compiling them takes longer than all other tests of reports.
-        monkeypatch.setattr(
-            owner_view,
-            "sampled",
-            lambda *_, num_draws, num_chains, sampler, **__: types.SimpleNamespace(
-                theta=np.zeros((num_chains, num_draws, 4)),
-                sampler=type(sampler).__name__,
-                summary=lambda: types.SimpleNamespace(rhat=np.full(4, 1.01), bulk=np.full(4, 300.0)),
-            ),
-        )
-    # As a CSV file has it: all text.
-    frame = workers().with_columns(pl.all().cast(pl.String))
-    view = owner_view.owner_view(plan, frame, results, progress=False)
-    lines = view.splitlines()
-    assert lines[1] == lines[-1] == owner_view.OWNER_BANNER
-    assert "300 records" in lines
-    experience = workers()["experience"].to_numpy()
-    clipped = np.mean((experience < 0) | (experience > 60))
-    assert f"  experience: {clipped:.4g}, missing 0" in lines
-    assert f"  wage: {1 / 300:.4g}, missing 0" in lines
-    title = f"{label(0.5, FORMULA)} (4 research chains of LineGibbs, 100 draws each)"
-    row = next(line for line in lines[lines.index(title) :] if line.startswith("education P1"))
-    fit, error, value, difference, rhat, ess = (float(number) for number in re.split(r"\s{2,}", row)[1:])
-    assert value == pytest.approx(results[0].curves["tau = 0.5"][1], rel=1e-3)
-    # Standard errors are printed with two digits.
-    assert difference == pytest.approx((value - fit) / error, rel=0.1, abs=0.02)
-    assert 0.9 < rhat < 1.5
-    assert ess > 10
