@@ -12,10 +12,9 @@ from kngjax.data.schema import Schema
 from kngjax.draws.choice import proved_draw
 from kngjax.inference import mean_plans
 from kngjax.inference.covariances import AbstractCovariance, PublishedMoments, Sandwich, suited
-from kngjax.inference.far_draws import LITTLE, levels_off
 from kngjax.inference.interval_plans import AbstractIntervalPlan, Combinations, RegressionPlan
 from kngjax.inference.mean_plans import MeanPlan
-from kngjax.inference.offers import Offer, offer_of, usual_setting
+from kngjax.inference.offers import offer_of, usual_setting
 from kngjax.inference.published import mechanism_of
 from kngjax.inference.score_laws import SCATTER
 from kngjax.inference.score_moments import can_serve
@@ -109,23 +108,6 @@ def plan_as_kept(written: dict[str, Any], certificate: Certificate) -> AbstractI
         written["noise_of_hessian"],
         written["cuts"],
     )
-
-
-def offer_for(plan: RegressionPlan, setting: Scenario | None, epsilon: float) -> Offer:
-    """Makes the offer of a plan. **Arguments:** `setting`: what is assumed. `epsilon`: all of ε."""
-    return offer_of(setting, plan.covariance, epsilon, plan.usual.num_records, plan.bandwidth)
-
-
-def is_far(mechanism: Any, setting: Scenario | None, num_records: int | None) -> bool:
-    """Whether an estimate may come from far off, where sums at it say nothing of its error.
-
-    Noise of KNG has density ∝ exp(-c‖z‖)/det H of z, and intervals from sums take H as it is at the released value.
-    Where that is far off, scores have reached their ends and H is nearly 0: such values are not covered, and the sums
-    released at them look the better determined the less is left of H beside their noise. So they must be rare.
-    """
-    if setting is None or num_records is None or not levels_off(mechanism):
-        return False
-    return (setting.far_share(num_records) or 0.0) > LITTLE
 
 
 def _divided(mechanism: Any, *shares: Fraction) -> tuple[Any, tuple[float, ...]]:

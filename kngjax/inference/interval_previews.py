@@ -7,13 +7,21 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from kngjax.inference.interval_choices import interval_plan_of, is_far, offer_for
+from kngjax.inference.far_draws import LITTLE, levels_off
+from kngjax.inference.interval_choices import interval_plan_of
 from kngjax.inference.interval_plans import AbstractIntervalPlan, RegressionPlan
-from kngjax.inference.offers import Offer
+from kngjax.inference.offers import Offer, offer_of, usual_setting
+from kngjax.inference.score_laws import scatter_is_known
 from kngjax.inference.settings import Scenario
 from kngjax.inference.widths import width_of, width_without_privacy
 
 Widths = Float[np.ndarray, " combinations"]
+
+_NOT_FORESEEN = "not foreseen: how wide intervals will be, as"
+LEAVE = (
+    "The mechanism alone has an estimate without intervals. Nothing was spent; WithIntervals(..., force=True) releases "
+    "it all the same, with intervals that may be very wide"
+)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -49,11 +57,21 @@ class IntervalPreview:
         """Returns what the public rule says of a regression's; None for means, which always have intervals."""
         if not isinstance(self.making, RegressionPlan):
             return None
-        return offer_for(self.making, self.setting, self.setting.epsilon)
+        given = self.making.usual.num_records, self.making.bandwidth
+        return offer_of(self.setting, self.making.covariance, self.setting.epsilon, *given)
 
     @functools.cached_property
     def _is_far(self) -> bool:
-        return is_far(self.making.mechanism, self.setting.of_mechanism(self.making.mechanism), self.num_records)
+        """Whether an estimate may come from far off, where sums at it say nothing of its error.
+
+        Noise of KNG has density ∝ exp(-c‖z‖)/det H of z, and intervals from sums take H as it is at the released value.
+        Where that is far off, scores have reached their ends and H is nearly 0: such values are not covered, and the
+        sums released at them look the better determined the less is left of H beside their noise. So they must be rare.
+        """
+        mechanism = self.making.mechanism
+        if not levels_off(mechanism):
+            return False
+        return (self.setting.of_mechanism(mechanism).far_share(self.num_records) or 0.0) > LITTLE
 
     @property
     def is_offered(self) -> bool:
@@ -95,3 +113,39 @@ class IntervalPreview:
         if self.width is None:
             return "How wide the intervals will be is not known beforehand."
         return f"The intervals would be up to {np.max(self.width):.3g} times as wide as without privacy."
+
+
+def why_not_foreseen(making: Any, knows_count: bool) -> str | None:
+    """Says why nobody knows beforehand how wide intervals will be; None where public facts tell.
+
+    **Arguments:** all public. `knows_count`: whether the number of records is public or guessed.
+    """
+    if not isinstance(making, RegressionPlan):
+        return None
+    if not knows_count:
+        return (
+            f"{_NOT_FORESEEN} the number of records is private and nobody guessed it: WithIntervals(..., "
+            "num_records=10_000) would tell"
+        )
+    if not scatter_is_known(making.mechanism):
+        return (
+            f"{_NOT_FORESEEN} nobody said how far responses scatter: their bounds, Bounds(..., y=(lower, upper)), "
+            "would tell"
+        )
+    if making.covariance.is_public:
+        return f"{_NOT_FORESEEN} they follow from what {type(making.mechanism).__name__} publishes"
+    return None
+
+
+def require_offer(mechanism: Any, covariance: Any, num_records: int, setting: Scenario | None = None) -> None:
+    """Raises ValueError for intervals that are not offered, saying which n and which ε would do.
+
+    Nothing is raised where `why_not_foreseen` says why. **Arguments:** as of `IntervalPreview.of`. `setting`: what is
+    assumed; None for what is usual.
+    """
+    setting = usual_setting(mechanism, num_records) if setting is None else setting
+    if setting is None:
+        return
+    making = interval_plan_of(mechanism, covariance, num_records, None, setting)
+    if (why := IntervalPreview(making, setting, num_records).why_not(type(mechanism).__name__)) is not None:
+        raise ValueError(f"{why}. {LEAVE}")

@@ -14,9 +14,9 @@ from kngjax.core.html import html_table
 from kngjax.core.kept_as_json import AbstractKeptAsJson
 from kngjax.data.persons import with_persons
 from kngjax.data.schema import Schema
-from kngjax.inference.foreseen_offers import require_offer, why_not_foreseen
 from kngjax.inference.interval_choices import interval_plan_of, plan_as_kept
 from kngjax.inference.interval_plans import AbstractIntervalPlan
+from kngjax.inference.interval_previews import require_offer, why_not_foreseen
 from kngjax.inference.intervals import Interval, NoInterval
 from kngjax.inference.intervals_from_sums import ErrorDraws, interval_of
 from kngjax.inference.wald_tests import WaldTest

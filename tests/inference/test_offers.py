@@ -8,7 +8,7 @@ import pytest
 import kngjax as kng
 from kngjax.inference import offers
 from kngjax.inference.covariances import Sandwich
-from kngjax.inference.interval_choices import interval_plan_of, offer_for
+from kngjax.inference.interval_choices import interval_plan_of
 from kngjax.inference.offers import Offer, noise_over, offer_of, usual_setting
 from kngjax.inference.settings import Scenario
 from kngjax.mechanisms.parameters import rounded_up
@@ -102,7 +102,7 @@ def test_the_n_and_the_epsilon_that_a_refusal_names_are_then_accepted_and_hardly
     def offer(number, epsilon):
         setting = usual_setting(made(epsilon), number)
         making = interval_plan_of(made(epsilon), covariance, number, None, setting)
-        return offer_for(making, setting, epsilon)
+        return offer_of(setting, making.covariance, epsilon, making.usual.num_records, making.bandwidth)
 
     refused = offer(count, 0.5)
     assert not refused.is_made
