@@ -9,7 +9,6 @@ A column of any name is written between backticks, as in formulas: `house size` 
 record by itself. Nothing else is read, so that none can see two records.
 """
 
-import abc
 import ast
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from jaxtyping import Float
 from kngjax.core.errors import about
 from kngjax.data import cells, dates, expressions
 from kngjax.data.terms import Categorical, Indicator
+from kngjax.data.terms.base import AbstractColumnTerm
 
 _COMPARISONS = {ast.Gt: ">", ast.GtE: ">=", ast.Lt: "<", ast.LtE: "<=", ast.Eq: "==", ast.NotEq: "!="}
 _ALLOWED = (
@@ -29,67 +29,33 @@ _ALLOWED = (
 )
 
 
-class AbstractCondition(abc.ABC):
-    """A condition on one column, `column`, with its policy for missing cells, `missing`. Public."""
+@dataclass(frozen=True)
+class Condition:
+    """A condition on one column. Public.
+
+    **Arguments:** `term`: of zeros and ones, one of which is 1 where it holds; or none, if `is_negated`.
+    """
+
+    term: AbstractColumnTerm
+    is_negated: bool = False
 
     @property
-    @abc.abstractmethod
     def column(self) -> str:
         """The name of the column."""
+        return self.term.column
 
     @property
-    @abc.abstractmethod
     def missing(self) -> Any:
         """Says what a missing cell counts as, or "drop", or None to refuse the cell."""
+        return self.term.missing
 
-    @abc.abstractmethod
     def of(self, values: Any) -> Float[np.ndarray, " records"]:
         """1 where it holds, 0 where not, NaN where records are to be dropped, of private cells, shape (n,).
 
         Raises ValueError for missing cells without a policy; the message tells no value.
         """
-
-
-@dataclass(frozen=True)
-class Compares(AbstractCondition):
-    """A number against a public threshold. **Arguments:** `indicator`: the term that says it."""
-
-    indicator: Indicator
-
-    @property
-    def column(self):
-        return self.indicator.column
-
-    @property
-    def missing(self):
-        return self.indicator.missing
-
-    def of(self, values):
-        return self.indicator.columns_of(values)[:, 0]
-
-
-@dataclass(frozen=True)
-class HasLevel(AbstractCondition):
-    """Whether a category has a public level. **Arguments:** `category`: all levels, of which the first one is meant.
-
-    `is_negated`: whether it has any other.
-    """
-
-    category: Categorical
-    is_negated: bool
-
-    @property
-    def column(self):
-        return self.category.column
-
-    @property
-    def missing(self):
-        return self.category.missing
-
-    def of(self, values):
-        # Columns are those of all levels but the first.
-        others = self.category.columns_of(values).sum(axis=1)
-        return others if self.is_negated else 1.0 - others
+        found = self.term.columns_of(values).sum(axis=1)
+        return 1.0 - found if self.is_negated else found
 
 
 def read(
@@ -97,7 +63,7 @@ def read(
     levels: Mapping[str, Sequence[Any]],
     missing: Mapping[str, Any] | str | None,
     of_dates: Collection[str] = (),
-) -> tuple[AbstractCondition, ...]:
+) -> tuple[Condition, ...]:
     """The conditions that are all to hold. No data are looked at.
 
     **Arguments:** all public. `levels`: those of each category. `missing`: by column what a missing cell counts as, or
@@ -119,7 +85,7 @@ def _condition(
     levels: Mapping[str, Sequence[Any]],
     missing: Mapping[str, Any] | str | None,
     of_dates: Collection[str],
-) -> AbstractCondition:
+) -> Condition:
     if not (isinstance(node, ast.Compare) and len(node.ops) == 1 and isinstance(node.left, ast.Name)):
         raise _refusal(text)
     column, comparison = node.left.id, _COMPARISONS.get(type(node.ops[0]))
@@ -146,18 +112,19 @@ def _condition(
         )
     if comparison is None or comparison == "!=":
         raise _refusal(text)
-    return Compares(Indicator(column, comparison, value, missing=policy))
+    return Condition(Indicator(column, comparison, value, missing=policy))
 
 
 def _of_level(
     text: str, column: str, comparison: str | None, value: Any, levels: tuple[Any, ...], policy: Any
-) -> HasLevel:
+) -> Condition:
     place = cells.place_of(value, levels)
     if comparison not in ("==", "!=") or place < 0:
         shown = ", ".join(map(repr, levels))
         raise ValueError(f"in {text!r}: {column!r} is a category, compared by == or != with one of its levels {shown}")
     ordered = (levels[place], *levels[:place], *levels[place + 1 :])
-    return HasLevel(Categorical(column, ordered, missing=policy), comparison == "!=")
+    # It has columns of all levels but the first.
+    return Condition(Categorical(column, ordered, missing=policy), comparison == "==")
 
 
 def _refusal(text: str) -> ValueError:

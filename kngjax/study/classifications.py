@@ -12,7 +12,7 @@ from jaxtyping import Float, Int
 
 from kngjax.accounting.adjacency import plural
 from kngjax.data import cells
-from kngjax.data.conditions import AbstractCondition
+from kngjax.data.conditions import Condition
 from kngjax.data.missing import DROP
 from kngjax.data.named_columns import Columns
 from kngjax.data.persons import Unit, check_identifiers, codes_of, count_in
@@ -146,7 +146,7 @@ class Meets(AbstractResponse):
     """
 
     text: str
-    conditions: tuple[AbstractCondition, ...]
+    conditions: tuple[Condition, ...]
     counted: str = "records"
 
     @property

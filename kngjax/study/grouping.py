@@ -9,8 +9,6 @@ import narwhals as nw
 import numpy as np
 
 import kngjax as kng
-from kngjax.core.errors import UnfitShape, UnfitType
-from kngjax.data import cells
 from kngjax.data.missing import Codes, without_codes
 from kngjax.data.named_columns import Columns
 from kngjax.data.passes import Passes
@@ -23,6 +21,7 @@ from kngjax.releases.told import said, telling
 from kngjax.study.analyses import Analysis, Prepared, table_of, tables_of
 from kngjax.study.classifications import AnyRow
 from kngjax.study.group_sizes import GroupSize
+from kngjax.study.responses import check_column
 from kngjax.study.steps import AbstractAnalysis, Step
 
 
@@ -61,10 +60,7 @@ class Grouping:
     def check(self, table: nw.DataFrame | Columns) -> None:
         """Raises `UnfitShape` or `UnfitType` for absent columns and for types that have no levels; sees no value."""
         for column in self.division.by:
-            if column not in table.columns:
-                raise UnfitShape(f"groups are by the column {column!r}, which the data do not have")
-            if not cells.is_readable(table[column]):
-                raise UnfitType(f"the type of column {column!r} has no levels: convert it by a public rule")
+            check_column(table, column, "by()")
 
     def places(self, columns: Mapping[str, Any] | nw.DataFrame | Columns) -> np.ndarray:
         """Finds the place of each record's group in `division.groups()`, by its own cells alone; -1 if it is in none.

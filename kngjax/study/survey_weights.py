@@ -10,13 +10,14 @@ import narwhals as nw
 import numpy as np
 
 import kngjax as kng
-from kngjax.core.errors import UnfitShape, UnfitType, about
+from kngjax.core.errors import about
 from kngjax.data import cells, persons
 from kngjax.data.marks import mixed
 from kngjax.data.named_columns import Columns
 from kngjax.study.analyses import Analysis, Part
 from kngjax.study.classifications import AnyRow
 from kngjax.study.regressions import equal_parts
+from kngjax.study.responses import check_column
 from kngjax.study.sums_and_variances import CentredSquares, names_of_sums
 
 
@@ -136,10 +137,7 @@ class SurveyWeights(AbstractRowWeights):
         return cls(column, (low, high), number)
 
     def check(self, table: nw.DataFrame | Columns) -> None:
-        if self.column not in table.columns:
-            raise UnfitShape(f"the weights are to be in the column {self.column!r}, which the data do not have")
-        if not cells.is_readable(table[self.column]):
-            raise UnfitType(f"the type of the weights, column {self.column!r}, holds no numbers")
+        check_column(table, self.column, "weights=")
 
     def cells_of(self, table: nw.DataFrame | Columns, read: Sequence[np.ndarray], is_kept: np.ndarray) -> np.ndarray:
         """The weight of each record, NaN where there is none and no policy. Private."""

@@ -294,7 +294,7 @@ def test_columns_that_are_no_weights_are_refused_before_the_debit(tmp_path):
         study(weights=np.ones(COUNT))
     with pytest.raises(ValueError, match="do not have"):
         study(TABLE.drop(columns="weight"), ledger=ledger).mean("wage", epsilon=1)
-    with pytest.raises(TypeError, match="holds no numbers"):
+    with pytest.raises(TypeError, match="which weights= names, holds neither numbers nor text"):
         study(TABLE.assign(weight=pd.Timestamp("2020-01-01")), ledger=ledger).mean("wage", epsilon=1)
     assert ledger.verify().spent is None
 

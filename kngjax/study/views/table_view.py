@@ -52,7 +52,7 @@ class TableView(AbstractView):
     @property
     def has_weights(self) -> bool:
         """Whether the counts are sums of the weights of records."""
-        return (self.releases[0].certificate.mechanism.get("bounds") or {}).get("weight") is not None
+        return self._bounds.get("weight") is not None
 
     @property
     def counts(self) -> np.ndarray:
@@ -224,9 +224,14 @@ class TableView(AbstractView):
         return f"each holds the table's own count with probability {level:g} or more{population}"
 
     @property
+    def _bounds(self) -> dict[str, Any]:
+        """The bounds of the records that were counted, as the certificate has them."""
+        return self.releases[0].certificate.mechanism.get("bounds") or {}
+
+    @property
     def _unit(self) -> float:
         """The unit that sums of weights are multiples of; 1 without weights."""
-        largest = (self.releases[0].certificate.mechanism.get("bounds") or {}).get("weight")
+        largest = self._bounds.get("weight")
         return 1.0 if largest is None else unit(largest)
 
     @property
@@ -234,14 +239,12 @@ class TableView(AbstractView):
         """Names what a single count is of, for the name of its index."""
         if self._unit_of_persons is not None:
             return "votes"
-        return plural(
-            ((self.releases[0].certificate.mechanism.get("bounds") or {}).get("unit") or {}).get("name", RECORD)
-        )
+        return plural((self._bounds.get("unit") or {}).get("name", RECORD))
 
     @property
     def _unit_of_persons(self) -> str | None:
         """The unit whose rows share votes; None where each row counts by itself."""
-        whose = (self.releases[0].certificate.mechanism.get("bounds") or {}).get("unit") or {}
+        whose = self._bounds.get("unit") or {}
         return None if whose.get("most_rows") is None else whose["name"]
 
     @property
