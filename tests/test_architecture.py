@@ -39,7 +39,7 @@ IMPORT_THE_TOP = {
     "synthesis.plans synthesis.synthesizing synthesis.synthetic_tables tables tabulations views.groups_view "
     "views.table_view",
     "sklearn": "base named_tables private_search",
-    "command": "named_parts of_documentation",
+    "command": "named_parts",
 }
 NOT_FOR_THE_PACKAGE = {"unittest", "pytest", "hypothesis", "tests", "audits"}
 EXPERIMENTS = sorted((ROOT / "experiments").rglob("*.py"))

@@ -1,4 +1,4 @@
-"""The command `kngjax`: releases of a job in a TOML file, ledgers of budgets, where the documentation is.
+"""The command `kngjax`: releases of a job in a TOML file, and ledgers of budgets.
 
 Nothing heavy is imported before a subcommand runs, so that `kngjax --help` answers at once.
 """
@@ -111,14 +111,6 @@ def command_parser() -> argparse.ArgumentParser:
     plan.add_argument("--ledger", metavar="FILE", type=pathlib.Path, help="the budget, in place of its own")
     plan.set_defaults(run="of_jobs.plan")
     _add_ledger(commands)
-    docs = commands.add_parser(
-        "docs",
-        help="tell where the documentation is",
-        description="Print where to read: the site, if it was built in this checkout, else the pages of docs/, else "
-        "the address that the installed package names.",
-        epilog="CONTRIBUTING.md has the command that builds the site.",
-    )
-    docs.set_defaults(run="of_documentation.show")
     return parser
 
 
