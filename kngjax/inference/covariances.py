@@ -208,8 +208,3 @@ class PublishedMoments(AbstractCovariance):
     ) -> Matrices:
         moments = mechanism.released_moments(first.published)
         return moments.grams(np.random.default_rng(_SEED), _GRAMS, least=0.01 * moments.on_matrix)
-
-
-def suited(covariance: Sandwich, mechanism: Any) -> AbstractCovariance:
-    """Returns the way to know H beside this mechanism: what it publishes of H has no other."""
-    return PublishedMoments() if mechanism.noise.publishes_moments else covariance

@@ -11,7 +11,7 @@ from kngjax.accounting.exact_costs import exactly, inward
 from kngjax.data.schema import Schema
 from kngjax.draws.choice import proved_draw
 from kngjax.inference import mean_plans
-from kngjax.inference.covariances import AbstractCovariance, PublishedMoments, Sandwich, suited
+from kngjax.inference.covariances import AbstractCovariance, PublishedMoments, Sandwich
 from kngjax.inference.interval_plans import AbstractIntervalPlan, Combinations, RegressionPlan
 from kngjax.inference.mean_plans import MeanPlan
 from kngjax.inference.offers import offer_of, usual_setting
@@ -67,22 +67,21 @@ def interval_plan_of(
         )
     if not mechanism.loss.has_response:
         return _of_mean(mechanism, covariance)
-    covariance = suited(covariance, mechanism)
-    covariance.check(mechanism)
-    bandwidth = _bandwidth(mechanism, covariance, count)
+    # What a mechanism publishes of H has no other way to be known.
+    way = PublishedMoments() if mechanism.noise.publishes_moments else covariance
+    way.check(mechanism)
+    bandwidth = _bandwidth(mechanism, way, count)
     setting = usual_setting(mechanism, count) if setting is None else setting
-    offer = offer_of(setting, covariance, float(mechanism.epsilon), count, bandwidth)
+    offer = offer_of(setting, way, float(mechanism.epsilon), count, bandwidth)
     of_hessian = Fraction(0)
-    if not covariance.is_public:
-        covariance, of_hessian = dataclasses.replace(covariance, share=offer.share), exactly(offer.share)
+    if not way.is_public:
+        way, of_hessian = dataclasses.replace(way, share=offer.share), exactly(offer.share)
     point, (first, second) = _divided(mechanism, of_hessian, exactly(SHARE))
     law = None if setting is None else setting.law
     ratio = None if law is None or law.curvature <= 0.0 else law.score_square / law.curvature
     if ratio is not None:
         ratio *= weighted.largest(mechanism.bounds)
-    return RegressionPlan(
-        point, covariance, (first, second), bandwidth, UsualScores(ratio, count), combinations, offer.noise
-    )
+    return RegressionPlan(point, way, (first, second), bandwidth, UsualScores(ratio, count), combinations, offer.noise)
 
 
 def plan_as_kept(written: dict[str, Any], certificate: Certificate) -> AbstractIntervalPlan | None:

@@ -5,7 +5,6 @@ import functools
 from typing import Any
 
 import kngjax as kng
-from kngjax.inference.covariances import AbstractCovariance
 from kngjax.inference.interval_choices import public_bandwidth
 from kngjax.study.analyses import Analysis, Part
 from kngjax.study.expectations import setting_of
@@ -29,15 +28,14 @@ def with_intervals(analysis: Analysis, asked: Any, facts: PublicFacts) -> Analys
     if analysis.design is None and asked is True and _is_bounded_best(analysis, facts.count):
         return analysis
     covariance = kng.Sandwich() if asked is True else asked
-    if isinstance(covariance, kng.Sandwich) and analysis.design is not None:
-        design = analysis.design
+    if (design := analysis.design) is not None:
         covariance = dataclasses.replace(covariance, indicators=design.indicators, slopes=design.slopes)
     return _with(analysis, covariance, facts.count)
 
 
 def require_way(asked: Any) -> None:
     """Raises TypeError for what says nothing of intervals: neither True nor False, nor a covariance."""
-    if not isinstance(asked, bool | AbstractCovariance):
+    if not isinstance(asked, bool | kng.Sandwich):
         raise TypeError(
             f"intervals must be True, False, or a covariance like kngjax.Sandwich(share=0.45), not {asked!r}"
         )
@@ -85,7 +83,7 @@ def _with_bandwidth(analysis: Analysis, part: Part, covariance: Any, count: int 
 
     Raises ValueError where nothing says one.
     """
-    needs = part.mechanism.loss.score_is_piecewise_constant and getattr(covariance, "bandwidth", 0.0) is None
+    needs = part.mechanism.loss.score_is_piecewise_constant and covariance.bandwidth is None
     if not needs:
         return covariance
     lacks = None

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, ParamSpec, TypeVar
 
 from kngjax.accounting.adjacency import Adjacency
-from kngjax.inference.covariances import Sandwich
 from kngjax.study import column_estimates, quantile_processes, regressions, sums_and_variances
 from kngjax.study.analyses import Analysis
 from kngjax.study.analysis_intervals import require_way, with_intervals
@@ -162,7 +161,7 @@ class AbstractAnalyses(AbstractTabulations[Answer]):
         **Arguments:** `intervals`: True for one that holds the mean of the population, with what it takes to know how
         values vary released for a part of ε: their variance, or under add_remove and of groups their number and the sum
         of their squares. Without it `conf_int()` is of the table's own mean alone, or wider. A `kngjax.Sandwich` says
-        which part, where n is public; any other covariance, as of the regressions of a job, counts as True.
+        which part, where n is public.
         """
         facts = self.facts
         response = facts.declared(column)
@@ -171,9 +170,8 @@ class AbstractAnalyses(AbstractTabulations[Answer]):
             made = sums_and_variances.mean(response, epsilon, facts.weights and facts.weights.no_intervals)
             return self._carry_out(made.forced(force), Results.of("moment", is_mean=True))
         made = column_estimates.mean(response, epsilon, facts.adjacency.value)
-        asked = intervals if isinstance(intervals, bool | Sandwich) else True
-        made = with_intervals(made, asked, facts)
-        return self._carry_out(made.forced(force), Results.of("estimate", is_of_population=asked is not False))
+        made = with_intervals(made, intervals, facts)
+        return self._carry_out(made.forced(force), Results.of("estimate", is_of_population=intervals is not False))
 
     def quantile(
         self,
