@@ -243,19 +243,15 @@ class Bounds(ShownAsTyped, AbstractModule):
 
     def protecting(self, unit: Unit) -> "Bounds":
         """Copies the bounds for another unit; of persons their votes take the place of weights."""
-        if unit.most_rows is None:
-            return self._with(unit, self.weight, self.missing_weight)
-        return self._with(unit, *votes_of(unit, None, None))
+        votes = (self.weight, self.missing_weight) if unit.most_rows is None else votes_of(unit, None, None)
+        return self.weighing(*votes, unit)
 
-    def weighing(self, largest: Any, missing: Any) -> "Bounds":
-        """Copies the bounds for records with weights. **Arguments:** `weight` and `missing_weight` of the class."""
-        return self._with(self.unit, largest, missing)
-
-    def _with(self, unit: Unit | None, weight: Any, missing: Any) -> "Bounds":
+    def weighing(self, largest: Any, missing: Any, unit: Unit | None = None) -> "Bounds":
+        """Copies the bounds for records with weights. **Arguments:** as of the class; `unit`: None for the one here."""
         made = eqx.tree_at(
             lambda one: (one.unit, one.weight),
             self,
-            (unit, weights.largest_weight(weight)),
+            (self.unit if unit is None else unit, weights.largest_weight(largest)),
             is_leaf=lambda part: part is None or isinstance(part, Unit),
         )
         # Static, so that no tree holds it.

@@ -397,9 +397,3 @@ def bounds_of(
     missing = [policy for term in design.terms for policy in term.substitutes]
     of_columns = {"intercept": design.intercept, "hull": hull, "columns": design.column_names, "missing": missing}
     return kng.Bounds((design.lower, design.upper), missing_y=response.substitute, **of_columns, **given)
-
-
-def bounds_of_values(response: Response, ends: tuple[float, float]) -> kng.Bounds:
-    """The public promises of a column whose mean or sum is asked for. **Arguments:** `ends`: its public bounds."""
-    low, high = ends
-    return kng.Bounds(x=(np.array([low]), np.array([high])), intercept=False, missing=response.substitute)

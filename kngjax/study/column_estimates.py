@@ -3,9 +3,10 @@
 from typing import Any
 
 import kngjax as kng
-from kngjax.study.analyses import Analysis, Part, bounds_of_values, names_of_values
+from kngjax.study.analyses import Analysis, Part, names_of_values
 from kngjax.study.regressions import levels_of
 from kngjax.study.responses import Response
+from kngjax.study.sums_and_variances import bounds_of_values
 
 
 def mean(response: Response, epsilon: Any, adjacency: str) -> Analysis:

@@ -11,7 +11,7 @@ from jaxtyping import Float
 
 import kngjax as kng
 from kngjax.data.named_columns import Columns
-from kngjax.study.analyses import Analysis, Part, bounds_of_values, names_of_values
+from kngjax.study.analyses import Analysis, Part, names_of_values
 from kngjax.study.responses import AbstractResponse, Response
 
 # A released variance has a figure from so many standard deviations of its noise away from where it is cut: noise alone
@@ -206,3 +206,9 @@ def ends_of(response: Response) -> tuple[float, float]:
         raise ValueError(f"{column!r} is a category: count its levels, by histogram({column!r}, epsilon=...)")
     assert response.ends is not None
     return response.ends
+
+
+def bounds_of_values(response: Response, ends: tuple[float, float]) -> kng.Bounds:
+    """The public promises of a column whose mean or sum is asked for. **Arguments:** `ends`: its public bounds."""
+    low, high = ends
+    return kng.Bounds(x=(np.array([low]), np.array([high])), intercept=False, missing=response.substitute)
