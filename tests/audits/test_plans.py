@@ -38,7 +38,7 @@ def neighbours(adjacency, name="sandwich"):
 def plan_of(name, adjacency="replace"):
     if name == "levels":
         return kng.WithIntervals(mechanism(adjacency, bounds=LEVELS), OF_LEVELS)
-    return kng.WithIntervals(mechanism(adjacency), COVARIANCES[name](adjacency))
+    return kng.WithIntervals(mechanism(adjacency), COVARIANCES[name])
 
 
 @pytest.fixture(autouse=True)
