@@ -402,7 +402,7 @@ def test_what_public_facts_refuse_costs_nothing(tmp_path):
     refused("one positive real number", lambda own: own.by("region").mean("wage", epsilon="one"), TypeError)
     refused("which the data do not have", lambda own: own.by("region").mean("wage", epsilon=1), frame=PEOPLE[["wage"]])
     dates = PEOPLE.assign(region=pd.Timestamp("2026-01-01"))
-    refused("holds neither numbers nor text", lambda own: own.by("region").mean("wage", epsilon=1), TypeError, frame=dates)
+    refused("neither numbers nor text", lambda own: own.by("region").mean("wage", epsilon=1), TypeError, frame=dates)
     assert paid.verify().num_rows == 1
     with pytest.raises(TypeError, match="not pickled"):
         pickle.dumps(study().by("region"))
