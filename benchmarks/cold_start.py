@@ -9,6 +9,7 @@ is the time of all processors.
 First calls begin with the start of the process: imports, compiling and one release, beside a fit by statsmodels. A
 study and statsmodels read a formula and a frame, the last three of whose coefficients are those of texts where there
 are six or more: `--records 1000000 --dimension 9 --ways study formula --runs 0`.
+Then comes one draw by `kng.sample` with each sampler, by the work of all processors too, which other load does not change as much.
 """
 
 import argparse
@@ -153,18 +154,55 @@ WAYS |= {
 }
 
 
-def release(config: pathlib.Path) -> Run:
-    """One release in a fresh process; raises RuntimeError with what it said if it failed."""
+SQUARED, QUANTILE, SMOOTH = "SquaredLoss()", "QuantileLoss(0.5)", "PseudoHuberLoss(1.345)"
+SAMPLED = (
+    (SQUARED, "CoordinateWalk()"),
+    (SQUARED, "EnsembleWalk()"),
+    (SQUARED, "SliceGibbs()"),
+    (SQUARED, "Exact()"),
+    (SMOOTH, "Exact()"),
+    (SMOOTH, "GradientSpace()"),
+    (QUANTILE, "LineGibbs()"),
+    (SQUARED, "HMC()"),
+    (SQUARED, "NUTS()"),
+)
+RECORDS = """
+import numpy as np
+generator = np.random.default_rng(0)
+x = generator.uniform(-1.0, 1.0, ({0}, {1} - 1))
+y = np.clip(x.sum(axis=1) * 0.3 + 0.3 * generator.standard_normal({0}), -1.0, 1.0)
+"""
+FITTED = "import statsmodels.api as sm\nsm.OLS(y, sm.add_constant(x)).fit().summary()"
+DRAWN = """
+import kngjax as kng
+bounds = kng.Bounds(x=(-1.0, 1.0), y=(-1.0, 1.0), columns=x.shape[1])
+mechanism = kng.KNG(kng.{0}, bounds, kng.Box(-4.0, 4.0), 1.0, "replace")
+data, sampler = mechanism.prepare(x, y), kng.chains.{1}
+kng.sample(mechanism, data, key=kng.research_key(0), sampler=sampler, num_draws=1, progress=False)
+"""
+
+
+def spent(*arguments: str) -> tuple[float, float, str]:
+    """Runs Python afresh: its seconds, those of all processors, and the last line of its errors.
+
+    Raises RuntimeError with what it said if it failed.
+    """
     path = os.pathsep.join([str(_table.ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
-    with tempfile.TemporaryDirectory() as folder:
-        before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-        command = [sys.executable, "-c", CHILD, "release", str(config), "--output", folder]
-        run = subprocess.run(command, capture_output=True, text=True, env=os.environ | {"PYTHONPATH": path})
-        wall, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
+    before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    command, environment = [sys.executable, "-c", *arguments], os.environ | {"PYTHONPATH": path}
+    run = subprocess.run(command, capture_output=True, text=True, env=environment)
+    wall, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
     if run.returncode:
         raise RuntimeError(run.stderr.strip())
     work = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return Run(wall, work, *json.loads(run.stderr.splitlines()[-1]))
+    return wall, work, (run.stderr.splitlines() or [""])[-1]
+
+
+def release(config: pathlib.Path) -> Run:
+    """One release in a fresh process."""
+    with tempfile.TemporaryDirectory() as folder:
+        wall, work, said = spent(CHILD, "release", str(config), "--output", folder)
+    return Run(wall, work, *json.loads(said))
 
 
 def main() -> None:
@@ -185,6 +223,13 @@ def main() -> None:
     print(_table.HEADER)
     for way in (one for one in WAYS if one.startswith(tuple(options.ways or [""]))):
         print(_table.fresh("benchmarks.cold_start", way, (options.records, options.dimension)), flush=True)
+    print(f"\nOne draw a chain of four by each sampler, {_table.machine()}")
+    print(f"{'':44}{'seconds':>10}{'of work':>10}")
+    records = RECORDS.format(options.records, options.dimension)
+    rows = {"statsmodels OLS": FITTED} | {f"{by}, {loss}": DRAWN.format(loss, by) for loss, by in SAMPLED}
+    for name, program in rows.items():
+        wall, work, _ = spent(records + program)
+        print(f"{name:44}{wall:>10.1f}{work:>10.1f}", flush=True)
 
 
 if __name__ == "__main__":

@@ -20,17 +20,17 @@ from kngjax.data.records import WeightedRecords
 
 
 class Info(NamedTuple):
-    """Reports what one sweep of a chain did; owner-only.
+    """Reports what one sweep of a chain did; owner-only. What is the same in every sweep is None, and never copied.
 
     **Arguments:** `log_density`: log f after the sweep, up to a constant. `acceptance`: the fraction of its moves that
     were accepted, or the acceptance statistic. `num_steps`: density or gradient evaluations. `diverging`: whether a
     Hamiltonian trajectory diverged, or Newton's method came to no end.
     """
 
-    log_density: Float[Array, ""]
-    acceptance: Float[Array, ""]
-    num_steps: Any
-    diverging: Any
+    log_density: Any
+    acceptance: Any = None
+    num_steps: Any = None
+    diverging: Any = None
 
 
 class AbstractSampler(ShownAsTyped, AbstractModule):

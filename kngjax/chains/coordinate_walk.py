@@ -182,5 +182,4 @@ def _sweep(
     start = (theta, cached, log_density(theta, cached))
     inputs = (jnp.arange(target.dimension), noise.steps, noise.uniforms)
     (theta, _, density), accepted = jax.lax.scan(move, start, inputs)
-    num_steps = jnp.full(density.shape, target.dimension)
-    return theta, Info(density, jnp.mean(accepted, axis=0), num_steps, jnp.zeros(density.shape, bool))
+    return theta, Info(density, jnp.mean(accepted, axis=0))

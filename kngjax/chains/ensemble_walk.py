@@ -83,9 +83,7 @@ class EnsembleWalk(AbstractChainSampler):
                 jnp.where(accept, proposed_log_densities, log_densities[moving])
             )
             num_accepted += jnp.sum(accept)
-        size = members.shape[0]
-        info = Info(log_densities[0], num_accepted / size, jnp.asarray(size), jnp.asarray(False))
-        return EnsembleWalkState(members, log_densities), info
+        return EnsembleWalkState(members, log_densities), Info(log_densities[0], num_accepted / members.shape[0])
 
     def position(self, target: Target, state: EnsembleWalkState) -> Float[Array, " dimension"]:
         return state.members[0]

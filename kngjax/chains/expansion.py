@@ -10,6 +10,7 @@ from jaxtyping import Array, Float
 from kngjax.chains.newton import Point, gradient, point_of, records_a_block, solve
 from kngjax.chains.target import Target
 from kngjax.core.arrays import Vector, block_sums
+from kngjax.core.compiling import Compiled
 from kngjax.data.records import Records
 from kngjax.geometry.norms import k_norm_noise
 from kngjax.losses.base import AbstractPredictorLoss
@@ -54,7 +55,7 @@ def expansion(target: Target, centre: Vector) -> Expansion | None:
     return jax.tree.map(np.asarray, found) if float(error) <= _LARGEST_ERROR else None
 
 
-@jax.jit
+@Compiled
 def _expanded(target: Target, centre: Array) -> tuple[Expansion, Array]:
     assert target.norm is not None
     norm = target.norm

@@ -106,9 +106,7 @@ class LineGibbs(AbstractChainSampler):
                 directions = combinations(noise.weights[moving], members[resting])
                 moves = (members[moving], directions, noise.uniforms[moving])
                 members = members.at[moving].set(jax.lax.map(lambda move: line_draw(target, *move), moves))
-        num_draws = jnp.asarray(noise.uniforms.shape[0])
-        info = Info(target.log_density(members[0]), jnp.ones(()), num_draws, jnp.asarray(False))
-        return state._replace(members=members), info
+        return state._replace(members=members), Info(target.log_density(members[0]))
 
     def position(self, target: Target, state: LineGibbsState) -> Float[Array, " dimension"]:
         return state.members[0]

@@ -128,8 +128,7 @@ class SliceGibbs(AbstractChainSampler):
         num_radial = num_radial_moves(dimension)
         state = jax.lax.fori_loop(0, num_radial, shrink, state)
         state = state_at(state.geometry, state.theta)
-        log_density = -target.rate * _score(target, state.image)
-        return state, Info(log_density, jnp.ones(()), jnp.asarray(2 * dimension + num_radial), jnp.asarray(False))
+        return state, Info(-target.rate * _score(target, state.image))
 
     def position(self, target: Target, state: SliceGibbsState) -> Float[Array, " dimension"]:
         # Rounding may leave the domain by a last bit.

@@ -1,9 +1,10 @@
 """Compiled functions that a release runs once or twice, and research thousands of times.
 
-A first release waits for XLA and not for its draw. Without optimisation XLA takes a third of the time on processors,
-and its programs two or three times as long: `python -m benchmarks cold_start` measures it. So a release compiles its
-programs quickly. Research takes the first of XLA's levels of optimisation: chains, exact draws and gradients of ten
-programs ran as fast as at the default level, and were compiled in .25 to .85 of its time.
+A first release waits for XLA and not for its draw. Without optimisation XLA takes a tenth to a third of the time on
+processors, and its programs two to six times as long: `python -m benchmarks cold_start` measures it. So a release
+compiles its programs quickly, as research does that has little to compute. Other research takes the first of XLA's
+levels of optimisation: chains, exact draws and gradients of ten programs ran as fast as at the default level, and were
+compiled in .25 to .85 of its time.
 """
 
 import contextlib
@@ -37,14 +38,16 @@ WELL: dict[str, Any] = {"xla_backend_optimization_level": 1}
 
 # In the arguments: beyond, running what is hardly optimised takes longer than compiling it well.
 MOST_NUMBERS = 2_000_000
+# Read by a run in all: beyond, what is hardly optimised may take seconds longer, and a run compiles for as long.
+MOST_READ = 50_000_000
 
 _ARE_RUN_ONCE = contextvars.ContextVar("programs are run once", default=False)
 
 
 @contextlib.contextmanager
-def quick_compilation() -> Iterator[None]:
-    """A context in which `Compiled` functions are compiled quickly, on processors."""
-    token = _ARE_RUN_ONCE.set(True)
+def quick_compilation(num_read: int = 0) -> Iterator[None]:
+    """A context in which `Compiled` functions are compiled quickly, on processors, if they read few numbers in all."""
+    token = _ARE_RUN_ONCE.set(num_read <= MOST_READ)
     try:
         yield
     finally:

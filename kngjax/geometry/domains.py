@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
@@ -87,10 +88,15 @@ class AbstractDomain(ShownAsTyped, AbstractModule):
         theta = jnp.asarray(theta)
         dimension = theta.shape[-1]
         inside = self.contains(theta)
+        if self.is_uniform:
+            return jnp.where(inside, -self.log_volume(dimension), -jnp.inf)
         # Evaluated where it is defined: outside their support NumPyro's densities may be NaN, and so may gradients.
-        interior = self.interior_point(dimension)
-        supported = interior if self.is_uniform else jnp.where(inside, theta, interior)
+        supported = jnp.where(inside, theta, self.interior_point(dimension))
         return jnp.where(inside, self.distribution(dimension).log_prob(supported), -jnp.inf)
+
+    def log_volume(self, dimension: int) -> Float[Array, ""]:
+        """Log of the Lebesgue measure of Θ, if ν is uniform."""
+        return -self.distribution(dimension).log_prob(self.interior_point(dimension))
 
     def draw(self, key: PRNGKeyArray, shape: tuple[int, ...], dimension: int) -> Float[Array, "*shape dimension"]:
         """Independent draws from ν."""
@@ -133,6 +139,15 @@ class _AbstractBall(AbstractDomain):
         from kngjax.geometry.ball_distributions import UniformBall
 
         return UniformBall(self.radius, dimension, type(self.norm))
+
+    def log_volume(self, dimension: int) -> Float[Array, ""]:
+        return self.norm.log_volume(dimension) + dimension * jnp.log(self.radius)
+
+    def draw(self, key: PRNGKeyArray, shape: tuple[int, ...], dimension: int) -> Float[Array, "*shape dimension"]:
+        return self.radius * self.norm.draw_from_ball(key, shape, dimension)
+
+    def interior_point(self, dimension: int) -> Float[Array, " dimension"]:
+        return jnp.zeros(dimension)
 
     def contains(self, theta: Vector) -> Bool[Array, ""]:
         return self.norm(theta) <= self.radius
@@ -275,6 +290,13 @@ class Box(AbstractDomain):
         import numpyro.distributions as dist
 
         return dist.Uniform(*self._sides(dimension)).to_event(1)
+
+    def log_volume(self, dimension: int) -> Float[Array, ""]:
+        return jnp.sum(jnp.log(self.widths(dimension)))
+
+    def draw(self, key: PRNGKeyArray, shape: tuple[int, ...], dimension: int) -> Float[Array, "*shape dimension"]:
+        sides = (jnp.broadcast_to(side, (*shape, dimension)) for side in self._sides(dimension))
+        return jax.random.uniform(key, (*shape, dimension), float, *sides)
 
     def interior_point(self, dimension: int) -> Float[Array, " dimension"]:
         # What the bijector makes of 0, without a program for each of its operations.

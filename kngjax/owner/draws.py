@@ -66,7 +66,7 @@ class Draws(OwnerOnly):
         }
         if self.info is not None:
             names = {"log_density": "lp", "acceptance": "acceptance_rate", "num_steps": "n_steps"}
-            stats = {names.get(name, name): part for name, part in self.info._asdict().items()}
+            stats = {names.get(name, name): part for name, part in self.info._asdict().items() if part is not None}
             groups["sample_stats"] = xarray.Dataset({name: (("chain", "draw"), part) for name, part in stats.items()})
         if int(arviz.__version__.split(".")[0]) >= 1:
             return xarray.DataTree.from_dict(groups)

@@ -41,8 +41,8 @@ def minimiser(loss: AbstractLoss, data: Data) -> Float[np.ndarray, " dimension"]
     return loss.minimise(data) if has_features else np.zeros(data.dimension)
 
 
-def centre(loss: AbstractLoss, data: Data, reach: tuple[Any, Any]) -> Float[np.ndarray, " dimension"]:
-    """Finds a chain's start: the minimiser for responses clipped to three times the public reach of x'θ. Owner-only.
+def clipped(data: Data, reach: tuple[Any, Any]) -> Data:
+    """Clips responses to three times the public reach of x'θ, for estimates about which chains start. Owner-only.
 
     Losses with a bounded score need no bound on y, and one response of astronomical size would swamp a float64 sum.
 
@@ -53,8 +53,8 @@ def centre(loss: AbstractLoss, data: Data, reach: tuple[Any, Any]) -> Float[np.n
         margin, rows = upper - lower + 1.0, data.rows
         clip = jnp.clip if isinstance(rows.y, jax.Array) else np.clip
         rows = Records(rows.x, clip(rows.y, lower - margin, upper + margin))
-        data = rows if isinstance(data, Records) else WeightedRecords(rows, data.weights)
-    return minimiser(loss, data)
+        return rows if isinstance(data, Records) else WeightedRecords(rows, data.weights)
+    return data
 
 
 @jax.jit

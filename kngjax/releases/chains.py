@@ -18,7 +18,7 @@ from kngjax.chains.newton import descend
 from kngjax.core.arrays import Vector, is_traced
 from kngjax.core.compiling import Compiled
 from kngjax.core.errors import raise_from_outside
-from kngjax.data.records import Data
+from kngjax.data.records import Data, QuadraticSummary
 from kngjax.draws.lattice.lattice import Lattice
 from kngjax.draws.shells.shells import Shells
 from kngjax.mechanisms.base import AbstractMechanism
@@ -26,6 +26,8 @@ from kngjax.mechanisms.declared_facts import require_declared
 from kngjax.mechanisms.density import AbstractDensityMechanism
 from kngjax.mechanisms.direct import AbstractDirectMechanism
 from kngjax.owner import nonprivate
+
+_FEWEST_SWEEPS = 50
 
 SEARCH_GIVEN_UP = (
     "the exact search reached its public limit of proposals, or an equation that float64 cannot solve: the domain and "
@@ -114,15 +116,23 @@ def require_success(succeeded: bool, advice: str = SEARCH_GIVEN_UP) -> None:
 def estimate(mechanism: AbstractDensityMechanism, data: Data) -> Float[np.ndarray, " dimension"]:
     """θ̂ without privacy, about which chains start and searches look; Θ's interior point where none is found. Private.
 
+    For smooth losses it is about that, by one program, see `descend`.
     It decides how long a draw takes, and may not decide whether there is one: what finds it has limits of its own.
     """
     reach = _reach(mechanism.domain, mechanism.intake.bounds_of_rows(data.dimension), data.dimension)
     try:
-        found = nonprivate.centre(mechanism.loss, data, reach)
+        near = nonprivate.clipped(data, reach)
+        is_smooth = mechanism.loss.is_smooth and not isinstance(data, QuadraticSummary)
+        found = np.array(_descent(mechanism, near)) if is_smooth else nonprivate.minimiser(mechanism.loss, near)
     except Exception as error:
         raise_from_outside(error)
         found = np.full(data.dimension, np.nan)
     return found if np.all(np.isfinite(found)) else np.asarray(mechanism.domain.interior_point(data.dimension))
+
+
+@Compiled
+def _descent(mechanism, data):
+    return descend(mechanism.target(data))
 
 
 @functools.partial(Compiled, static_argnames="dimension")
@@ -160,7 +170,7 @@ def independent_draws(
 ) -> tuple[Float[Array, "draws dimension"], Bool[Array, ""]]:
     """Independent exact draws, and whether the search for them succeeded."""
     if sampler.runs_on_host(jax.eval_shape(mechanism.target, data)):
-        return sampler.draws(mechanism.target(data), key, num_draws, estimate(mechanism, data))
+        return sampler.draws(mechanism.target(data), key, num_draws)
     return compiled_independent_draws(mechanism, data, sampler, key, num_draws)
 
 
@@ -185,8 +195,11 @@ def start_chains(
     key: PRNGKeyArray,
     num_chains: int,
 ) -> Any:
-    """The states of independent chains, each begun by its own key at points that scatter widely about the centre."""
-    target = mechanism.target(data)
+    """The states of independent chains, each begun by its own key at points that scatter widely about the centre.
+
+    `key` gives these keys, and no randomness of a block: see `advance`.
+    """
+    target, key = mechanism.target(data), jax.random.fold_in(key, 0)
     return jax.vmap(lambda key: sampler.start(target, centre, key))(jax.random.split(key, num_chains))
 
 
@@ -235,21 +248,21 @@ def run_chains(
     `progress`: None shows the bar on a terminal only.
     """
     sampler = sampler.gather(mechanism.target(data), centre)
-    states = start_chains(mechanism, data, sampler, centre, jax.random.fold_in(key, 0), num_chains)
-    discarded_block = min(sampler.sweeps_a_block, max(num_discarded, 1))
-    kept_block = min(num_kept, max(1, sampler.sweeps_a_block // thinning))
-    schedule = [(discarded_block, 1, False)] * -(-num_discarded // discarded_block)
-    schedule += [(kept_block, thinning, True)] * -(-num_kept // kept_block)
+    states = start_chains(mechanism, data, sampler, centre, key, num_chains)
+    # One program for all blocks, which are neither so short that calls take the time nor longer than what is kept.
+    kept_block = max(1, min(max(num_kept, _FEWEST_SWEEPS // thinning), sampler.sweeps_a_block // thinning))
+    block = kept_block * thinning
+    num_discarded_blocks, num_kept_blocks = -(-num_discarded // block), -(-num_kept // kept_block)
     positions, infos = [], []
-    total = sum(size * thin for size, thin, _ in schedule)
+    total = (num_discarded_blocks + num_kept_blocks) * block
     with tqdm(total=total, unit="sweep", disable=None if progress is None else not progress) as bar:
-        for number, (size, thin, keep) in enumerate(schedule, start=1):
-            states, block, info = advance(mechanism, data, sampler, states, key, number, size, thin)
-            if keep:
-                positions.append(np.asarray(block))
+        for number in range(1, num_discarded_blocks + num_kept_blocks + 1):
+            states, thetas, info = advance(mechanism, data, sampler, states, key, number, kept_block, thinning)
+            if number > num_discarded_blocks:
+                positions.append(np.asarray(thetas))
                 infos.append(jax.tree.map(np.asarray, info))
             jax.block_until_ready(states)
-            bar.update(size * thin)
+            bar.update(block)
     thetas = np.swapaxes(np.concatenate(positions)[:num_kept], 0, 1)
     joined = jax.tree.map(lambda *parts: np.swapaxes(np.concatenate(parts)[:num_kept], 0, 1), *infos)
     return thetas, joined

@@ -10,6 +10,7 @@ from jaxtyping import PRNGKeyArray
 
 from kngjax.chains.base import AbstractChainSampler, AbstractIndependentSampler, AbstractSampler, Info
 from kngjax.core.arrays import float64
+from kngjax.core.compiling import quick_compilation
 from kngjax.core.randomness import require_typed_key
 from kngjax.data.records import Data
 from kngjax.draws.lattice.lattice import Lattice
@@ -96,15 +97,21 @@ def sampled(
         sampler, _ = default_sampler(mechanism, data.dimension, data.num_records)
     require_sampler(mechanism, sampler)
     require_declared(mechanism, data.dimension, sampler)
+    num_sweeps = num_draws * thinning
+    if isinstance(sampler, AbstractChainSampler):
+        if num_warmup is not None:
+            sampler = dataclasses.replace(sampler, num_warmup=num_warmup)
+        num_sweeps = (sampler.num_warmup + num_sweeps) * sampler.num_points(data.dimension)
+    num_read = num_chains * num_sweeps * sum(map(np.size, jax.tree.leaves(data)))
     if isinstance(mechanism, AbstractDirectMechanism):
-        with float64():
+        with float64(), quick_compilation(num_read):
             draws, succeeded = direct_draws(mechanism, data, key, num_draws * num_chains)
             require_success(bool(succeeded), mechanism.advice)
             thetas = np.array(draws).reshape(num_chains, num_draws, -1)
         return _draws(mechanism, thetas, type(mechanism).__name__, None, start)
     assert isinstance(mechanism, AbstractDensityMechanism)
     assert isinstance(sampler, AbstractSampler)
-    with float64():
+    with float64(), quick_compilation(num_read):
         # Types and shapes decide, so nothing is computed.
         sampler.admit(jax.eval_shape(mechanism.target, data))
         if isinstance(sampler, AbstractIndependentSampler):
@@ -114,8 +121,6 @@ def sampled(
             thetas, info = np.array(draws).reshape(num_chains, num_draws, -1), None
         else:
             assert isinstance(sampler, AbstractChainSampler)
-            if num_warmup is not None:
-                sampler = dataclasses.replace(sampler, num_warmup=num_warmup)
             centre, warmup = estimate(mechanism, data), sampler.num_warmup
             thetas, info = run_chains(
                 mechanism, data, sampler, centre, key, num_chains, warmup, num_draws, thinning, progress

@@ -155,7 +155,7 @@ FAILURES = {
 @pytest.mark.parametrize("failure", FAILURES)
 def test_what_gives_a_start_alone_never_makes_a_draw_fail(failure, monkeypatch):
     """Exact draws in real numbers, and chains, begin at the interior point then."""
-    monkeypatch.setattr(chains.nonprivate, "centre", FAILURES[failure])
+    monkeypatch.setattr(chains.nonprivate, "minimiser", FAILURES[failure])
     one = build("quantile")
     np.testing.assert_array_equal(chains.estimate(one, one.prepare(*records(0))), np.zeros(2))
 
@@ -176,6 +176,6 @@ def test_no_limit_of_what_finds_a_start_tells_neighbours_apart(limit):
     mechanism = kng.KNG(LOSSES["quantile"], bounds, kng.Box(-2.0, 2.0), 1.0, "replace")
     data, reach = mechanism.prepare(x, np.linspace(0, 1, len(x))), (-1e20, 1e20)
     # The library itself finds one, so that none has to stand for it.
-    found = chains.nonprivate.centre(mechanism.loss, data, reach)
+    found = chains.nonprivate.minimiser(mechanism.loss, chains.nonprivate.clipped(data, reach))
     np.testing.assert_array_equal(found, chains.estimate(mechanism, data))
     assert np.all(np.isfinite(found))

@@ -20,7 +20,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from kngjax.chains.exact.smooth.gradient_certificate import GradientCertificate, bound_from_lengths
-from kngjax.chains.exact.smooth.sizes import farthest_length, log_ball_volume, log_core_mass, log_domain_volume
+from kngjax.chains.exact.smooth.sizes import farthest_length, log_ball_volume, log_core_mass
 from kngjax.chains.newton import log_determinant
 from kngjax.chains.target import Target
 from kngjax.losses.base import AbstractPredictorLoss
@@ -54,7 +54,7 @@ class Envelope(NamedTuple):
 def build(target: Target, certificate: GradientCertificate) -> Envelope:
     """The envelope of the least mass; that which is uniform on Θ where nothing is known. Under jit and vmap."""
     dimension, log_determinant_here = target.dimension, log_determinant(certificate.point)
-    log_core, log_volume = log_core_mass(target, log_determinant_here), log_domain_volume(target)
+    log_core, log_volume = log_core_mass(target, log_determinant_here), target.domain.log_volume(dimension)
     edges = jnp.linspace(0.0, farthest_length(target, log_determinant_here), NUM_SHELLS + 1)
     log_edges = jnp.log(edges)
     heights = _heights(target, certificate, edges[1:] / target.rate) + MARGIN

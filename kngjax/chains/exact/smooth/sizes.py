@@ -1,4 +1,4 @@
-"""Volumes of the norm's ball and of Θ, and the mass of an ideal envelope: what others are measured by."""
+"""The volume of the norm's ball, and the mass of an ideal envelope: what others are measured by."""
 
 import math
 
@@ -19,12 +19,7 @@ def log_core_mass(target: Target, log_determinant: Array) -> Float[Array, ""]:
     return math.lgamma(target.dimension + 1) + log_ball_volume(target) - log_determinant
 
 
-def log_domain_volume(target: Target) -> Float[Array, ""]:
-    """log of the volume of Θ, which has the uniform measure."""
-    return -target.domain.log_density(target.domain.interior_point(target.dimension))
-
-
 def farthest_length(target: Target, log_determinant: Array) -> Float[Array, ""]:
     """The c‖z‖_K beyond which even all of Θ adds next to nothing to the mass."""
-    excess = log_domain_volume(target) - log_core_mass(target, log_determinant)
+    excess = target.domain.log_volume(target.dimension) - log_core_mass(target, log_determinant)
     return jnp.maximum(excess, 0.0) + 3.0 * target.dimension + 25.0
