@@ -104,7 +104,9 @@ class NUTS(_AbstractHamiltonian):
 
     Right for smooth losses, and for the kinks of the gradient norm at the price of small steps. Refused on
     piecewise-constant densities. Judge it by R-hat and effective sample size: at large n from a poor start it can be
-    wrong with no divergence at all, which is why starts lie where the density, twice as wide, has its mass.
+    wrong with no divergence at all, which is why starts lie where the density, twice as wide, has its mass. Chains that
+    are moved together wait for the longest trajectory among them: on an accelerator `HMC`, whose steps are counted,
+    wastes less.
 
     **Arguments:**
 

@@ -96,7 +96,7 @@ class AbstractDomain(ShownAsTyped, AbstractModule):
 
     def log_volume(self, dimension: int) -> Float[Array, ""]:
         """Log of the Lebesgue measure of Θ, if ν is uniform."""
-        return -self.distribution(dimension).log_prob(self.interior_point(dimension))
+        return -jnp.asarray(self.distribution(dimension).log_prob(self.interior_point(dimension)))
 
     def draw(self, key: PRNGKeyArray, shape: tuple[int, ...], dimension: int) -> Float[Array, "*shape dimension"]:
         """Independent draws from ν."""

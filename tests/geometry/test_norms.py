@@ -1,7 +1,9 @@
 """Norms: values and duals, exact uniform draws from their balls, and noise of the K-norm law."""
 
+import functools
 import itertools
 import math
+from fractions import Fraction
 
 import jax
 import jax.numpy as jnp
@@ -193,3 +195,30 @@ def test_weights_must_be_positive_and_finite():
 def test_the_matrix_must_be_symmetric_and_positive_definite(matrix):
     with pytest.raises(ValueError, match="symmetric and positive definite"):
         kng.Ellipsoid(np.array(matrix))
+
+
+def end_in_fractions(radius, point, direction):
+    """The largest t with ‖x + tv‖_1 ≤ radius: on the first piece of line, from turn to turn, that ends beyond it."""
+    point, direction = ([Fraction(float(one)) for one in vector] for vector in (point, direction))
+
+    def room(t):
+        return Fraction(radius) - sum(abs(x + t * v) for x, v in zip(point, direction, strict=True))
+
+    turns = sorted({Fraction(0)} | {-x / v for x, v in zip(point, direction, strict=True) if v and -x / v > 0})
+    last = next((turn for turn, after in itertools.pairwise(turns) if room(after) < 0), turns[-1])
+    slope = sum(abs(v) if (x + last * v) * v >= 0 else -abs(v) for x, v in zip(point, direction, strict=True))
+    return last + room(last) / slope
+
+
+def test_chords_of_the_l1_norm_against_fractions():
+    generator = np.random.default_rng(0)
+    points = generator.normal(size=(60, 5)) * (generator.random((60, 5)) < 0.7)
+    points *= generator.random((60, 1)) / np.maximum(np.abs(points).sum(axis=1, keepdims=True), 1e-9)
+    directions = generator.normal(size=(60, 5))
+    # Along axes, along nearly an axis, and along what is nearly still.
+    directions[:15] = np.eye(5)[np.arange(15) % 5]
+    directions[15:30] *= 10.0 ** generator.integers(-200, 1, (15, 5))
+    left, right = jax.jit(jax.vmap(functools.partial(kng.L1().chord, np.ones(()))))(points, directions)
+    for point, direction, *ends in zip(points, directions, left, right, strict=True):
+        for sign, end in zip((-1.0, 1.0), ends, strict=True):
+            np.testing.assert_allclose(sign * end, float(end_in_fractions(1.0, point, sign * direction)), rtol=1e-9)
