@@ -8,8 +8,8 @@ is the time of all processors.
 
 First calls begin with the start of the process: imports, compiling and one release, beside a fit by statsmodels. A
 study and statsmodels read a formula and a frame, the last three of whose coefficients are those of texts where there
-are six or more: `--records 1000000 --dimension 9 --ways study formula --runs 0`.
-Then comes one draw by `kng.sample` with each sampler, by the work of all processors too, which other load does not change as much.
+are six or more: `--records 1000000 --dimension 9 --ways study formula --runs 0`. Then comes one draw by `kng.sample`
+with each sampler. The work of all processors changes less with other load than seconds do.
 """
 
 import argparse

@@ -50,7 +50,7 @@ EXACT_ARITHMETIC = (
 # Characters of settings that `explain` shows.
 _LONGEST_SETTINGS = 600
 # Mechanisms whose numbers are not one a column, so that they have not the columns' names.
-OF_NO_COLUMN = frozenset({"DesignMoments", "QuantileProcess"})
+_OF_NO_COLUMN = frozenset({"DesignMoments", "QuantileProcess"})
 # What a release computes with, of which a certificate names the versions.
 COMPUTED_BY = ("kngjax", "jax", "numpyro", "numpy", "python-flint")
 
@@ -125,7 +125,7 @@ class Certificate:
     def names(self) -> tuple[str, ...] | None:
         """The declared names of the coefficients, the intercept first; None where none were declared."""
         bounds = self.mechanism.get("bounds") or {}
-        declared = None if self.mechanism["type"] in OF_NO_COLUMN else bounds.get("names")
+        declared = None if self.mechanism["type"] in _OF_NO_COLUMN else bounds.get("names")
         return None if declared is None else ("intercept",) * bounds["intercept"] + tuple(declared)
 
     @property

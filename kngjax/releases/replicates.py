@@ -17,7 +17,7 @@ from jax.sharding import Mesh, PartitionSpec
 from jaxtyping import Array, Key, PRNGKeyArray
 
 from kngjax.chains.base import AbstractIndependentSampler, AbstractSampler
-from kngjax.core.compiling import Compiled
+from kngjax.core.compiling import Compiled, quick_compilation
 from kngjax.data.records import prepare_simulated
 from kngjax.mechanisms.base import AbstractMechanism
 from kngjax.mechanisms.density import AbstractDensityMechanism
@@ -29,6 +29,8 @@ from kngjax.releases.chains import draw, estimate
 DataGenerator = Callable[[PRNGKeyArray, int], tuple[Any, Any, Any]]
 
 AXIS = "replicate"
+# How often a draw reads each number, and how much it takes to make one, about: by which programs are compiled well.
+_TIMES_READ, _TIMES_MADE = 100, 10
 _LARGEST_BATCH = 128
 # X, its clipped copy with an intercept, and what is computed from it.
 _COPIES = 4
@@ -86,6 +88,10 @@ def batch_of(
     return min(_LARGEST_BATCH, wanted, 1 << max(0, most.bit_length() - 1))
 
 
+def _numbers(tree: Any) -> int:
+    return sum(leaf.size for leaf in jax.tree.leaves(tree))
+
+
 def _bytes(function: Callable[[Any], Any], key: PRNGKeyArray) -> int:
     return sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(jax.eval_shape(function, key)))
 
@@ -112,7 +118,7 @@ def estimates(
     for start in range(0, replicates if mapped else 0, step):
         number = min(step, replicates - start)
         chosen = keys[jnp.arange(start, start + step) % replicates]
-        for name, *made in _batch(design, num_records, mesh, mapped, max_bytes, chosen):
+        for name, *made in _batch(design, num_records, mesh, mapped, max_bytes, chosen, replicates):
             thetas, truths = (np.array(part[:number]) for part in made)
             if parts[name].ends_on_host:
                 thetas = _ended_on_the_host(thetas, design, num_records, parts[name], chosen)
@@ -134,6 +140,7 @@ def _batch(
     parts: Mapping[str, Part],
     max_bytes: int,
     keys: Key[Array, " batch"],
+    replicates: int,
 ) -> Iterator[tuple[str, Any, Any]]:
     """Yields of each mechanism its name, its estimates and θ, all from the same data, as many for each device."""
     data_keys, draw_keys = jnp.moveaxis(jax.vmap(jax.random.split)(keys), 1, 0)
@@ -144,10 +151,15 @@ def _batch(
         together = max_bytes // max(1, _COPIES * _bytes(lambda key: design(key, num_records), keys[0]))
     # A power of 2, which divides the share of a device.
     together = math.gcd(len(keys) // mesh.size, 1 << max(0, together.bit_length() - 1))
-    data, truth = _data(design, num_records, mesh, together, mechanisms, data_keys)
+    records = jax.eval_shape(lambda key: design(key, num_records), keys[0])
+    with quick_compilation(_TIMES_MADE * replicates * _numbers(records)):
+        data, truth = _data(design, num_records, mesh, together, mechanisms, data_keys)
     for name, part in parts.items():
         own = jax.vmap(part.draw_keys)(draw_keys)
-        yield name, _draws(mesh, part.mechanism, part.sampler, part.epsilons, data[leaders[name]], own), truth
+        read = _TIMES_READ * replicates * own.shape[1] * _numbers(data[leaders[name]]) // len(keys)
+        with quick_compilation(read):
+            thetas = _draws(mesh, part.mechanism, part.sampler, part.epsilons, data[leaders[name]], own)
+        yield name, thetas, truth
 
 
 def _alike(mechanism: AbstractMechanism, parts: Mapping[str, Part]) -> str:

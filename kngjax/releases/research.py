@@ -21,7 +21,6 @@ from kngjax.mechanisms.density import AbstractDensityMechanism
 from kngjax.mechanisms.direct import AbstractDirectMechanism
 from kngjax.owner.diagnostics import UNMIXED, DrawsSummary
 from kngjax.owner.draws import Draws
-from kngjax.releases.certificate import OF_NO_COLUMN
 from kngjax.releases.chains import (
     direct_draws,
     estimate,
@@ -130,6 +129,6 @@ def sampled(
 
 def _draws(mechanism: AbstractMechanism, thetas: np.ndarray, name: str, info: Info | None, start: float) -> Draws:
     names = mechanism.bounds.coefficients
-    if type(mechanism).__name__ in OF_NO_COLUMN or names is None or len(names) != thetas.shape[2]:
+    if names is None or len(names) != thetas.shape[2]:
         names = None
     return Draws(thetas, name, info, names, time.perf_counter() - start)

@@ -129,7 +129,7 @@ def test_independent_draws_warn_of_nothing_and_have_names_where_numbers_are_one_
     bounds, key = kng.Bounds(x={"age": (0.0, 1.0)}, intercept=False), kng.research_key(0)
     for mechanism, names in (
         (kng.KNormMechanism(bounds, 1.0, "replace"), ("age",)),
-        (kng.DesignMoments(bounds, 1.0, "replace"), None),
+        (kng.KNormMechanism(kng.Bounds(x=(0.0, 1.0), intercept=False), 1.0, "replace"), None),
     ):
         with warnings.catch_warnings():
             warnings.simplefilter("error")
