@@ -16,7 +16,7 @@ from kngjax.chains.advice import Density, chain
 from kngjax.chains.base import AbstractChainSampler, AbstractIndependentSampler, AbstractSampler, Info
 from kngjax.chains.newton import descend
 from kngjax.core.arrays import Vector, is_traced
-from kngjax.core.compiling import Compiled
+from kngjax.core.compiling import Compiled, quick_compilation
 from kngjax.core.errors import raise_from_outside
 from kngjax.data.records import Data, QuadraticSummary
 from kngjax.draws.lattice.lattice import Lattice
@@ -255,7 +255,10 @@ def run_chains(
     num_discarded_blocks, num_kept_blocks = -(-num_discarded // block), -(-num_kept // kept_block)
     positions, infos = [], []
     total = (num_discarded_blocks + num_kept_blocks) * block
-    with tqdm(total=total, unit="sweep", disable=None if progress is None else not progress) as bar:
+    hidden = None if progress is None else not progress
+    # Of a release too: thousands of sweeps over many records take longer than their program takes to be compiled.
+    read = num_chains * total * sampler.num_points(data.dimension) * sum(map(np.size, jax.tree.leaves(data)))
+    with quick_compilation(read), tqdm(total=total, unit="sweep", disable=hidden) as bar:
         for number in range(1, num_discarded_blocks + num_kept_blocks + 1):
             states, thetas, info = advance(mechanism, data, sampler, states, key, number, kept_block, thinning)
             if number > num_discarded_blocks:

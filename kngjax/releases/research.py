@@ -96,12 +96,9 @@ def sampled(
         sampler, _ = default_sampler(mechanism, data.dimension, data.num_records)
     require_sampler(mechanism, sampler)
     require_declared(mechanism, data.dimension, sampler)
-    num_sweeps = num_draws * thinning
-    if isinstance(sampler, AbstractChainSampler):
-        if num_warmup is not None:
-            sampler = dataclasses.replace(sampler, num_warmup=num_warmup)
-        num_sweeps = (sampler.num_warmup + num_sweeps) * sampler.num_points(data.dimension)
-    num_read = num_chains * num_sweeps * sum(map(np.size, jax.tree.leaves(data)))
+    if isinstance(sampler, AbstractChainSampler) and num_warmup is not None:
+        sampler = dataclasses.replace(sampler, num_warmup=num_warmup)
+    num_read = num_chains * num_draws * sum(map(np.size, jax.tree.leaves(data)))
     if isinstance(mechanism, AbstractDirectMechanism):
         with float64(), quick_compilation(num_read):
             draws, succeeded = direct_draws(mechanism, data, key, num_draws * num_chains)

@@ -111,6 +111,21 @@ def test_a_release_that_is_drawn_directly_compiles_quickly_and_research_where_it
     assert (programs(drawn)[0], programs(drawn)[1] > sampled[1]) == (sampled[0], True)
 
 
+@pytest.mark.usefixtures("no_flags")
+@pytest.mark.parametrize("is_much", [False, True])
+def test_many_sweeps_of_a_released_chain_run_by_the_program_that_runs_quickly(monkeypatch, is_much):
+    bounds = kng.Bounds(x=([0.0], [1.0]), y=(0.0, 1.0))
+    mechanism = kng.KNG(kng.SquaredLoss(), bounds, kng.L2Ball(1.0), 1.0, "replace")
+    x, at_first = np.linspace(0.0, 1.0, 7), programs(chains.advance)
+    settings = {"num_chains": 1, "num_discarded": 0, "num_kept": 1, "thinning": 2 + is_much, "progress": False}
+    data, walk = mechanism.prepare(x[:, None], x), kng.chains.CoordinateWalk()
+    monkeypatch.setattr(compiling, "MOST_READ", 10 if is_much else 10**6)
+    with quick_compilation():
+        chains.run_chains(mechanism, data, walk, np.zeros(2), kng.research_key(0), **settings)
+    quick, well = (now - before for now, before in zip(programs(chains.advance), at_first, strict=True))
+    assert (quick > 0, well > 0) == (not is_much, is_much)
+
+
 def test_tests_compile_with_the_same_options():
     """But for those of JAX's own setting, which can be changed from test to test."""
     by_setting = {"xla_backend_optimization_level", "xla_llvm_disable_expensive_passes"}
