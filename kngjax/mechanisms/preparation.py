@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Float
 
 from kngjax.accounting.guarantees import Adjacency
+from kngjax.core.arrays import is_traced
 from kngjax.core.errors import UnfitShape, UnfitType
 from kngjax.data import persons, records, schema
 from kngjax.data.bounds import Bounds
@@ -330,9 +331,12 @@ class AbstractIntake(abc.ABC):
             raise ValueError(TOO_MANY_RECORDS)
 
     def allows(self, count: int | float) -> bool:
-        """Whether n records are no more than `max_records`, where the mechanism has such a public promise."""
+        """Whether n records are no more than `max_records`, where the mechanism has such a public promise.
+
+        While a program is traced that is not known yet: draws say whether it was so.
+        """
         limit = getattr(self.mechanism, "max_records", None)
-        return limit is None or count <= float(limit)
+        return limit is None or is_traced(limit) or count <= float(limit)
 
 
 class PlainIntake(AbstractIntake):

@@ -78,12 +78,15 @@ def batch_of(
 ) -> int:
     """Returns how many replicates a device takes at a time, a power of 2: fewer where records fill the memory."""
     records = _bytes(lambda key: design(key, num_records), key)
+    leaders = {_alike(part.mechanism, parts) for part in parts.values() if not part.is_on_host}
     taken = [
-        _bytes(lambda key, one=part.mechanism: _generated(design, num_records, one, key)[0], key)
-        for part in parts.values()
+        _bytes(lambda key, one=parts[name].mechanism: _generated(design, num_records, one, key)[0], key)
+        for name in leaders
     ]
-    # What is summed up leaves no records behind.
-    most = max_bytes // max(1, _COPIES * records) if 2 * max(taken) > records else _LARGEST_BATCH
+    largest = max(taken, default=0)
+    # What is summed up leaves no records behind; of others those wait too that another mechanism takes.
+    held = sum(taken) - largest + (_COPIES * records if 2 * largest > records else largest)
+    most = max_bytes // max(1, held)
     wanted = 1 << (num_replicates - 1).bit_length()
     return min(_LARGEST_BATCH, wanted, 1 << max(0, most.bit_length() - 1))
 

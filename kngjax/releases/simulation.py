@@ -118,7 +118,7 @@ def simulate(  # pyright: ignore[reportInconsistentOverload]
 
     - `design`: a function of (key, number of records) that JAX can compile, to (X, y, θ): X of shape (n, columns),
       without the constant column, or None; y of shape (n,), or None for a mean; θ of shape (d,).
-    - `mechanism`: any, or several by name, which all see the same data.
+    - `mechanism`: any, or several by name, which all see the same data and draw by the same keys.
     - `key`: a research key. `num_records`: n, or several. `epsilons`: None for the mechanism's own.
     - `sampler`: for KNG and the exponential mechanism; chains start about an estimate from the replicate's own
       records, not about θ. None takes what `sample` takes at the smallest n.
@@ -127,15 +127,19 @@ def simulate(  # pyright: ignore[reportInconsistentOverload]
     - `devices`: None for all that JAX sees. `float32`: for research where speed counts: estimates lose digits as n
       grows; not on the host. `progress`: None shows the bar on a terminal.
 
-    **Returns** a `Simulation`, or one for each mechanism by name. Raises ValueError for counts below 1, for float32 on
-    the host, and as `draw` does.
+    **Returns** a `Simulation`, or one for each mechanism by name. Raises ValueError for counts below 1 and beyond a
+    `max_records`, for no mechanism, for measures of several numbers, for float32 on the host, and as `draw` does.
     """
     require_typed_key(key)
     sizes = [num_records] if isinstance(num_records, int | np.integer) else list(num_records)
-    if not sizes or min(sizes) < 1 or num_replicates < 1:
-        raise ValueError("num_records and num_replicates must be at least 1")
+    if not sizes or min(*sizes, num_replicates, 1 if batch_size is None else batch_size) < 1:
+        raise ValueError("num_records, num_replicates and batch_size must be at least 1")
     is_one = isinstance(mechanism, AbstractMechanism)
     named = {"": mechanism} if is_one else dict(mechanism)
+    if not named:
+        raise ValueError("there is no mechanism to draw from")
+    for one in named.values():
+        one.intake.check_count(max(sizes))
     losses = None if epsilons is None else np.asarray(list(epsilons), dtype=np.float64)
     for epsilon in () if losses is None else losses:
         check_epsilon(float(epsilon), allow_large_epsilon=True)
@@ -144,6 +148,7 @@ def simulate(  # pyright: ignore[reportInconsistentOverload]
     mesh = Mesh(np.asarray(chosen), (AXIS,), axis_types=(AxisType.Auto,))
     functions = dict(measures or {"error": error})
     with jax.enable_x64(not float32):
+        _require_numbers(functions, dimension)
         parts = {}
         for name, one in named.items():
             is_without = not is_one and isinstance(one, AbstractDirectMechanism)
@@ -157,7 +162,7 @@ def simulate(  # pyright: ignore[reportInconsistentOverload]
         with tqdm(total=len(parts) * len(sizes) * num_replicates, unit="estimate", disable=hidden) as bar:
             for size in map(int, sizes):
                 keys = jax.random.split(jax.random.fold_in(key, size), num_replicates)
-                batch = batch_size or batch_of(design, size, parts, max_bytes, num_replicates, key)
+                batch = batch_size or batch_of(design, size, parts, max_bytes, int(num_replicates), key)
                 results.append(estimates(design, size, parts, keys, mesh, batch, max_bytes, bar.update))
         simulations = {}
         for name, part in parts.items():
@@ -179,6 +184,14 @@ def _sampler(
     require_sampler(mechanism, sampler)
     require_declared(mechanism, dimension, sampler)
     return sampler
+
+
+def _require_numbers(measures: Mapping[str, Measure], dimension: int) -> None:
+    """Raises ValueError for a measure that does not make one number of an estimate and θ."""
+    theta = jnp.zeros(dimension)
+    for name, measure in measures.items():
+        if shape := np.shape(jax.eval_shape(measure, theta, theta)):
+            raise ValueError(f"the measure {name!r} returns an array of shape {shape}: give one number a measure")
 
 
 @functools.partial(Compiled, static_argnames="measures")

@@ -37,6 +37,10 @@ def mechanism(**changes):
     return kng.KNG(**{**settings, "adjacency": "replace", **changes})
 
 
+def promised(max_records):
+    return kng.OutputPerturbation(kng.SquaredLoss(), BOUNDS, 1.0, 1.0, 1e-5, "replace", max_records=max_records)
+
+
 CASES: dict[str, tuple[kng.KNG | kng.ObjectivePerturbation, AbstractSampler | None]] = {
     "exact": (mechanism(), kng.chains.Exact()),
     "walk": (mechanism(loss=kng.PseudoHuberLoss(0.2)), kng.chains.CoordinateWalk(num_sweeps=20)),
@@ -237,6 +241,36 @@ def test_several_mechanisms_see_the_same_data_and_one_program_draws_for_every_n_
     assert replicates._draws.plain._cache_size() == before
 
 
+def test_mechanisms_with_a_promise_of_n_are_drawn_from_as_many_records_as_they_allow():
+    built = promised(40)
+    found = kng.simulate(design, built, 2, KEY, num_records=40, progress=False)
+    draw = jax.jit(lambda data, key: kng.draw(built, data, key)[0])
+    for number, key in enumerate(jax.random.split(jax.random.fold_in(KEY, 40), 2)):
+        data_key, draw_key = jax.random.split(key)
+        expected = draw(built.prepare(*design(data_key, 40)[:2]), draw_key)
+        np.testing.assert_allclose(found.theta[0, 0, number], expected, rtol=1e-8)
+
+
+def test_records_that_several_mechanisms_take_in_their_own_ways_share_the_memory():
+    """Of pseudo-Huber losses, whose data are the records: 40 times 3 numbers, with the intercept 120 of 8 bytes."""
+
+    def batch(most, *losses):
+        parts = {
+            str(number): replicates.Part(mechanism(loss=loss), None, None, False, False)
+            for number, loss in enumerate(losses)
+        }
+        return replicates.batch_of(design, 40, parts, most, 64, KEY)
+
+    several = [kng.PseudoHuberLoss(0.2 + number / 8) for number in range(8)]
+    one = batch(64_000, several[0])
+    assert one > 1
+    assert batch(64_000, several[0], several[0], several[0]) == one
+    assert batch(64_000, *several) < one
+    # Sums leave no records behind: a dozen numbers.
+    assert batch(64_000, kng.SquaredLoss()) == 64
+    assert batch(500, kng.SquaredLoss()) < 64
+
+
 def test_records_of_a_design_are_summed_up_in_small_groups_as_they_are_one_by_one(monkeypatch):
     built = kng.KNormMechanism(kng.Bounds(x=(0.0, 1.0), intercept=False), 1.0, "replace")
 
@@ -279,6 +313,10 @@ def test_results_are_the_same_to_the_bit_on_eight_devices(tmp_path):
 REFUSED = [
     ({"num_replicates": 0}, "at least 1"),
     ({"num_records": []}, "at least 1"),
+    ({"batch_size": 0}, "at least 1"),
+    ({"mechanism": {}}, "no mechanism"),
+    ({"measures": {"both": lambda theta, truth: theta - truth}}, r"'both' returns an array of shape \(2,\)"),
+    ({"mechanism": promised(9), "sampler": None}, "more records than max_records"),
     ({"epsilons": [-1.0]}, "epsilon must be positive"),
     ({"mechanism": mechanism(loss=kng.PseudoHuberLoss(0.2)), "float32": True}, "on the host"),
 ]
