@@ -189,6 +189,27 @@ def test_draws_from_few_gaps_and_by_proposals_beyond_have_the_law_of_all(name):
         assert_tuples(counts, {chosen: mass / total for chosen, mass in masses.items()})
 
 
+def test_what_is_not_kept_is_drawn_anew_in_its_own_place(monkeypatch):
+    values, tau, rate, reach = FAR["apart"]
+    tried = []
+
+    def near(*given):
+        law = JointLaw(*given, reach)
+        monkeypatch.setattr(law, "draws", lambda uniforms: tried.append(len(uniforms)) or JointLaw.draws(law, uniforms))
+        return law
+
+    monkeypatch.setattr(JointLaw, "near", near)
+    mechanism = kng.PrivateQuantile(tau, BOUNDS, 4.0 * rate, "replace")
+    draws, _ = mechanism.draws(mechanism.prepare(values), kng.research_key(3), 8_000)
+    assert tried[0] == 8_000 > tried[1] > 0
+    _, _, masses = far_problem("apart")
+    total = sum(masses.values())
+    counts = np.searchsorted(values, np.asarray(draws), side="right")
+    assert_tuples(counts, {chosen: mass / total for chosen, mass in masses.items()})
+    # No place is left as it was, and no number is there twice.
+    assert np.unique(draws).size == draws.size
+
+
 @pytest.mark.parametrize("scale", [1.0, 1e-300, 1e300])
 def test_the_law_of_many_values_is_that_of_all_gaps_from_a_tenth_of_them(scale):
     random, tau = np.random.default_rng(7), np.array([0.1, 0.25, 0.5, 0.9])
