@@ -182,7 +182,13 @@ def _alike(mechanism: AbstractMechanism, parts: Mapping[str, Part]) -> str:
 def _generated(design, num_records, mechanism, key):
     """Data as a mechanism takes them, and θ."""
     X, y, truth = design(key, num_records)
-    return mechanism.intake.summarise(prepare_simulated(mechanism.bounds, X, y)), truth
+    return _taken(mechanism, X, y), truth
+
+
+def _taken(mechanism, X, y):
+    if y is None and mechanism.loss.has_response:
+        raise ValueError(f"the design returned no y, and {type(mechanism.loss).__name__} has a response")
+    return mechanism.intake.summarise(prepare_simulated(mechanism.bounds, X, y))
 
 
 _alone = Compiled(_generated, static_argnames=("design", "num_records"))
@@ -192,8 +198,7 @@ _alone = Compiled(_generated, static_argnames=("design", "num_records"))
 def _data(design, num_records, mesh, together, mechanisms, keys):
     def generate(key):
         X, y, truth = design(key, num_records)
-        taken = {name: one.intake.summarise(prepare_simulated(one.bounds, X, y)) for name, one in mechanisms.items()}
-        return taken, truth
+        return {name: _taken(one, X, y) for name, one in mechanisms.items()}, truth
 
     def share(keys):
         return jax.vmap(generate)(keys) if together == len(keys) else jax.lax.map(generate, keys, batch_size=together)

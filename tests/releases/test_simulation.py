@@ -316,6 +316,7 @@ REFUSED = [
     ({"batch_size": 0}, "at least 1"),
     ({"mechanism": {}}, "no mechanism"),
     ({"measures": {"both": lambda theta, truth: theta - truth}}, r"'both' returns an array of shape \(2,\)"),
+    ({"design": lambda *given: (design(*given)[0], None, jnp.zeros(2))}, "no y, and SquaredLoss has a response"),
     ({"mechanism": promised(9), "sampler": None}, "more records than max_records"),
     ({"epsilons": [-1.0]}, "epsilon must be positive"),
     ({"mechanism": mechanism(loss=kng.PseudoHuberLoss(0.2)), "float32": True}, "on the host"),
