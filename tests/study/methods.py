@@ -95,7 +95,7 @@ METHODS = {
         given={"levels": [0.25, 0.75]}, columns=QUARTILES, groups=False, kind="process",
         mechanism="QuantileProcess",
     ),
-    "robust": regression("linear_regression", "log(wage)", least_squares, 0.15),
+    "robust": regression("linear_regression", "log(wage)", least_squares, 0.15, mechanism="ObjectivePerturbation"),
     "least squares": regression(
         "linear_regression", "log(wage)", least_squares, 0.15, given={"method": "squared"}
     ),
@@ -103,7 +103,7 @@ METHODS = {
         "linear_regression", "log(wage)", least_squares, 0.3, given={"method": "adassp", "delta": 1e-6},
         delta=1e-6, mechanism="AdaSSP",
     ),
-    "logistic": regression("logistic_regression", "parttime", [-2.0, 0.1], 0.5),
+    "logistic": regression("logistic_regression", "parttime", [-2.0, 0.1], 0.5, mechanism="ObjectivePerturbation"),
     "Poisson": regression("poisson_regression", "sick", [1.0, -0.05], 0.5, mechanism="ObjectivePerturbation"),
     "mean": of_column(
         "mean", "education", "mean", lambda frame: [frame["education"].mean()], 0.05, mechanism="KNormMechanism"
