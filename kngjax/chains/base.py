@@ -99,7 +99,8 @@ class AbstractChainSampler(AbstractSampler):
     """A Markov chain that leaves the density invariant; after finitely many sweeps its law is not proved to be it.
 
     **Arguments:** `num_sweeps`: sweeps before the one draw of a release; None for a number that depends on d alone.
-    `num_warmup`: sweeps that `sample` discards.
+    `num_warmup`: sweeps that `sample` discards. `reads_a_sweep`: how often one reads the data for each point, about: by
+    which its program is compiled well or quickly.
     """
 
     num_sweeps: eqx.AbstractVar[int | None]
@@ -110,6 +111,7 @@ class AbstractChainSampler(AbstractSampler):
         "they depend on the data through the chain's state alone",
     )
     sweeps_a_block: ClassVar[int] = 100
+    reads_a_sweep: ClassVar[int] = 1
 
     @abc.abstractmethod
     def noise(self, key: PRNGKeyArray, target: Target, state: Any, num_sweeps: int) -> Any:

@@ -123,6 +123,7 @@ class NUTS(_AbstractHamiltonian):
     max_tree_depth: int = eqx.field(static=True, default=10)
 
     algorithm: ClassVar[str] = "NUTS"
+    reads_a_sweep: ClassVar[int] = 100
 
     def _options(self) -> dict[str, Any]:
         return {"max_tree_depth": self.max_tree_depth}
@@ -141,6 +142,7 @@ class HMC(_AbstractHamiltonian):
     num_steps: int = eqx.field(static=True, default=16)
 
     algorithm: ClassVar[str] = "HMC"
+    reads_a_sweep: ClassVar[int] = 16
 
     def _options(self) -> dict[str, Any]:
         return {"num_steps": self.num_steps, "trajectory_length": None}

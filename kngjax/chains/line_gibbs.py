@@ -58,6 +58,7 @@ class LineGibbs(AbstractChainSampler):
     directions: Literal["limit_law", "ensemble"] = eqx.field(static=True, default="limit_law")
 
     sweeps_a_block: ClassVar[int] = 8
+    reads_a_sweep: ClassVar[int] = 30
 
     def __check_init__(self):
         if self.directions not in ("limit_law", "ensemble"):

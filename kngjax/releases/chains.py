@@ -250,14 +250,16 @@ def run_chains(
     sampler = sampler.gather(mechanism.target(data), centre)
     states = start_chains(mechanism, data, sampler, centre, key, num_chains)
     # One program for all blocks, which are neither so short that calls take the time nor longer than what is kept.
-    kept_block = max(1, min(max(num_kept, _FEWEST_SWEEPS // thinning), sampler.sweeps_a_block // thinning))
+    fewest = _FEWEST_SWEEPS // (num_chains * thinning)
+    kept_block = max(1, min(max(num_kept, fewest), sampler.sweeps_a_block // thinning))
     block = kept_block * thinning
     num_discarded_blocks, num_kept_blocks = -(-num_discarded // block), -(-num_kept // kept_block)
     positions, infos = [], []
     total = (num_discarded_blocks + num_kept_blocks) * block
     hidden = None if progress is None else not progress
     # Of a release too: thousands of sweeps over many records take longer than their program takes to be compiled.
-    read = num_chains * total * sampler.num_points(data.dimension) * sum(map(np.size, jax.tree.leaves(data)))
+    points = num_chains * sampler.num_points(data.dimension)
+    read = points * total * sampler.reads_a_sweep * sum(map(np.size, jax.tree.leaves(data)))
     with quick_compilation(read), tqdm(total=total, unit="sweep", disable=hidden) as bar:
         for number in range(1, num_discarded_blocks + num_kept_blocks + 1):
             states, thetas, info = advance(mechanism, data, sampler, states, key, number, kept_block, thinning)
