@@ -30,8 +30,8 @@ class DrawsSummary(OwnerOnly):
     """Summarises draws by coefficient: OWNER ONLY.
 
     **Arguments:** each of shape (d,): `mean`, `deviation`; `mcse`, the Monte Carlo error of the mean; `rhat`,
-    rank-normalised and split, which takes 2 chains and is NaN else; `bulk` and `tail`, effective sample sizes. `names`:
-    of the coefficients. `seconds`: the time that the draws took, compiling, warm-up and thinned sweeps included; None
+    rank-normalised and split, which takes 2 chains and is NaN else; `bulk` and `tail`, effective sample sizes. All four
+    are NaN of fewer than 4 draws a chain, and of draws that never moved. `names`: of the coefficients. `seconds`: the time that the draws took, compiling, warm-up and thinned sweeps included; None
     where nobody measured it.
     """
 
@@ -73,10 +73,10 @@ class DrawsSummary(OwnerOnly):
             " " * width + "".join(f"{word:>12}" for word in header),
         ]
         columns = (self.mean, self.deviation, self.mcse, self.rhat, self.bulk, self.tail)
-        formats = ("12.5g", "12.3g", "12.2g", "12.3f", "12.0f", "12.0f")
+        formats = ("11.5g", "11.3g", "11.2g", "11.3f", "11.0f", "11.0f")
         for name, *row in zip(self.names, *columns, strict=True):
             lines.append(
-                f"{name:<{width}}" + "".join(f"{number:{form}}" for number, form in zip(row, formats, strict=True))
+                f"{name:<{width}}" + "".join(f" {number:{form}}" for number, form in zip(row, formats, strict=True))
             )
         if self.seconds is not None:
             lines.append(
@@ -89,7 +89,8 @@ class DrawsSummary(OwnerOnly):
 def _numbers(chains: Chains) -> tuple[float, ...]:
     """Mean, deviation, MCSE, R-hat, bulk and tail effective sample sizes of one coefficient."""
     mean, deviation = float(np.mean(chains)), float(np.std(chains, ddof=1)) if chains.size > 1 else math.nan
-    if chains.shape[1] < 4 or not np.all(np.isfinite(chains)):
+    # Of draws that never moved, ArviZ's sizes are the number of draws: nothing is known of them.
+    if chains.shape[1] < 4 or not np.all(np.isfinite(chains)) or np.ptp(chains) == 0.0:
         return mean, deviation, *(math.nan,) * 4
     halves = _halves(chains)
     scores = _normal_scores(halves)

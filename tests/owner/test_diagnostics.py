@@ -49,8 +49,8 @@ def test_numbers_are_those_of_arviz():
         np.testing.assert_allclose([found.mean[0], found.deviation[0]], [chains.mean(), chains.std(ddof=1)], rtol=1e-12)
 
 
-def test_of_too_few_draws_and_of_what_is_no_number_nothing_is_said():
-    for chains in (np.ones((4, 3)), np.full((2, 50), np.nan), np.ones((1, 1))):
+def test_of_too_few_draws_of_what_is_no_number_and_of_what_never_moved_nothing_is_said():
+    for chains in (correlated(4, 3), np.full((2, 50), np.nan), np.ones((1, 1)), np.full((1, 1000), 0.3)):
         found = DrawsSummary.of(chains[..., None], ("a",))
         assert np.all(np.isnan([found.rhat, found.bulk, found.tail, found.mcse]))
         assert not found.suffices
@@ -102,6 +102,9 @@ def test_what_the_owner_prints_has_names_and_the_rate_over_all_the_time():
     assert f"{found.rate:.3g} effective draws a second over 8 s" in lines[4]
     assert UNMIXED not in text
     assert kng.owner.Draws(theta[:, :50], "by hand").summary().explain().endswith(UNMIXED)
+    # Numbers of columns stay apart, however large they are.
+    apart = 1e12 * np.arange(4.0)[:, None, None] + theta
+    assert [len(line.split()) for line in kng.owner.Draws(apart, "by hand").summary().explain().splitlines()[2:4]] == [7, 7]
     np.testing.assert_array_equal(draws.rhat(), found.rhat)
     np.testing.assert_array_equal(draws.ess("tail"), found.tail)
 
