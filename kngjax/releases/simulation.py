@@ -5,6 +5,7 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, overload
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -121,7 +122,7 @@ def simulate(  # pyright: ignore[reportInconsistentOverload]
     - `mechanism`: any, or several by name, which all see the same data and draw by the same keys.
     - `key`: a research key. `num_records`: n, or several. `epsilons`: None for the mechanism's own.
     - `sampler`: for KNG and the exponential mechanism; chains start about an estimate from the replicate's own
-      records, not about θ. None takes what `sample` takes at the smallest n.
+      records, not about θ. None takes what `sample` takes at the smallest n and ε.
     - `measures`: by name, functions of an estimate and θ to a number; None for the error |θ̃ - θ|_2.
     - `max_bytes`: of memory for the records of one batch on one device. `batch_size`: instead of what follows from it.
     - `devices`: None for all that JAX sees. `float32`: for research where speed counts: estimates lose digits as n
@@ -152,7 +153,8 @@ def simulate(  # pyright: ignore[reportInconsistentOverload]
         parts = {}
         for name, one in named.items():
             is_without = not is_one and isinstance(one, AbstractDirectMechanism)
-            own = _sampler(one, None if is_without else sampler, dimension, min(sizes))
+            asked = None if is_without else sampler
+            own = _sampler(one, asked, dimension, min(sizes), None if losses is None else losses.min())
             parts[name] = Part.of(design, one, own, losses, sizes[0], key)
         if float32 and any(part.is_on_host or part.ends_on_host for part in parts.values()):
             raise ValueError(
@@ -176,11 +178,19 @@ def simulate(  # pyright: ignore[reportInconsistentOverload]
 
 
 def _sampler(
-    mechanism: AbstractMechanism, sampler: AbstractSampler | None, dimension: int, num_records: int
+    mechanism: AbstractMechanism,
+    sampler: AbstractSampler | None,
+    dimension: int,
+    num_records: int,
+    epsilon: float | None,
 ) -> AbstractSampler | None:
-    """The sampler of a mechanism, the best one where none is asked for; raises ValueError for one that it has not."""
+    """The sampler of a mechanism, the best one where none is asked for; raises ValueError for one that it has not.
+
+    **Arguments:** `num_records`, `epsilon`: the least that it has to serve; None for the mechanism's own ε.
+    """
     if sampler is None and isinstance(mechanism, AbstractDensityMechanism):
-        sampler, _ = default_sampler(mechanism, dimension, num_records)
+        least = mechanism if epsilon is None else eqx.tree_at(lambda one: one.epsilon, mechanism, np.asarray(epsilon))
+        sampler, _ = default_sampler(least, dimension, num_records)
     require_sampler(mechanism, sampler)
     require_declared(mechanism, dimension, sampler)
     return sampler

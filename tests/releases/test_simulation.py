@@ -14,7 +14,7 @@ import kngjax as kng
 from kngjax.chains.base import AbstractChainSampler, AbstractSampler, Info
 from kngjax.chains.exact.smooth import one_program
 from kngjax.data.records import Records, prepare, prepare_simulated
-from kngjax.releases import replicates
+from kngjax.releases import replicates, simulation
 from kngjax.releases.chains import estimate
 from kngjax.releases.simulation import _measured, error
 
@@ -124,6 +124,29 @@ def test_chains_start_about_an_estimate_from_the_records_and_not_about_the_truth
 
 
 @pytest.mark.slow
+class Stop(Exception):
+    """Raised where a sampler is known and nothing has been drawn."""
+
+
+@pytest.mark.parametrize(
+    ("epsilons", "taken"),
+    [
+        (None, kng.chains.GradientSpace),
+        ([1.0, 9.0], kng.chains.GradientSpace),
+        ([1.0, 0.1], kng.chains.EnsembleWalk),
+        ([9.0], kng.chains.Exact),
+    ],
+)
+def test_the_sampler_that_nobody_chose_serves_the_smallest_n_and_epsilon(monkeypatch, epsilons, taken):
+    def stop(_, mechanism, sampler, *others):
+        raise Stop(type(sampler))
+
+    monkeypatch.setattr(simulation.Part, "of", stop)
+    with pytest.raises(Stop) as stopped:
+        kng.simulate(design, mechanism(loss=kng.PseudoHuberLoss(0.2)), 2, KEY, num_records=[900, 9000], epsilons=epsilons)
+    assert stopped.value.args == (taken,)
+
+
 def test_what_a_batch_gave_up_is_drawn_on_the_host_from_the_same_data(monkeypatch):
     """With one round for each draw, of which many find none; those that did stay."""
     built, epsilons = mechanism(loss=kng.PseudoHuberLoss(0.2)), [0.5, 1.0]
