@@ -50,7 +50,8 @@ def _best(
         return Exact(), "Chosen because this smooth loss is drawn exactly, by rejection in the space of gradients."
     if has_gradients(density) and information[0] >= GRADIENT_SPACE * dimension:
         return GradientSpace(), (
-            f"Chosen because n*epsilon is at least {GRADIENT_SPACE} a coefficient: few of its proposals are refused."
+            f"Chosen because n*epsilon is at least {GRADIENT_SPACE} a coefficient: few of its proposals are refused, "
+            "unless columns are collinear, where EnsembleWalk() serves."
         )
     many = loss.is_quadratic and uniform and not pointwise and dimension > LARGEST_EXACT_DIMENSION
     if many and SliceGibbs.serves(density.norm):
@@ -72,9 +73,9 @@ def _best(
             "Chosen because rejection from a base measure that is not uniform takes ever more proposals as n grows; "
             "Exact() serves where n*epsilon is small."
         )
-    reason = "Chosen because it serves every density, in any basis, with nothing to tune."
+    reason = "Chosen because it serves every density, in any basis, with nothing to tune"
     proved = loss.proved_instead(dimension, uniform)
-    return EnsembleWalk(), reason if proved is None else f"{reason} {proved}."
+    return EnsembleWalk(), f"{reason}." if proved is None else f"{reason}; {proved}."
 
 
 def density_of(mechanism: AbstractDensityMechanism, dimension: int) -> Density:

@@ -9,6 +9,7 @@ from kngjax.chains.base import AbstractSampler
 from kngjax.core.compiling import quick_compilation
 from kngjax.data.schema import Schema
 from kngjax.mechanisms.base import AbstractMechanism
+from kngjax.mechanisms.declared_facts import require_declared
 from kngjax.mechanisms.density import AbstractDensityMechanism
 from kngjax.releases.certificate import Certificate, failures_of
 from kngjax.releases.default_sampler import default_sampler
@@ -22,7 +23,8 @@ class DrawChoice:
     **Arguments:** `mechanism`; `num_records`. Of `kngjax.release`: `certificate`, whose `sampler` and `reason` are what
     it takes and why, `cost` what a ledger is debited, and `assurance` how much is proved; `duration`, roughly; and
     `failures`, what can make it fail. Where it is refused these are None and `refusal` says why, and what to take
-    instead. Of `kngjax.sample`: `sampler`, None for a mechanism that draws from its own law, and `reason`.
+    instead. Of `kngjax.sample`: `sampler`, None for a mechanism that draws from its own law, and `reason`, None where it
+    refuses as a release does.
     """
 
     mechanism: AbstractMechanism
@@ -32,7 +34,7 @@ class DrawChoice:
     failures: tuple[str, ...] | None
     refusal: str | None
     sampler: AbstractSampler | None
-    reason: str
+    reason: str | None
 
     def __repr__(self) -> str:
         count = "records whose number is not known" if self.num_records is None else f"{self.num_records:,} records"
@@ -47,7 +49,8 @@ class DrawChoice:
                 f"- takes: {self.duration}",
                 f"- can fail by: {'; '.join(self.failures or ())}",
             ]
-        lines.append(f"sample: {'independent draws' if self.sampler is None else self.sampler}. {self.reason}")
+        drawn = "independent draws" if self.sampler is None else self.sampler
+        lines.append("sample: refused" if self.reason is None else f"sample: {drawn}. {self.reason}")
         return "\n".join(textwrap.fill(line, 110, subsequent_indent="  ", break_on_hyphens=False) for line in lines)
 
 
@@ -70,6 +73,11 @@ def which(mechanism: AbstractMechanism, num_records: int | None = None) -> DrawC
     sampler, reason = None, "Each is drawn from the mechanism's own law."
     if isinstance(mechanism, AbstractDensityMechanism):
         sampler, reason = default_sampler(mechanism, dimension, num_records)
+    try:
+        require_declared(mechanism, dimension, sampler)
+    except ValueError:
+        # Of which a release says more.
+        sampler = reason = None
     facts = Schema(dimension, mechanism.adjacency.public_count(num_records))
     try:
         with quick_compilation():

@@ -5,6 +5,7 @@ import pytest
 
 import kngjax as kng
 from kngjax.releases import research
+from tests.losses.test_row_losses import TooNarrow
 from tests.made_once import MadeOnce
 
 BOX = kng.Box(-2.0, 2.0)
@@ -99,6 +100,17 @@ def test_a_private_number_of_records_decides_nothing_of_a_release():
     # A sample is for who holds the records.
     samplers = [type(kng.which(mechanism, count).sampler) for count in (None, 1000, 10**6)]
     assert samplers == [kng.chains.EnsembleWalk, kng.chains.GradientSpace, kng.chains.Exact]
+
+
+@pytest.mark.takes(4, "a grid is compiled twice, for a release and for a sample")
+def test_of_a_loss_that_is_not_what_it_declares_a_sample_is_refused_too():
+    mechanism = kng.KNG(TooNarrow(), kng.Bounds(x=(-1.0, 1.0), columns=1), BOX, 1.0, "replace")
+    found = kng.which(mechanism, 5)
+    with pytest.raises(ValueError, match="score_interval does not hold"):
+        kng.sample(mechanism, mechanism.prepare(*arrays(mechanism, 5)), key=kng.research_key(0))
+    assert "score_interval does not hold" in found.refusal
+    assert (found.sampler, found.reason) == (None, None)
+    assert repr(found).endswith("\nsample: refused")
 
 
 def test_of_an_unknown_number_of_records_it_says_so():
