@@ -31,8 +31,8 @@ class DrawsSummary(OwnerOnly):
 
     **Arguments:** each of shape (d,): `mean`, `deviation`; `mcse`, the Monte Carlo error of the mean; `rhat`,
     rank-normalised and split, which takes 2 chains and is NaN else; `bulk` and `tail`, effective sample sizes. All four
-    are NaN of fewer than 4 draws a chain, and of draws that never moved. `names`: of the coefficients. `seconds`: the time that the draws took, compiling, warm-up and thinned sweeps included; None
-    where nobody measured it.
+    are NaN of fewer than 4 draws a chain, and of draws that never moved. `names`: of the coefficients. `seconds`: the
+    time that the draws took, compiling, warm-up and thinned sweeps included; None where nobody measured it.
     """
 
     names: tuple[str, ...]

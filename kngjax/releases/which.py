@@ -23,8 +23,8 @@ class DrawChoice:
     **Arguments:** `mechanism`; `num_records`. Of `kngjax.release`: `certificate`, whose `sampler` and `reason` are what
     it takes and why, `cost` what a ledger is debited, and `assurance` how much is proved; `duration`, roughly; and
     `failures`, what can make it fail. Where it is refused these are None and `refusal` says why, and what to take
-    instead. Of `kngjax.sample`: `sampler`, None for a mechanism that draws from its own law, and `reason`, None where it
-    refuses as a release does.
+    instead. Of `kngjax.sample`: `sampler`, None for a mechanism that draws from its own law, and `reason`, None where
+    it refuses as a release does.
     """
 
     mechanism: AbstractMechanism

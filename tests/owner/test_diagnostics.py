@@ -104,7 +104,10 @@ def test_what_the_owner_prints_has_names_and_the_rate_over_all_the_time():
     assert kng.owner.Draws(theta[:, :50], "by hand").summary().explain().endswith(UNMIXED)
     # Numbers of columns stay apart, however large they are.
     apart = 1e12 * np.arange(4.0)[:, None, None] + theta
-    assert [len(line.split()) for line in kng.owner.Draws(apart, "by hand").summary().explain().splitlines()[2:4]] == [7, 7]
+    assert [len(line.split()) for line in kng.owner.Draws(apart, "by hand").summary().explain().splitlines()[2:4]] == [
+        7,
+        7,
+    ]
     np.testing.assert_array_equal(draws.rhat(), found.rhat)
     np.testing.assert_array_equal(draws.ess("tail"), found.tail)
 

@@ -143,7 +143,9 @@ def test_the_sampler_that_nobody_chose_serves_the_smallest_n_and_epsilon(monkeyp
 
     monkeypatch.setattr(simulation.Part, "of", stop)
     with pytest.raises(Stop) as stopped:
-        kng.simulate(design, mechanism(loss=kng.PseudoHuberLoss(0.2)), 2, KEY, num_records=[900, 9000], epsilons=epsilons)
+        kng.simulate(
+            design, mechanism(loss=kng.PseudoHuberLoss(0.2)), 2, KEY, num_records=[900, 9000], epsilons=epsilons
+        )
     assert stopped.value.args == (taken,)
 
 
