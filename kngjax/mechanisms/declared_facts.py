@@ -23,8 +23,8 @@ _OF_A_PREDICTOR = (
 )
 _OF_A_LOSS_BY_A_CHAIN = (
     "its score lies in score_interval, or its value in value_interval, for every record within the bounds; and its "
-    "other facts but convexity (is_quadratic, score_step ...) hold. kngjax.check_loss tries to contradict most of them. "
-    "That it is convex is not assumed: if it is not, the density may have modes between which a chain does not move"
+    "other facts but convexity (is_quadratic, score_step ...) hold. kngjax.check_loss tries to contradict most. That "
+    "it is convex is not assumed: if it is not, the density may have modes between which a chain does not move"
 )
 _OF_A_NORM = "it is a norm, its largest value over a box is that, and its dual, its volume and its draws are its own"
 _OF_A_DOMAIN = "it is convex, and its projection, its chords and its extremes are its own"

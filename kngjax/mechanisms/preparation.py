@@ -333,7 +333,7 @@ class AbstractIntake(abc.ABC):
     def allows(self, count: int | float) -> bool:
         """Whether n records are no more than `max_records`, where the mechanism has such a public promise.
 
-        While a program is traced that is not known yet: draws say whether it was so.
+        It is not asked within a compiled program of which the mechanism is an argument: whoever prepares data asked.
         """
         limit = getattr(self.mechanism, "max_records", None)
         return limit is None or is_traced(limit) or count <= float(limit)

@@ -144,6 +144,8 @@ def simulate(  # pyright: ignore[reportInconsistentOverload]
     losses = None if epsilons is None else np.asarray(list(epsilons), dtype=np.float64)
     for epsilon in () if losses is None else losses:
         check_epsilon(float(epsilon), allow_large_epsilon=True)
+    # First: not every mechanism knows its ε, and whoever waited for draws would learn of it at the end.
+    own = {name: np.asarray([float(one.epsilon)]) if losses is None else losses for name, one in named.items()}
     dimension = jax.eval_shape(lambda key: design(key, sizes[0])[2], key).size
     chosen = list(jax.devices() if devices is None else devices)
     mesh = Mesh(np.asarray(chosen), (AXIS,), axis_types=(AxisType.Auto,))
@@ -154,8 +156,8 @@ def simulate(  # pyright: ignore[reportInconsistentOverload]
         for name, one in named.items():
             is_without = not is_one and isinstance(one, AbstractDirectMechanism)
             asked = None if is_without else sampler
-            own = _sampler(one, asked, dimension, min(sizes), None if losses is None else losses.min())
-            parts[name] = Part.of(design, one, own, losses, sizes[0], key)
+            chosen_sampler = _sampler(one, asked, dimension, min(sizes), float(own[name].min()))
+            parts[name] = Part.of(design, one, chosen_sampler, losses, sizes[0], key)
         if float32 and any(part.is_on_host or part.ends_on_host for part in parts.values()):
             raise ValueError(
                 "float32=True is for what is mapped over data sets: these draws, or some of them, are made on the host"
@@ -167,13 +169,12 @@ def simulate(  # pyright: ignore[reportInconsistentOverload]
                 batch = batch_size or batch_of(design, size, parts, max_bytes, int(num_replicates), key)
                 results.append(estimates(design, size, parts, keys, mesh, batch, max_bytes, bar.update))
         simulations = {}
-        for name, part in parts.items():
+        for name in parts:
             thetas, truths = (np.stack(side) for side in zip(*(by_name[name] for by_name in results), strict=True))
             thetas = np.swapaxes(thetas, 1, 2)
             values = [np.array(value) for value in _measured(tuple(functions.values()), thetas, truths)]
-            at = np.asarray([float(part.mechanism.epsilon)]) if losses is None else losses
             by_measure = dict(zip(functions, values, strict=True))
-            simulations[name] = Simulation(np.asarray(sizes), at, thetas, truths, by_measure)
+            simulations[name] = Simulation(np.asarray(sizes), own[name], thetas, truths, by_measure)
     return simulations[""] if is_one else simulations
 
 
@@ -182,14 +183,14 @@ def _sampler(
     sampler: AbstractSampler | None,
     dimension: int,
     num_records: int,
-    epsilon: float | None,
+    epsilon: float,
 ) -> AbstractSampler | None:
     """The sampler of a mechanism, the best one where none is asked for; raises ValueError for one that it has not.
 
-    **Arguments:** `num_records`, `epsilon`: the least that it has to serve; None for the mechanism's own ε.
+    **Arguments:** `num_records`, `epsilon`: the least that it has to serve.
     """
     if sampler is None and isinstance(mechanism, AbstractDensityMechanism):
-        least = mechanism if epsilon is None else eqx.tree_at(lambda one: one.epsilon, mechanism, np.asarray(epsilon))
+        least = eqx.tree_at(lambda one: one.epsilon, mechanism, np.asarray(epsilon))
         sampler, _ = default_sampler(least, dimension, num_records)
     require_sampler(mechanism, sampler)
     require_declared(mechanism, dimension, sampler)

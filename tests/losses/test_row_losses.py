@@ -209,6 +209,7 @@ def test_a_chain_releases_it_of_no_records_too_and_the_certificate_says_what_is_
     assert np.all(np.abs(released.value) <= 3.0)
     text = released.certificate.explain()
     assert "Assumed: of AsymmetricLaplace, a loss that is not kngjax's: its score lies in score_interval" in text
+    assert "and its other facts but convexity (is_quadratic, score_step ...) hold" in text
     assert "That it is convex is not assumed" in text
 
 

@@ -335,7 +335,20 @@ def test_results_are_the_same_to_the_bit_on_eight_devices(tmp_path):
     assert np.all(np.isfinite(found[0]))
 
 
+def posterior(bounds=None):
+    bounds = kng.Bounds(x=(-1.0, 1.0), y=(-1.0, 1.0), columns=1) if bounds is None else bounds
+    return kng.PosteriorSample(bounds, 10.0, 0.01, "replace", 50)
+
+
+def test_a_mechanism_of_at_most_so_many_records_is_drawn_from():
+    found = kng.simulate(design, posterior(), 2, KEY, num_records=50, progress=False)
+    assert np.all(np.isfinite(found.theta))
+    np.testing.assert_allclose(found.epsilons, posterior().epsilon)
+
+
 REFUSED = [
+    ({"mechanism": posterior(), "sampler": None, "num_records": [40, 51], "batch_size": 1}, "more records than max"),
+    ({"mechanism": posterior(BOUNDS), "sampler": None, "num_records": 40}, "scalar bounds leave open"),
     ({"num_replicates": 0}, "at least 1"),
     ({"num_records": []}, "at least 1"),
     ({"batch_size": 0}, "at least 1"),
