@@ -145,6 +145,14 @@ def test_blocks_cover_the_promised_number_of_sweeps():
             assert number * block >= sampler.release_sweeps(dimension) > (number - 1) * block
 
 
+@pytest.mark.takes(4, "a chain is compiled")
+def test_a_release_of_few_sweeps_makes_no_others(monkeypatch):
+    made, advance = [], chains.advance
+    monkeypatch.setattr(chains, "advance", lambda *given: made.append(given[-2] * given[-1]) or advance(*given))
+    kng.release(build("pseudo-Huber"), *records(0), sampler=kng.chains.CoordinateWalk(num_sweeps=10))
+    assert made == [10]
+
+
 FAILURES = {
     "an error": lambda *_: 1 / 0,
     "no number": lambda *_: np.full(2, np.nan),
@@ -156,8 +164,9 @@ FAILURES = {
 def test_what_gives_a_start_alone_never_makes_a_draw_fail(failure, monkeypatch):
     """Exact draws in real numbers, and chains, begin at the interior point then."""
     monkeypatch.setattr(chains.nonprivate, "minimiser", FAILURES[failure])
-    one = build("quantile")
-    np.testing.assert_array_equal(chains.estimate(one, one.prepare(*records(0))), np.zeros(2))
+    monkeypatch.setattr(chains, "_descent", FAILURES[failure])
+    for one in (build("quantile"), build("pseudo-Huber")):
+        np.testing.assert_array_equal(chains.estimate(one, one.prepare(*records(0))), np.zeros(2))
 
 
 # Limits of the library that finds a start, in x: an entry that it refuses, and as many as it would take for 0.
