@@ -249,8 +249,7 @@ def run_chains(
     """
     sampler = sampler.gather(mechanism.target(data), centre)
     states = start_chains(mechanism, data, sampler, centre, key, num_chains)
-    # One program for all blocks, which are neither so short that a warm-up's calls take the time nor longer than what is
-    # kept.
+    # One program for all blocks, neither so short that a warm-up's calls take the time nor longer than what is kept.
     fewest = _FEWEST_SWEEPS // (num_chains * thinning) if num_discarded else 1
     kept_block = max(1, min(max(num_kept, fewest), sampler.sweeps_a_block // thinning))
     block = kept_block * thinning
