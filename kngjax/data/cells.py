@@ -29,6 +29,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from kngjax.core.errors import UnfitType, raise_from_outside
+from kngjax.core.later import pd
 from kngjax.data.column_types import Holds, holds
 
 # Digits of ASCII alone: Python's own float() would also take those of other scripts, "1_000", "inf" and "nan".
@@ -262,7 +263,7 @@ def _of_series(series: nw.Series) -> np.ndarray | list[Any]:
         # Such cells may have no counterpart in Python.
         return np.full(len(series), np.nan)
     if isinstance(dtype, _READ_IN_PYTHON) or not (dtype.is_numeric() or dtype == nw.Boolean):
-        return _objects(series)
+        return objects(series)
     # Nulls are filled before the conversion, since one null may change how a library converts the whole column.
     missing = series.is_null().to_numpy().astype(bool)
     filled = series.fill_null(False if dtype == nw.Boolean else 0).to_numpy()
@@ -270,7 +271,7 @@ def _of_series(series: nw.Series) -> np.ndarray | list[Any]:
     return series.to_list() if values.dtype == object else np.where(missing, np.nan, values)
 
 
-def _objects(series: nw.Series) -> list[Any]:
+def objects(series: nw.Series) -> list[Any]:
     """The cells as Python objects; as bytes if the text of one is not UTF-8, which Arrow does not check."""
     try:
         return series.to_list()
@@ -292,6 +293,8 @@ def distinct_texts(column: Any) -> tuple[Int[np.ndarray, " n"], list[str]] | Non
     if not isinstance(series, nw.Series) or series.dtype not in (nw.String, nw.Categorical, nw.Enum):
         return None
     try:
+        if _holds_other_objects(series):
+            return None
         import pyarrow
 
         found = series.to_arrow()
@@ -306,6 +309,18 @@ def distinct_texts(column: Any) -> tuple[Int[np.ndarray, " n"], list[str]] | Non
         # Without pyarrow; or text that it does not hold, such as half of a pair.
         raise_from_outside(error)
         return None
+
+
+def _holds_other_objects(series: nw.Series) -> bool:
+    """Whether Python's objects, or categories of such, are not text alone: Arrow reads its own scalars as if they were.
+
+    Narwhals judges by the first hundred cells.
+    """
+    native = series.to_native()
+    if not series.implementation.is_pandas():
+        return False
+    kept = getattr(native.dtype, "categories", native)
+    return kept.dtype == object and pd.api.types.infer_dtype(kept, skipna=True) != "string"
 
 
 def as_chunked_array(column: Any) -> Any:

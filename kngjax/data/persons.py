@@ -269,7 +269,7 @@ def codes_of(identifiers: Any) -> Int[np.ndarray, " rows"]:
 
     Exact: by equality of whole numbers and of texts, letter by letter, and a text is no number. Private.
     """
-    native = nw.to_native(identifiers, pass_through=True)
+    native = cells.as_chunked_array(nw.to_native(identifiers, pass_through=True))
     if (texts := cells.distinct_texts(native)) is not None:
         places, differ = texts
         # Of the last place, -1, cells are missing.
@@ -278,7 +278,7 @@ def codes_of(identifiers: Any) -> Int[np.ndarray, " rows"]:
     series = nw.from_native(native, series_only=True, pass_through=True)
     if isinstance(series, nw.Series):
         has_all = series.dtype.is_integer() and not series.is_null().any()
-        native = series.to_numpy() if has_all else series.to_list()
+        native = series.to_numpy() if has_all else cells.objects(series)
     if isinstance(native, np.ndarray) or (hasattr(native, "__array__") and not isinstance(native, Sequence)):
         found = np.asarray(native)
         if found.dtype.kind in "iu":
@@ -291,6 +291,9 @@ def codes_of(identifiers: Any) -> Int[np.ndarray, " rows"]:
 def _code(cell: Any, seen: dict[Any, int]) -> int:
     if isinstance(cell, np.generic):
         cell = cell.item()
+    if isinstance(cell, str):
+        # Of a class of its own, text is read as Arrow does, where another cell lets it.
+        cell = str.__str__(cell)
     if type(cell) not in (int, str, bytes) or cell in ("", b""):
         return -1
     return seen.setdefault(cell, len(seen))
@@ -317,7 +320,7 @@ def require_identifiers(column: Any) -> None:
         raise UnfitType(f"person must be one identifier a record, and not the name of a column: {_AS_A_SERIES}")
     kind = holds(column)
     if kind is Holds.NUMBERS:
-        native = nw.to_native(column, pass_through=True)
+        native = cells.as_chunked_array(nw.to_native(column, pass_through=True))
         series = nw.from_native(native, series_only=True, pass_through=True)
         is_whole = series.dtype.is_integer() if isinstance(series, nw.Series) else np.dtype(native.dtype).kind in "iu"
         if is_whole:

@@ -261,3 +261,10 @@ def test_half_of_a_pair_is_the_letter_for_what_is_none():
     assert cells.text("a\ud800") == "a\ufffd"
     assert cells.texts(["\udfff", "\U0001f600"]) == ["\ufffd", "\U0001f600"]
     assert cells.levels(["\ud800", "1"], ("1", "\ufffd")).tolist() == [1, 0]
+
+
+@pytest.mark.parametrize("other", ["b", 5, b"b", "\ud800"])
+def test_a_scalar_of_arrow_is_no_text_whatever_another_cell_is(other):
+    """Arrow takes its own scalars for text where a column holds nothing else."""
+    column = pd.Series([*["a"] * 100, pa.scalar("a"), other], dtype=object)
+    assert cells.levels(column, ["a"])[:101].tolist() == [0] * 100 + [-1]

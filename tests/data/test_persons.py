@@ -278,3 +278,32 @@ def test_facts_of_units_are_checked():
     assert kng.Bounds(**BOUNDS, unit=kng.Unit("patient", most_rows=4)).weight == 4.0
     assert "OWNER ONLY" in repr(persons.Identifiers(SAME))
     assert "OWNER ONLY" in repr(shares_of(np.zeros(3, int), 1))
+
+
+class _Quoted(str):
+    """Stands for the text of parsers of XML, which has a class of its own."""
+
+
+@pytest.mark.parametrize("other", ["b", "\ud800", 5, b"b", None, 1.5])
+def test_identifiers_are_the_same_persons_whatever_another_cell_is(other):
+    """Arrow reads columns of nothing but text, and one cell decides whether a column is such."""
+    # Narwhals knows by the first hundred cells whether a column is of text.
+    column = [*["a"] * 100, _Quoted("a"), np.str_("a"), _Quoted("c"), pa.scalar("c"), "", None, other]
+    codes = persons.codes_of(pd.Series(column, dtype=object))
+    assert codes[:-1].tolist() == [0] * 102 + [1, -1, -1, -1]
+
+
+@pytest.mark.parametrize("kind", ["array", "chunks", "pandas", "dictionary"])
+def test_identifiers_that_are_no_utf8_are_those_of_their_own_row_alone(kind):
+    column = pa.array([b"a", b"\xff", b"b", b"a"]).view(pa.string())
+    if kind == "dictionary":
+        column = pa.DictionaryArray.from_arrays(pa.array([0, 1, 2, 0]), column)
+    made = pa.chunked_array([column]) if kind in ("chunks", "pandas") else column
+    made = pd.Series(pd.arrays.ArrowExtensionArray(made)) if kind == "pandas" else made
+    assert persons.codes_of(made).tolist() == [0, 1, 2, 0]
+
+
+def test_whole_numbers_of_arrow_are_identifiers_beside_a_missing_one():
+    column = pa.array([2**53 + 1, 2**53, None, 2**53 + 1])
+    persons.require_identifiers(column)
+    assert persons.codes_of(column).tolist() == [0, 1, -1, 0]
