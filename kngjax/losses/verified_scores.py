@@ -358,11 +358,12 @@ class TangentScore(AbstractVerifiedScore):
         return np.where(inside, least, 0.0), np.where(outside, 0.0, most)
 
     def secants(self, predictor, error, radius, response):
-        place, _, inside, _ = self._places(predictor, (error + radius) * _WIDER)
+        reach = (error + radius) * _WIDER
+        place, _, inside, _ = self._places(predictor, reach)
         found = self.inner.secants(place, error, radius, response)
         if inside.all():
             return found
-        others = self.slopes(predictor, error + radius, response)
+        others = self.slopes(predictor, reach, response)
         return np.where(inside, found[0], others[0]), np.where(inside, found[1], others[1])
 
     def _nearest(self, predictor: arb) -> arb:

@@ -241,6 +241,13 @@ def test_slopes_reach_their_largest_where_they_are_steepest():
         assert ball_of(case("Poisson")[0].largest_slope((Fraction(0), Fraction(3)))) >= arb(3).exp()
 
 
+def test_a_secant_over_the_tangents_reaches_as_far_as_no_rounding_hides():
+    """η₀ = 0 is 2^31 off, beside which 2^-35 is rounded away: from 0 the score is constant, and rises before -2^-35."""
+    score = SCORES["squared"][0].verified_score().extended((Fraction(-(2.0**-35)), Fraction(-(2.0**-36))))
+    far, near = np.array([2.0**31]), np.array([2.0**-35])
+    assert score.secants(far, far, near, np.zeros(1))[1] >= 0.5
+
+
 def test_what_float64_cannot_tell_is_said_to_be_unknown():
     for name in SCORES:
         score, *_ = case(name)
