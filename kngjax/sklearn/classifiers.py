@@ -21,9 +21,9 @@ class PrivateLogisticRegression(AbstractPrivateEstimator):
     """Logistic regression: log odds of the second class are linear in X; ε-DP.
 
     **Arguments:** `classes`: two public labels, of which the second one is the event; they are never read off y, and
-    responses that are neither count as missing. Others as of `AbstractPrivateEstimator`; if `domain` is left out, up to
-    three coefficients lie in [-10, 10] each, and more of them, three of more than 50,000 records and two of more than
-    200,000, in [-10240, 10240]. `coef_` has shape (1, columns) and `intercept_` shape (1,), as scikit-learn's.
+    responses that are neither count as missing. Others as of `AbstractPrivateEstimator`; coefficients lie in
+    [-10240, 10240] each if `domain` is left out. `coef_` has shape (1, columns) and `intercept_` shape (1,), as
+    scikit-learn's.
     """
 
     classes: Any = (0, 1)
