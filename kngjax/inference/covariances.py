@@ -82,7 +82,7 @@ class AbstractCovariance(abc.ABC):
 class Sandwich(AbstractCovariance):
     """H = Σwxx' is released at θ̃, each of its different numbers once: nothing is assumed of the errors.
 
-    Numbers have noise in blocks (`kngjax.mechanisms.BlockSums`). H as it may be is drawn from its law given what was
+    Numbers have noise in blocks (`BlockSums`). H as it may be is drawn from its law given what was
     released and that it is positive definite, so that there always are intervals.
 
     **Arguments:** `share`: of ε for H, .35 or .45; None takes the one that previewed noise needs. `bandwidth`: of the

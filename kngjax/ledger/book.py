@@ -27,8 +27,6 @@ BEFORE_ALL = "0" * 64
 OPENED, RESERVED, DRAWN, RELEASED = "opened", "reserved", "drawn", "released"
 # A ledger refuses or allows releases of which nothing is proved.
 REFUSE, ALLOW = "refuse", "allow"
-# A total is also put in words at this delta.
-DELTA = 1e-6
 
 
 class LedgerError(RuntimeError):
