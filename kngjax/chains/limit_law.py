@@ -17,6 +17,7 @@ from kngjax.core.arrays import Vector
 from kngjax.data.records import Records, WeightedRecords
 from kngjax.geometry.abstract_norms import AbstractNorm
 from kngjax.geometry.norms import k_norm_log_mass, k_norm_noise
+from kngjax.losses.base import AbstractRowLoss
 
 # Starts are so many times as wide as the law: chains that disagree can then be told from chains that agree.
 INFLATION = 2.0
@@ -28,12 +29,31 @@ _TOGETHER, _RECORDS_TOGETHER = 16, 2**13
 
 def sound_hessian(target: Target, centre: Vector) -> Float[Array, "dimension dimension"]:
     """H at the centre, with directions in which it vanishes given a little curvature."""
-    hessian = target.loss.hessian(centre, target.data)
+    loss, dimension = target.loss, target.dimension
+    is_flat = isinstance(loss, AbstractRowLoss) and type(loss).hessian is AbstractRowLoss.hessian
+    if is_flat and loss.gradient_is_piecewise_constant(dimension):
+        hessian = _differences(target, centre)
+    else:
+        hessian = loss.hessian(centre, target.data)
     # Responses of astronomical size overflow: then any curvature serves, as long as the start is a number.
     hessian = jnp.where(jnp.all(jnp.isfinite(hessian)), hessian, jnp.eye(target.dimension))
     diagonal = jnp.diagonal(hessian)
     floor = jnp.maximum(1e-8 * jnp.max(diagonal), 1e-12)
     return hessian + floor * jnp.eye(target.dimension)
+
+
+def _differences(target: Target, centre: Vector) -> Float[Array, "dimension dimension"]:
+    """Differences of the gradient over a hundredth of Θ's width, where a loss has no curvature of its own."""
+    widths = target.domain.widths(target.dimension)
+    steps = 0.01 * jnp.where(jnp.isfinite(widths), widths, 100.0)
+
+    def change(step):
+        above, below = (target.loss.gradient(centre + sign * step, target.data) for sign in (1.0, -1.0))
+        return above - below
+
+    slopes = jax.vmap(change)(jnp.diag(steps)) / (2.0 * steps[:, None])
+    sizes, axes = jnp.linalg.eigh(0.5 * (slopes + slopes.T))
+    return (axes * jnp.maximum(sizes, 1e-3 * jnp.max(sizes))[None]) @ axes.T
 
 
 class LimitLaw(NamedTuple):

@@ -15,6 +15,7 @@ from kngjax.chains.limit_law import (
     sound_hessian,
     starts,
 )
+from kngjax.losses.base import AbstractRowLoss
 from kngjax.owner import nonprivate
 from tests.losses.test_contradictions import Welsch
 from tests.oracles.goodness_of_fit import assert_two_samples_agree
@@ -140,3 +141,31 @@ def test_starts_follow_the_law_that_is_twice_as_wide(loss, mechanism):
     assert_follows(np.asarray(start(built.target(data), centre, keys)), law)
     anywhere = np.asarray(start(built.target(data), np.full(1, np.nan), keys))
     assert np.all((anywhere >= -2.0) & (anywhere <= 2.5))
+
+
+class MedianByRow(AbstractRowLoss):
+    """Half the absolute residual, as a loss that might see the row."""
+
+    def record_value(self, predictor, response, row):
+        return 0.5 * abs(response - predictor)
+
+    def score_interval(self, predictor, response, rows):
+        return -0.5, 0.5
+
+    def gradient_is_piecewise_constant(self, dimension):
+        return True
+
+
+@pytest.mark.float64
+def test_a_loss_of_rows_whose_gradient_jumps_has_the_hessian_of_what_is_expected_of_it():
+    """Its own curvature is 0, and chains that begin by that scatter over all of Θ and stay there."""
+    generator = np.random.default_rng(0)
+    x, noise = generator.uniform(0.0, 1.0, (4000, 1)), generator.standard_normal(4000)
+    y = 1.0 + 2.0 * x[:, 0] + noise
+    bounds, box = kng.Bounds(x=(0.0, 1.0), columns=1), kng.Box(-10.0, 10.0)
+    target = kng.KNG(MedianByRow(), bounds, box, 1.0, "replace")
+    target = target.target(target.prepare(x, y))
+    found = sound_hessian(target, np.array([1.0, 2.0]))
+    design = np.column_stack([np.ones(4000), x])
+    # f(0)·X'X of normal errors; differences reach a fifth of a deviation to each side.
+    np.testing.assert_allclose(found, design.T @ design / np.sqrt(2.0 * np.pi), rtol=0.1)
