@@ -391,7 +391,7 @@ def nothing_is_drawn(monkeypatch):
         (research, "estimate"),
         (research, "independent_draws"),
         (research, "direct_draws"),
-        (simulation.Part, "of"),
+        (simulation.SimulatedPart, "of"),
     ):
         monkeypatch.setattr(place, name, stop)
     monkeypatch.setattr(expectations, "expect", lambda *_: None)

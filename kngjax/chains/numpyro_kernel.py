@@ -66,7 +66,7 @@ class CoordinateWalkKernel(MCMCKernel):
 
 @jax.jit
 def _starts(target, keys):
-    """Where each chain starts. Private."""
+    """Draws the point at which each chain starts. Private."""
     centre = descend(target)
     return jax.vmap(lambda key: starts(target, centre, key, 1)[0])(keys)
 

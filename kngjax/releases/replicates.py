@@ -39,7 +39,7 @@ _RECORDS_TOGETHER = 1 << 15
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Part:
+class SimulatedPart:
     """Holds one mechanism of a simulation, and what draws from it.
 
     **Arguments:** `epsilons`: shape (epsilons,); None for the mechanism's own. `is_on_host`: whether draws are made on
@@ -53,7 +53,7 @@ class Part:
     ends_on_host: bool
 
     @classmethod
-    def of(cls, design: DataGenerator, mechanism, sampler, epsilons, num_records: int, key) -> "Part":
+    def of(cls, design: DataGenerator, mechanism, sampler, epsilons, num_records: int, key) -> "SimulatedPart":
         """Returns the part of a mechanism: types and shapes decide where its draws are made.
 
         Raises ValueError where there is no mechanism for each of several ε.
@@ -74,7 +74,12 @@ class Part:
 
 
 def batch_of(
-    design: DataGenerator, num_records: int, parts: Mapping[str, Part], max_bytes: int, num_replicates: int, key
+    design: DataGenerator,
+    num_records: int,
+    parts: Mapping[str, SimulatedPart],
+    max_bytes: int,
+    num_replicates: int,
+    key,
 ) -> int:
     """Returns how many replicates a device takes at a time, a power of 2: fewer where records fill the memory."""
     records = _bytes(lambda key: design(key, num_records), key)
@@ -102,7 +107,7 @@ def _bytes(function: Callable[[Any], Any], key: PRNGKeyArray) -> int:
 def estimates(
     design: DataGenerator,
     num_records: int,
-    parts: Mapping[str, Part],
+    parts: Mapping[str, SimulatedPart],
     keys: Key[Array, " replicates"],
     mesh: Mesh,
     batch: int,
@@ -140,7 +145,7 @@ def _batch(
     design: DataGenerator,
     num_records: int,
     mesh: Mesh,
-    parts: Mapping[str, Part],
+    parts: Mapping[str, SimulatedPart],
     max_bytes: int,
     keys: Key[Array, " batch"],
     replicates: int,
@@ -165,7 +170,7 @@ def _batch(
         yield name, thetas, truth
 
 
-def _alike(mechanism: AbstractMechanism, parts: Mapping[str, Part]) -> str:
+def _alike(mechanism: AbstractMechanism, parts: Mapping[str, SimulatedPart]) -> str:
     """The name of the first mechanism that takes the same of the same records."""
 
     def public(one: AbstractMechanism) -> Any:
@@ -225,7 +230,7 @@ def _draws(mesh, mechanism, sampler, epsilons, data, keys):
 
 
 def _on_the_host(
-    design: DataGenerator, num_records: int, part: Part, key: PRNGKeyArray, is_again: bool = False
+    design: DataGenerator, num_records: int, part: SimulatedPart, key: PRNGKeyArray, is_again: bool = False
 ) -> tuple[np.ndarray, np.ndarray]:
     """Draws from one data set outside of compiled programs: estimates of shape (epsilons, d), and θ.
 
@@ -247,7 +252,7 @@ def _on_the_host(
 
 
 def _ended_on_the_host(
-    thetas: np.ndarray, design: DataGenerator, num_records: int, part: Part, keys: Key[Array, " batch"]
+    thetas: np.ndarray, design: DataGenerator, num_records: int, part: SimulatedPart, keys: Key[Array, " batch"]
 ) -> np.ndarray:
     """Returns estimates, shape (replicates, epsilons, d), with those that a batch gave up drawn from the same data.
 

@@ -23,7 +23,7 @@ from kngjax.mechanisms.direct import AbstractDirectMechanism
 from kngjax.mechanisms.parameters import check_epsilon
 from kngjax.releases.chains import require_sampler
 from kngjax.releases.default_sampler import default_sampler
-from kngjax.releases.replicates import AXIS, DataGenerator, Part, batch_of, estimates
+from kngjax.releases.replicates import AXIS, DataGenerator, SimulatedPart, batch_of, estimates
 
 Measure = Callable[[Array, Array], Array]
 
@@ -157,7 +157,7 @@ def simulate(  # pyright: ignore[reportInconsistentOverload]
             is_without = not is_one and isinstance(one, AbstractDirectMechanism)
             asked = None if is_without else sampler
             chosen_sampler = _sampler(one, asked, dimension, min(sizes), float(own[name].min()))
-            parts[name] = Part.of(design, one, chosen_sampler, losses, sizes[0], key)
+            parts[name] = SimulatedPart.of(design, one, chosen_sampler, losses, sizes[0], key)
         if float32 and any(part.is_on_host or part.ends_on_host for part in parts.values()):
             raise ValueError(
                 "float32=True is for what is mapped over data sets: these draws, or some of them, are made on the host"

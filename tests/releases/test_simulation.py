@@ -179,7 +179,7 @@ def test_what_a_batch_gave_up_is_drawn_on_the_host_from_the_same_data(monkeypatc
 
 def test_what_contradicts_its_proof_is_not_drawn_again():
     theta = np.array([[[np.inf], [0.3]]])
-    part = replicates.Part(mechanism(), None, None, False, True)
+    part = replicates.SimulatedPart(mechanism(), None, None, False, True)
     results = replicates._ended_on_the_host(theta, design, 5, part, jax.random.split(KEY, 1))
     np.testing.assert_array_equal(results, [[[np.nan], [0.3]]])
     ones = _measured((lambda theta, truth: jnp.ones(()),), results.swapaxes(0, 1)[None], np.zeros((1, 1, 1)))
@@ -281,7 +281,7 @@ def test_records_that_several_mechanisms_take_in_their_own_ways_share_the_memory
 
     def batch(most, *losses):
         parts = {
-            str(number): replicates.Part(mechanism(loss=loss), None, None, False, False)
+            str(number): replicates.SimulatedPart(mechanism(loss=loss), None, None, False, False)
             for number, loss in enumerate(losses)
         }
         return replicates.batch_of(design, 40, parts, most, 64, KEY)
