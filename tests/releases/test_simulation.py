@@ -141,7 +141,7 @@ def test_the_sampler_that_nobody_chose_serves_the_smallest_n_and_epsilon(monkeyp
     def stop(_, mechanism, sampler, *others):
         raise Stop(type(sampler))
 
-    monkeypatch.setattr(simulation.Part, "of", stop)
+    monkeypatch.setattr(simulation.SimulatedPart, "of", stop)
     with pytest.raises(Stop) as stopped:
         kng.simulate(
             design, mechanism(loss=kng.PseudoHuberLoss(0.2)), 2, KEY, num_records=[900, 9000], epsilons=epsilons
