@@ -149,6 +149,7 @@ def test_the_sampler_that_nobody_chose_serves_the_smallest_n_and_epsilon(monkeyp
     assert stopped.value.args == (taken,)
 
 
+@pytest.mark.slow
 def test_what_a_batch_gave_up_is_drawn_on_the_host_from_the_same_data(monkeypatch):
     """With one round for each draw, of which many find none; those that did stay."""
     built, epsilons = mechanism(loss=kng.PseudoHuberLoss(0.2)), [0.5, 1.0]
