@@ -28,6 +28,7 @@ from kngjax.sklearn.base import AbstractPrivateEstimator, levels_of
 from kngjax.study.responses import Response
 
 NOISE = "two fits are two releases, with noise of their own"
+FEW = "of ten records all of one label noise predicts the other label now and then"
 SEALED = "what depends on values fails with the one text of kngjax.ReleaseFailed, which is no ValueError"
 LISTS = "how many columns a list has its records alone say: without bounds by position it is refused before a debit"
 CLASSES = "classes are public settings and are never read off y: labels that are none of them are missing responses"
@@ -40,6 +41,7 @@ OF_REGRESSORS = {
 }
 OF_CLASSIFIERS = {
     "check_classifier_data_not_an_array": CLASSES,
+    "check_classifiers_one_label": FEW,
     "check_classifiers_train": LISTS,
     "check_estimators_dtypes": CLASSES,
     "check_classifiers_classes": CLASSES,
