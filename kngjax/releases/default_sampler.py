@@ -8,7 +8,6 @@ import math
 import jax
 
 from kngjax.chains.advice import (
-    GRADIENT_SPACE,
     LARGEST_EXACT_DIMENSION,
     Density,
     advice,
@@ -18,7 +17,6 @@ from kngjax.chains.advice import (
 from kngjax.chains.base import AbstractIndependentSampler, AbstractSampler
 from kngjax.chains.ensemble_walk import EnsembleWalk
 from kngjax.chains.exact.exact import Exact
-from kngjax.chains.gradient_space import GradientSpace
 from kngjax.chains.line_gibbs import LineGibbs
 from kngjax.chains.slice_gibbs import SliceGibbs
 from kngjax.data.schema import Schema
@@ -48,11 +46,6 @@ def _best(
     information = _information(mechanism, dimension, num_records)
     if has_gradients(density) and exact_serves_smooth(density, *information):
         return Exact(), "Chosen because this smooth loss is drawn exactly, by rejection in the space of gradients."
-    if has_gradients(density) and information[0] >= GRADIENT_SPACE * dimension:
-        return GradientSpace(), (
-            f"Chosen because n*epsilon is at least {GRADIENT_SPACE} a coefficient: few of its proposals are refused, "
-            "unless columns are collinear, where EnsembleWalk() serves."
-        )
     many = loss.is_quadratic and uniform and not pointwise and dimension > LARGEST_EXACT_DIMENSION
     if many and SliceGibbs.serves(density.norm):
         return SliceGibbs(), (
