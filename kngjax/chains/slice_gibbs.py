@@ -71,6 +71,8 @@ class SliceGibbs(AbstractChainSampler):
     num_sweeps: int = eqx.field(static=True, default=500)
     num_warmup: int = eqx.field(static=True, default=50)
 
+    # Rows of its matrices, a move each, and what finds the intervals.
+    reads_a_sweep: ClassVar[int] = 8
     unproved: ClassVar[tuple[str, ...]] = (
         "how far the law of a finite run is from the mechanism's: its moves have nothing to tune, and the lines along "
         "which they go are computed from the private data by a public rule",
