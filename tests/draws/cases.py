@@ -333,5 +333,5 @@ def concrete(kind: type) -> set[type]:
 
 
 def all_draws() -> set[type]:
-    """Every class by which a release is drawn with all roundings in its proof."""
-    return {kind for kind in concrete(AbstractDraw) if kind.assurance == PROVED}
+    """Every class of the package by which a release is drawn with all roundings in its proof; pages define others."""
+    return {one for one in concrete(AbstractDraw) if one.assurance == PROVED and one.__module__.startswith("kngjax.")}
