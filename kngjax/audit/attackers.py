@@ -60,7 +60,7 @@ class RecordSource:
         return np.column_stack([records.x, records.y]).reshape(rows.shape)
 
     def draw(self, *shape: int) -> np.ndarray:
-        """Rows of this batch shape, each of its own kind."""
+        """Returns rows of this batch shape, each of its own kind."""
         random, dimension = self.generator, self.lower.size
         corner = np.where(random.random((*shape, dimension)) < 0.5, self.lower, self.upper)
         nearest_to_zero = np.clip(0.0, self.lower, self.upper)
@@ -80,7 +80,7 @@ class RecordSource:
         return self.prepare(np.concatenate([x, y[..., None]], axis=-1))
 
     def starts(self, num_rows: int, num_common: int) -> np.ndarray:
-        """Rows for every climber, the common ones all equal, or of two values, or all different."""
+        """Returns rows for every climber, the common ones all equal, or of two values, or all different."""
         rows, one, other = (self.draw(NUM_CLIMBERS, size) for size in (num_rows, 1, 1))
         halves = np.where(self.generator.random((NUM_CLIMBERS, num_rows, 1)) < 0.5, one, other)
         kind = self.generator.integers(3, size=(NUM_CLIMBERS, 1, 1))

@@ -38,12 +38,12 @@ _LEVELS = np.logspace(-5.0, np.log10(0.99), 160)
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class BlackBoxAudit:
-    """A lower confidence bound on ε at δ for one pair of neighbouring data sets.
+    """Holds a lower confidence bound on ε at δ for one pair of neighbouring data sets.
 
     **Arguments:**
 
     - `epsilon_lower_bound`: in nats; 0 if the attack found nothing.
-    - `claimed`: the guarantee that is audited. `delta`: at which ε is bounded.
+    - `claimed`: the guarantee that is audited. `delta`: the δ at which ε is bounded.
     - `confidence`: the probability, over draws, that ε is at least the bound.
     - `num_draws`: for each data set; half of them chose the attack.
     - `pair`: the two data sets, synthetic.
@@ -58,11 +58,11 @@ class BlackBoxAudit:
 
     @property
     def passed(self) -> bool:
-        """Whether the bound does not exceed the claimed ε at this δ."""
+        """Tells whether the bound does not exceed the claimed ε at this δ."""
         return self.epsilon_lower_bound <= self.claimed.at(delta=self.delta)
 
     def explain(self) -> str:
-        """The result in one paragraph."""
+        """Returns the result in one paragraph."""
         sizes = " and ".join(str(records.num_records) for records in self.pair)
         what = f"{sizes} {plural(self.claimed.unit)}"
         found = (
@@ -90,21 +90,21 @@ def black_box(
     claimed: Guarantee | None = None,
     confidence: float = 0.999,
 ) -> BlackBoxAudit:
-    """A lower bound on ε at δ, from draws of the mechanism for two neighbouring data sets.
+    """Returns a lower bound on ε at δ, from draws of the mechanism for two neighbouring data sets.
 
-    The attack is a logistic regression on the coordinates of θ, their squares and products, and the coordinates and
-    their length themselves; the set A is where one of these is large or small, the one that does best on the first
-    half of the draws. Both orders of the data sets are tried; four confidence bounds share 1 - confidence.
+    The attack tries a logistic regression on the coordinates of θ, their squares and products, and the coordinates and
+    their length themselves. The set A is where one of these is large or small: the one that does best on the first half
+    of the draws. Both orders of the data sets are tried; four confidence bounds share 1 - confidence.
 
     **Arguments:**
 
-    - `mechanism`: one that draws from its law directly, or a density with a sampler.
-    - `first`, `second`: `Records` or pairs (X, y), of persons (X, y, identifiers); neighbours for the claim's adjacency
-      and synthetic.
+    - `mechanism`: a mechanism that draws from its law directly, or a density with a sampler.
+    - `first`, `second`: `Records` or pairs (X, y), or for persons (X, y, identifiers): synthetic neighbours for the
+      claim's adjacency.
     - `key`: a research key, `kngjax.research_key(seed)`.
-    - `sampler`: of a density, one whose draws are exact and independent.
+    - `sampler`: for a density, a sampler whose draws are exact and independent.
     - `num_draws`: for each data set.
-    - `delta`: δ at which ε is bounded, at least the claimed one, which None takes.
+    - `delta`: δ at which ε is bounded, at least the claimed δ, which is the default.
     - `claimed`: the guarantee to audit; None for the mechanism's own.
 
     Raises TypeError for densities without such a sampler, ValueError for data sets that are no neighbours, too few
@@ -143,7 +143,7 @@ def epsilon_lower_bound(
     delta: float,
     confidence: float,
 ) -> float:
-    """The bound from independent draws of two laws; half of them train the attack."""
+    """Returns the bound from independent draws of two laws; half of them train the attack."""
     half = min(len(first), len(second)) // 2
     scores = _scores(first[:half], second[:half])
     risk = (1.0 - confidence) / 4.0

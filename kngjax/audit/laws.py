@@ -19,7 +19,7 @@ LogDensity = Callable[[Any, Any], Any]
 
 
 def outputs(mechanism: AbstractMechanism, dimension: int) -> AbstractDomain:
-    """Θ, or where there is none a box about the outputs.
+    """Returns Θ, or a box about the outputs of a mechanism without Θ.
 
     For quantiles of numbers the bounds of y; for a mean three times the bounds of x; for a regression, whose
     coefficients then may be anything, [-10, 10].
@@ -50,7 +50,7 @@ def grid(domain: AbstractDomain, dimension: int, resolution: int) -> np.ndarray:
 
 
 def points_of(mechanism: AbstractMechanism, dimension: int, resolution: int) -> np.ndarray:
-    """The outputs that laws are compared at, shape (points, d): a grid on Θ, or whole numbers where no others come."""
+    """Returns the outputs at which laws are compared, shape (points, d): a grid on Θ, or whole numbers."""
     if isinstance(mechanism, AbstractDirectMechanism) and mechanism.is_whole:
         line = np.arange(resolution, dtype=np.float64) - resolution // 2
         return np.stack(np.meshgrid(*[line] * dimension, indexing="ij"), axis=-1).reshape(-1, dimension)
@@ -65,7 +65,7 @@ def worst_log_ratios(
     second: Float[Array, "pairs others columns"],
     log_density: LogDensity | None,
 ) -> tuple[Float[Array, " pairs"], Float[Array, "pairs dimension"]]:
-    """For each pair of data sets the largest |log f_D - log f_D'|, and the θ where it is.
+    """Finds the largest |log f_D - log f_D'| of each pair of data sets, and the θ where it is.
 
     **Arguments:** `first`, `second`: the rows (features, response) of each pair.
     """

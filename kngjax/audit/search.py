@@ -19,7 +19,7 @@ RESOLUTIONS = {1: 401, 2: 41}
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class DensityRatioAudit:
-    """The worst |log f_D(θ) - log f_D'(θ)| that a search over neighbouring data sets D, D' and over θ has found.
+    """Holds the worst |log f_D(θ) - log f_D'(θ)| that a search over neighbouring data sets and over θ has found.
 
     **Arguments:**
 
@@ -38,16 +38,16 @@ class DensityRatioAudit:
 
     @property
     def ratio(self) -> float:
-        """The worst log ratio as a multiple of the claimed ε."""
+        """Returns the worst log ratio as a multiple of the claimed ε."""
         return self.worst_log_ratio / self.claimed_epsilon
 
     @property
     def passed(self) -> bool:
-        """Whether no pair exceeded the claimed ε by more than rounding."""
+        """Tells whether no pair exceeded the claimed ε by more than rounding."""
         return self.worst_log_ratio <= self.claimed_epsilon * (1.0 + 1e-9) + 1e-12
 
     def explain(self) -> str:
-        """The result in one paragraph."""
+        """Returns the result in one paragraph."""
         sizes = " and ".join(str(records.y.shape[0]) for records in self.pair)
         found = (
             f"Among {self.num_pairs} pairs of neighbouring data sets, the densities differed most between two of "
@@ -95,12 +95,11 @@ def density_ratio(
         and n. Its bounds say what a record may be, and clip as they do in a release; where y has none it goes to a
         thousand times the reach of x'θ.
     - `num_records`: the values of n to search at. Ratios near ε need n·ε large, so that both laws concentrate.
-    - `resolution`: grid points an axis over Θ, over `domain.widths` about its centre if it is unbounded, or where the
-        mechanism has no Θ over the bounds of the data (three times as wide for a mean; [-10, 10] for regressions).
-        Of whole outputs so many of them about 0.
-        Default: 401 for d = 1, 41 for d = 2.
+    - `resolution`: grid points per axis over Θ, or over `domain.widths` about its centre if Θ is unbounded. For a
+        mechanism without Θ they lie over the bounds of the data, three times as wide for a mean, and over [-10, 10] for
+        regressions. For whole outputs, the number of outputs about 0. Default: 401 for d = 1, 41 for d = 2.
     - `num_steps`: steps of every climber at every n.
-    - `seed`: of the search. The data are synthetic: nothing here is private.
+    - `seed`: the seed of the search. The data are synthetic: nothing here is private.
     - `log_density`: a function (θ of shape (d,), data from `prepare`) -> log f up to a constant, under jit and vmap,
         to audit in place of `mechanism.log_density`: for instance with the constants that a paper prints. For a
         mechanism that draws directly the constant may not depend on the data, and atoms are left out.

@@ -42,18 +42,18 @@ class Density(NamedTuple):
 
 
 def has_slices(norm: AbstractNorm | None) -> bool:
-    """Whether slices of this norm's score have known intervals along lines; None is the loss itself."""
+    """Tells whether slices of this norm's score have known intervals along lines; None is the loss itself."""
     return norm is None or norm.standard.has_chords
 
 
 def has_gradients(density: Density) -> bool:
-    """Whether KNG is drawn in the space of gradients for this density."""
+    """Tells whether KNG is drawn in the space of gradients for this density."""
     declared = density.loss.has_curvature_facts and density.norm is not None
     return declared and density.is_uniform and not density.is_pointwise
 
 
 def exact_serves_smooth(density: Density, information: float, log_range: float) -> bool:
-    """Whether exact draws of a smooth loss by KNG are the default: a public rule, which decides about time alone.
+    """Tells whether exact draws of a smooth loss by KNG are the default: a public rule, which decides about time alone.
 
     **Arguments:** `density`: with `has_gradients`. `information`: n·ε of a public n that the records are not fewer
     than. `log_range`: a public bound on how far log f varies over Θ; infinite where there is none.
@@ -62,7 +62,7 @@ def exact_serves_smooth(density: Density, information: float, log_range: float) 
 
 
 def chain(density: Density) -> str:
-    """The Markov chain that serves this density best."""
+    """Returns the Markov chain that serves this density best."""
     loss, plain = density.loss, not density.is_pointwise
     if loss.is_quadratic and density.is_uniform and plain and has_slices(density.norm):
         return "SliceGibbs()"

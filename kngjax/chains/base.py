@@ -73,11 +73,11 @@ class AbstractIndependentSampler(AbstractSampler):
     """
 
     def runs_on_host(self, target: Target) -> bool:
-        """Whether `draws` drives compiled programs from the host for this target, where nothing is traced."""
+        """Tells whether `draws` drives compiled programs from the host for this target, where nothing is traced."""
         return False
 
     def may_be_traced(self, target: Target) -> bool:
-        """Whether `draws` compiles too for this target; what runs on the host may then give up sooner."""
+        """Tells whether `draws` compiles too for this target; what runs on the host may then give up sooner."""
         return not self.runs_on_host(target)
 
     @abc.abstractmethod
@@ -88,7 +88,7 @@ class AbstractIndependentSampler(AbstractSampler):
         num_draws: int,
         centre: Vector | None = None,
     ) -> tuple[Float[Array, "draws dimension"], Bool[Array, ""]]:
-        """Independent draws, and whether all of them were found within the sampler's public limits.
+        """Returns independent draws, and whether all of them were found within the sampler's public limits.
 
         For samplers that run on the host: `centre`, an estimate of θ, or None, on which speed may depend and never the
         law.
@@ -115,17 +115,17 @@ class AbstractChainSampler(AbstractSampler):
 
     @abc.abstractmethod
     def noise(self, key: PRNGKeyArray, target: Target, state: Any, num_sweeps: int) -> Any:
-        """The randomness of `num_sweeps` sweeps: arrays with that leading axis.
+        """Returns the randomness of `num_sweeps` sweeps: arrays with that leading axis.
 
         Of the state it uses only what no step changes, such as what proposals are made with: never the position.
         """
 
     @abc.abstractmethod
     def init(self, target: Target, points: Float[Array, "points dimension"], centre: Vector, key: PRNGKeyArray) -> Any:
-        """The chain's state, a NamedTuple, at the points, tuned at the centre, an estimate of θ."""
+        """Returns the chain's state, a NamedTuple, at the points, tuned at the centre, an estimate of θ."""
 
     def start(self, target: Target, centre: Vector, key: PRNGKeyArray) -> Any:
-        """The chain's state at points that scatter more widely than the density does: see `starts`."""
+        """Returns the chain's state at points that scatter more widely than the density does: see `starts`."""
         start_key, own_key = jax.random.split(key)
         points = starts(target, centre, start_key, self.num_points(target.dimension))
         return self.init(target, points, centre, own_key)
@@ -139,7 +139,7 @@ class AbstractChainSampler(AbstractSampler):
         """Moves the state by one sweep."""
 
     def noises(self, key: PRNGKeyArray, target: Target, states: Any, num_sweeps: int) -> Any:
-        """The randomness of many chains: arrays with a leading axis of sweeps, as `steps` takes them."""
+        """Returns the randomness of many chains: arrays with a leading axis of sweeps, as `steps` takes them."""
         keys = jax.random.split(key, jax.tree.leaves(states)[0].shape[0])
         return jax.vmap(lambda key, state: self.noise(key, target, state, num_sweeps), out_axes=1)(keys, states)
 
@@ -152,7 +152,7 @@ class AbstractChainSampler(AbstractSampler):
         return self
 
     def release_sweeps(self, dimension: int) -> int:
-        """The number of sweeps of a release, a function of public quantities."""
+        """Returns the number of sweeps of a release, a function of public quantities."""
         assert self.num_sweeps is not None
         return self.num_sweeps
 

@@ -47,7 +47,7 @@ class Proposal(NamedTuple):
     expansion: Expansion | None
 
     def inverted(self, target: Target) -> Callable[[Vector], Point]:
-        """The map whose equation proposals solve."""
+        """Returns the map whose equation proposals solve."""
         return functools.partial(evaluate, target) if self.expansion is None else self.expansion.point
 
 
@@ -187,7 +187,7 @@ class GradientSpace(AbstractChainSampler):
         return Proposal(best, None)
 
     def candidates(self, target: Target, proposal: Proposal, key: PRNGKeyArray, number: int) -> Weighted:
-        """Independent draws from q with their weights."""
+        """Returns independent draws from q with their weights."""
         assert target.norm is not None
         noise_key, base_key, choice_key = jax.random.split(key, 3)
         values = k_norm_noise(target.norm, noise_key, target.rate, (number,), target.dimension)
@@ -210,7 +210,7 @@ class GradientSpace(AbstractChainSampler):
         return jax.lax.map(candidate, (values, anywhere, from_base), batch_size=min(number, _PROPOSALS_A_BATCH))
 
     def weigh(self, target: Target, proposal: Proposal, theta: Vector) -> Weighted:
-        """A point of Θ with its weight."""
+        """Returns a point of Θ with its weight."""
         assert target.norm is not None
         point = proposal.inverted(target)(theta)
         here = point.gradient if proposal.expansion is None else gradient(target, theta)

@@ -67,7 +67,7 @@ class LimitLaw(NamedTuple):
         return norm(self.factor @ ((theta - self.centre) @ self.factor))
 
     def log_density(self, target: Target, scale: float, theta: Vector) -> Float[Array, ""]:
-        """The log-density at θ of this law, `scale` times as wide; NaN where it overflows."""
+        """Returns the log-density at θ of this law, `scale` times as wide; NaN where it overflows."""
         dimension = target.dimension
         log_root = jnp.sum(jnp.log(jnp.diagonal(self.factor)))
         if target.norm is None:
@@ -78,7 +78,7 @@ class LimitLaw(NamedTuple):
 
 
 def inverse_directions(target: Target, centre: Vector) -> Float[Array, "dimension dimension"]:
-    """Rows H^{-1}e_j, scaled to unit length: along each about one coordinate of the gradient changes."""
+    """Returns rows H^{-1}e_j, scaled to unit length: along each about one coordinate of the gradient changes."""
     inverse = jnp.linalg.inv(sound_hessian(target, centre))
     return inverse / jnp.linalg.norm(inverse, axis=1, keepdims=True)
 

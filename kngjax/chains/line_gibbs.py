@@ -116,7 +116,7 @@ class LineGibbs(AbstractChainSampler):
 def line_draw(
     target: Target, theta: Vector, direction: Vector, uniforms: Float[Array, "2"]
 ) -> Float[Array, " dimension"]:
-    """An exact draw from the density restricted to the line {θ + tv}.
+    """Returns an exact draw from the density restricted to the line {θ + tv}.
 
     The projection undoes the rounding that may leave the domain by a last bit. Along no direction θ stays.
     """

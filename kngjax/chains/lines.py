@@ -31,7 +31,7 @@ class Segments(NamedTuple):
 
 
 def line_segments(target: Target, theta: Vector, direction: Vector) -> Segments:
-    """The segments of the line {θ + tv} within the domain, by one sort of the breakpoints; O(n log n + nd).
+    """Returns the segments of the line {θ + tv} within the domain, by one sort of the breakpoints; O(n log n + nd).
 
     **Arguments:** `theta`: a point of Θ, shape (d,); `direction`: v ≠ 0, shape (d,).
     """
@@ -81,7 +81,7 @@ def cumulative_masses(segments: Segments) -> Float[Array, " segments"]:
 def draw_on_line(
     segments: Segments, cumulative: Float[Array, " segments"], uniforms: Float[Array, "2"]
 ) -> Float[Array, ""]:
-    """An exact draw of the step t by inversion: a segment by its mass, then a point by its exponential law."""
+    """Returns an exact draw of the step t by inversion: a segment by its mass, then a point by its exponential law."""
     number = jnp.searchsorted(cumulative, uniforms[0] * cumulative[-1], side="right")
     number = jnp.minimum(number, cumulative.shape[0] - 1)
     return draw(uniforms[1], segments.slopes[number], segments.edges[number], segments.edges[number + 1])

@@ -96,7 +96,7 @@ def records_a_block(num_products: int) -> int:
 
 
 def point_of(theta: Array, gradient: Array, hessian: Array) -> Point:
-    """A point from its gradient and its Hessian."""
+    """Returns a point from its gradient and its Hessian."""
     # The inverse, and not a solve where one is needed: two LAPACK calls on large batches that XLA may run at the same
     # time have deadlocked on CPUs (jax 0.10.2); here each waits for the one before.
     factor = jnp.linalg.cholesky(hessian)
@@ -109,7 +109,7 @@ def log_determinant(point: Point) -> Float[Array, ""]:
 
 
 def solve(target: Target, start: Point, value: Vector, at: Callable[[Vector], Point] | None = None) -> Solution:
-    """The θ ∈ Θ with ∇ℓ(θ) = value, if there is one; or with G(θ) = value for another gradient.
+    """Returns the θ ∈ Θ with ∇ℓ(θ) = value, if there is one; or with G(θ) = value for another gradient.
 
     Newton steps, halved until |L^{-1}(∇ℓ - value)| falls, with LL' the Hessian at the step's foot: a test that no
     linear change of basis alters (Deuflhard 2011, chapter 3). Gradients alone decide, since sums of losses lose their

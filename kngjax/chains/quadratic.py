@@ -44,7 +44,7 @@ class QuadraticForm(NamedTuple):
 
 
 def quadratic_form(target: Target) -> QuadraticForm:
-    """The standard form of a target with a `QuadraticSummary`; O(d³), once."""
+    """Returns the standard form of a target with a `QuadraticSummary`; O(d³), once."""
     data = target.data
     assert isinstance(data, QuadraticSummary)
     dimension, gram, moment = target.dimension, jnp.asarray(data.gram), jnp.asarray(data.moment)

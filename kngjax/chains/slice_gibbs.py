@@ -80,7 +80,7 @@ class SliceGibbs(AbstractChainSampler):
 
     @staticmethod
     def serves(norm: AbstractNorm | None) -> bool:
-        """Whether slices of this norm's score have known intervals along lines; None is the loss itself."""
+        """Tells whether slices of this norm's score have known intervals along lines; None is the loss itself."""
         return has_slices(norm)
 
     def check(self, target: Target) -> None:
@@ -164,7 +164,7 @@ def slice_geometry(target: Target, form: QuadraticForm) -> SliceGeometry:
 
 
 def state_at(geometry: SliceGeometry, theta: Vector) -> SliceGibbsState:
-    """The state at θ, with y computed afresh so that rounding does not add up."""
+    """Returns the state at θ, with y computed afresh so that rounding does not add up."""
     image = (theta - geometry.origin) @ geometry.images[: theta.shape[0]]
     return SliceGibbsState(theta, image, geometry)
 
@@ -177,7 +177,7 @@ def slice_radius(target: Target, state: SliceGibbsState, level: Array) -> Float[
 
 
 def step_along(state: SliceGibbsState, number: int | Int[Array, ""], step: Array) -> SliceGibbsState:
-    """The state after a step along a direction."""
+    """Returns the state after a step along a direction."""
     geometry = state.geometry
     theta, image = state.theta + step * geometry.directions[number], state.image + step * geometry.images[number]
     return SliceGibbsState(theta, image, geometry)

@@ -42,16 +42,16 @@ class Target(AbstractModule):
 
     @property
     def is_piecewise_linear(self) -> bool:
-        """Whether along every line the log-density is linear between finitely many known breakpoints."""
+        """Tells whether along every line the log-density is linear between finitely many known breakpoints."""
         return self.loss.score_is_piecewise_constant and self.domain.is_uniform
 
     def score_from_gradient(self, gradient: Vector, theta: Vector) -> Float[Array, ""]:
-        """The score of KNG from the gradient at θ."""
+        """Returns the score of KNG from the gradient at θ."""
         assert self.norm is not None
         return self.norm_at(theta)(gradient)
 
     def norm_at(self, theta: Vector) -> AbstractNorm:
-        """The norm of the gradient at θ that is the score of KNG."""
+        """Returns the norm of the gradient at θ that is the score of KNG."""
         assert self.norm is not None
         return self.norm if self.pointwise is None else self.pointwise.norm_at(theta)
 

@@ -47,7 +47,7 @@ class AbstractDraw(abc.ABC):
 
     @property
     def published(self) -> dict[str, tuple[int, ...]]:
-        """The names and shapes of what a release publishes besides θ, which the guarantee is of as well."""
+        """Returns the names and shapes of what a release publishes besides θ, which the guarantee is of as well."""
         return {}
 
     @property

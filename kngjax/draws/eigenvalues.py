@@ -28,7 +28,7 @@ def nearest_multiple(matrix: Exact, step: Fraction) -> int:
 
 
 def is_positive_semidefinite(matrix: Exact, shift: Fraction) -> bool:
-    """Whether A - tI is, for a symmetric matrix A. **Arguments:** `matrix`: A. `shift`: t."""
+    """Tells whether A - tI is positive semidefinite, for a symmetric A. **Arguments:** `matrix`: A. `shift`: t."""
     rows = [[Fraction(entry) - (shift if i == j else 0) for j, entry in enumerate(row)] for i, row in enumerate(matrix)]
     for digits in _DIGITS:
         with precision(digits):

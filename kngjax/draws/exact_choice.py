@@ -47,7 +47,7 @@ class ExactChoice(AbstractDraw):
         )
 
     def prepare(self, X: Any, y: Any) -> list[int]:
-        """The sum of each candidate's losses, in units of 2^-20."""
+        """Returns the sum of each candidate's losses, in units of 2^-20."""
         losses = self.mechanism.intake.records(X, y).x
         return np.rint(np.asarray(losses) * 2.0**_DIGITS).astype(np.int64).sum(axis=0).tolist()
 

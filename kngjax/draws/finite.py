@@ -16,7 +16,7 @@ _GUARD_BITS = 64
 
 
 def below(number: int, bits: Bits) -> int:
-    """A uniform number of 0, ..., number - 1, by rejection."""
+    """Returns a uniform number of 0, ..., number - 1, by rejection."""
     width = (number - 1).bit_length()
     while True:
         drawn = bits(width) if width else 0

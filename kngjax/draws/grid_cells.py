@@ -46,7 +46,7 @@ class Grid(NamedTuple):
         return cls(tuple(exponents)) if all(_SMALLEST < e < _LARGEST for e in exponents) else None
 
     def exact_values(self, cell: Sequence[int]) -> list[Fraction]:
-        """The grid's numbers of a cell."""
+        """Returns the grid's numbers of a cell."""
         return [number * power_of_two(e) for number, e in zip(cell, self.exponents, strict=True)]
 
     def values(self, cell: Sequence[int]) -> Float[np.ndarray, " dimension"]:
@@ -73,7 +73,7 @@ class Grid(NamedTuple):
 
 
 def draw_cell(location: Sequence[Fraction], noise: AbstractScaledNoise, grid: Grid, bits: Bits) -> list[int]:
-    """The cell of T + z in real arithmetic: what is proved of any function of T + z holds of it.
+    """Returns the cell of T + z in real arithmetic: what is proved of any function of T + z holds of it.
 
     **Arguments:** `location`: T, private. `noise`: of z; its weights and scale are exact, z_j = λ·w_j·(standard z)_j.
     `bits`: fair and independent.

@@ -99,11 +99,11 @@ class IteratesOnGrid(AbstractDraw):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The exponents of the grids of Σ s y x and of Σ s x x', where its diagonal may have one of its own."""
+        """Returns the exponents of the grids of Σ s y x and of Σ s x x', where its diagonal may have one of its own."""
         return {"type": "Direct", "grid_exponents": [self.moment.grid.exponents[0], *self.matrix.exponents]}
 
     def prepare(self, X: Any, y: Any) -> Records | WeightedRecords:
-        """The records, one by one: every iteration weights them anew."""
+        """Returns the records, one by one: every iteration weights them anew."""
         with float64():
             return self.mechanism.intake.rows(X, y)
 
@@ -138,7 +138,7 @@ class IteratesOnGrid(AbstractDraw):
     def iterate(
         self, moment: Float[np.ndarray, " dimension"], matrix: Float[np.ndarray, "dimension dimension"]
     ) -> Float[np.ndarray, " dimension"]:
-        """The next θ, finite whatever the noise."""
+        """Returns the next θ, finite whatever the noise."""
         with np.errstate(all="ignore"):
             return np.nan_to_num(repaired_solution(np, matrix, moment, self.least, self.mechanism.repair))
 

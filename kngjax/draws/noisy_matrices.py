@@ -27,10 +27,10 @@ class AbstractNoisyMatrix(abc.ABC):
 
     @abc.abstractmethod
     def draw_triangle(self, entries: Exact, bits: Bits) -> Float[np.ndarray, " entries"]:
-        """The entries on and above the diagonal, row by row and private, plus noise."""
+        """Returns the entries on and above the diagonal, row by row and private, plus noise."""
 
     def draw(self, matrix: Exact, bits: Bits) -> Float[np.ndarray, "dimension dimension"]:
-        """The matrix, which is private, plus noise."""
+        """Returns the matrix, which is private, plus noise."""
         return symmetric(self.draw_triangle(matrix[np.triu_indices(len(matrix))], bits), len(matrix))
 
 

@@ -77,7 +77,7 @@ def is_private(settings: RidgeSettings, guarantee: Guarantee) -> bool:
 
 
 def is_private_in_objective(settings: RidgeSettings, guarantee: Guarantee) -> bool:
-    """Whether θ = H^{-1}(X'y + b) with b ~ N(0, I/γ) is certainly as private as this (ε, δ) says: by a bound.
+    """Tells whether θ = H^{-1}(X'y + b) with b ~ N(0, I/γ) is certainly as private as this (ε, δ) says: by a bound.
 
     L = -log(1+μ) + t²/2 - tg with t = |x|r√γ - κh, and g, h ~ N(0, 1). Both stay within ±z but for a probability of
     4Φ(-z), and then |t| ≤ w = √γXR + κz, with κ = X²/λ and R = Y(1 + √(nκ)/2) the largest of all residuals, so that

@@ -58,7 +58,7 @@ class SmoothFacts(NamedTuple):
         return [max(abs(low), abs(high)) for low, high in self.known.features]
 
     def are_moderate(self, power: int, others: Iterable[float | Fraction] = ()) -> bool:
-        """Whether all public numbers but 0, and these others, lie within 2^±power.
+        """Tells whether all public numbers but 0, and these others, lie within 2^±power.
 
         So that float64 neither overflows nor loses digits.
         """

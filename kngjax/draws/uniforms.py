@@ -26,7 +26,7 @@ class Uniform:
         self._bits, self._number, self._digits = bits, number, digits
 
     def ball(self, digits: int) -> arb:
-        """A ball that contains U, about 2^-digits wide or less, at the precision that is set."""
+        """Returns a ball that contains U, about 2^-digits wide or less, at the precision that is set."""
         if (more := digits - self._digits) > 0:
             self._number, self._digits = (self._number << more) | self._bits(more), digits
         return (arb(fmpz(self._number)) + arb(0.5, 0.5)) / arb(2) ** self._digits

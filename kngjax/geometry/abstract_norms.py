@@ -61,7 +61,7 @@ class AbstractNorm(ShownAsTyped, AbstractModule):
     def draw_from_ball(
         self, key: PRNGKeyArray, shape: tuple[int, ...], dimension: int
     ) -> Float[Array, "*shape dimension"]:
-        """Independent exact uniform draws from the unit ball, of shape `(*shape, dimension)`."""
+        """Returns independent exact uniform draws from the unit ball, of shape `(*shape, dimension)`."""
 
     @abc.abstractmethod
     def log_volume(self, dimension: int) -> Float[Array, ""]:
@@ -80,7 +80,7 @@ class AbstractNorm(ShownAsTyped, AbstractModule):
 
     @property
     def dimension(self) -> int | None:
-        """The dimension that the norm's parameters fix; None if it serves every dimension."""
+        """Returns the dimension that the norm's parameters fix; None if it serves every dimension."""
         return None
 
     def box_sides(self, dimension: int) -> Vector | None:
@@ -89,7 +89,7 @@ class AbstractNorm(ShownAsTyped, AbstractModule):
 
     @property
     def standard(self) -> "AbstractNorm":
-        """The norm ‖·‖₀ of which this one is ‖Sv‖₀: itself, with S = I, unless another is known."""
+        """Returns the norm ‖·‖₀ of which this one is ‖Sv‖₀: itself, with S = I, unless another is known."""
         return self
 
     def standardise(self, transform: Matrix, inverse: Matrix) -> tuple[Matrix, Matrix, Float[Array, ""] | float]:
@@ -104,7 +104,7 @@ class AbstractNorm(ShownAsTyped, AbstractModule):
         raise NotImplementedError(f"the chords of {type(self).__name__} are not known")
 
     def tilted_law(self, rate: Scalar, tilt: Vector) -> AbstractTiltedLaw:
-        """The law ∝ exp(-c‖y‖ - h'y) of y, for ‖h‖_* < c. Raises NotImplementedError unless `has_tilts`."""
+        """Returns the law ∝ exp(-c‖y‖ - h'y) of y, for ‖h‖_* < c. Raises NotImplementedError unless `has_tilts`."""
         raise NotImplementedError(f"the tilted laws of {type(self).__name__} are not known")
 
     def tilted_log_mass(self, rate: Scalar, tilt: Vector) -> Float[Array, ""]:

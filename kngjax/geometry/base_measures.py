@@ -100,7 +100,7 @@ class BaseMeasure(AbstractDomain):
         return jnp.where(jnp.isfinite(deviation), 8.0 * deviation, 20.0)
 
     def interior_point(self, dimension: int) -> Float[Array, " dimension"]:
-        """The mean where it is finite, else the image of 0 under the bijector."""
+        """Returns the mean where it is finite, else the image of 0 under the bijector."""
         fallback = jnp.asarray(self.bijector(dimension)(jnp.zeros(dimension)))
         try:
             mean = self.distribution(dimension).mean

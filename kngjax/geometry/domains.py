@@ -47,15 +47,15 @@ class AbstractDomain(ShownAsTyped, AbstractModule):
 
     @abc.abstractmethod
     def contains(self, theta: Vector) -> Bool[Array, ""]:
-        """Whether θ lies in Θ."""
+        """Tells whether θ lies in Θ."""
 
     @abc.abstractmethod
     def project(self, theta: Vector) -> Float[Array, " dimension"]:
-        """The point of Θ nearest to θ in Euclidean distance; raises TypeError where none is known."""
+        """Returns the point of Θ nearest to θ in Euclidean distance; raises TypeError where none is known."""
 
     @abc.abstractmethod
     def linear_interval(self, lower: Vector, upper: Vector) -> Interval:
-        """The smallest and the largest x'θ over θ ∈ Θ and lower ≤ x ≤ upper: infinite if Θ is unbounded."""
+        """Returns the smallest and the largest x'θ over θ ∈ Θ and lower ≤ x ≤ upper: infinite if Θ is unbounded."""
 
     @abc.abstractmethod
     def chord(self, theta: Vector, direction: Vector) -> Interval:
@@ -63,16 +63,16 @@ class AbstractDomain(ShownAsTyped, AbstractModule):
 
     @abc.abstractmethod
     def widths(self, dimension: int) -> Float[Array, " dimension"]:
-        """A public length scale of Θ along each coordinate: its full width where it is bounded."""
+        """Returns a public length scale of Θ along each coordinate: its full width where it is bounded."""
 
     @property
     def is_uniform(self) -> bool:
-        """Whether ν is constant on Θ."""
+        """Tells whether ν is constant on Θ."""
         return True
 
     @property
     def dimension(self) -> int | None:
-        """The dimension that the domain's parameters fix; None if scalars broadcast over the columns."""
+        """Returns the dimension that the domain's parameters fix; None if scalars broadcast over the columns."""
         return None
 
     def in_order_of(self, coefficients: tuple[str, ...] | None) -> "AbstractDomain":
@@ -99,7 +99,7 @@ class AbstractDomain(ShownAsTyped, AbstractModule):
         return -jnp.asarray(self.distribution(dimension).log_prob(self.interior_point(dimension)))
 
     def draw(self, key: PRNGKeyArray, shape: tuple[int, ...], dimension: int) -> Float[Array, "*shape dimension"]:
-        """Independent draws from ν."""
+        """Returns independent draws from ν."""
         return jnp.asarray(self.distribution(dimension).sample(key, shape))
 
     def bijector(self, dimension: int) -> "numpyro.distributions.transforms.Transform":
@@ -109,7 +109,7 @@ class AbstractDomain(ShownAsTyped, AbstractModule):
         return biject_to(self.distribution(dimension).support)
 
     def interior_point(self, dimension: int) -> Float[Array, " dimension"]:
-        """A public point well inside Θ: the image of 0 under the bijector."""
+        """Returns a public point well inside Θ: the image of 0 under the bijector."""
         return jnp.asarray(self.bijector(dimension)(jnp.zeros(dimension)))
 
 
@@ -312,7 +312,7 @@ class Box(AbstractDomain):
         return jnp.clip(theta, *self._sides(theta.shape[-1]))
 
     def linear_interval(self, lower: Vector, upper: Vector) -> Interval:
-        """The sum over coordinates of the extreme products of two intervals."""
+        """Returns the sum over coordinates of the extreme products of two intervals."""
         theta_lower, theta_upper = self._sides(np.shape(lower)[-1])
         products = jnp.stack([a * b for a in (lower, upper) for b in (theta_lower, theta_upper)])
         return jnp.sum(jnp.min(products, axis=0)), jnp.sum(jnp.max(products, axis=0))

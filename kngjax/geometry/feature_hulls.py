@@ -68,12 +68,12 @@ class FeatureHull(ShownAsTyped, AbstractModule):
 
     @classmethod
     def powers(cls, degree: int, lower: float, upper: float, pieces: int = 4) -> "FeatureHull":
-        """A polytope around {(t, t², ..., t^degree) : lower ≤ t ≤ upper}, see `moment_curve`."""
+        """Returns a polytope around {(t, t², ..., t^degree) : lower ≤ t ≤ upper}, see `moment_curve`."""
         return cls(moment_curve(degree, lower, upper, pieces))
 
     @classmethod
     def intervals(cls, lower: Any, upper: Any) -> "FeatureHull":
-        """The box lower ≤ x ≤ upper, a block for each column. **Arguments:** shapes (columns,)."""
+        """Returns the box lower ≤ x ≤ upper, a block for each column. **Arguments:** shapes (columns,)."""
         sides = zip(np.atleast_1d(lower), np.atleast_1d(upper), strict=True)
         return cls(*(np.array([[low], [high]]) for low, high in sides))
 
@@ -82,22 +82,22 @@ class FeatureHull(ShownAsTyped, AbstractModule):
 
     @property
     def columns(self) -> int:
-        """The number of columns, without the intercept."""
+        """Returns the number of columns, without the intercept."""
         return sum(block.shape[-1] for block in self.blocks)
 
     @property
     def vertices(self) -> Rows:
-        """The vertices of the product, shape (product of the blocks' numbers, columns)."""
+        """Returns the vertices of the product, shape (product of the blocks' numbers, columns)."""
         return np.array([np.concatenate(rows) for rows in itertools.product(*self.blocks)])
 
     @property
     def centre(self) -> Float[np.ndarray, " columns"]:
-        """A public point inside, shape (columns,), towards which `move_inside` moves what lies outside."""
+        """Returns a public point inside, shape (columns,), towards which `move_inside` moves what lies outside."""
         return np.concatenate(self.centres, axis=-1)[0]
 
     @property
     def box(self) -> tuple[Float[np.ndarray, " columns"], Float[np.ndarray, " columns"]]:
-        """The smallest and the largest value of each column."""
+        """Returns the smallest and the largest value of each column."""
         lower = np.concatenate([block.min(axis=0) for block in self.blocks])
         return lower, np.concatenate([block.max(axis=0) for block in self.blocks])
 
@@ -139,7 +139,7 @@ class FeatureHull(ShownAsTyped, AbstractModule):
 
 
 def moment_curve(degree: int, lower: float, upper: float, pieces: int = 4) -> Rows:
-    """Points whose hull contains (t, t², ..., t^degree) for every lower ≤ t ≤ upper, shape (m, degree).
+    """Returns points whose hull contains (t, t², ..., t^degree) for every lower ≤ t ≤ upper, shape (m, degree).
 
     On each of the `pieces` equal parts [α, β] the curve is a Bézier curve, Σ_i B_i(t) c_i with Bernstein polynomials
     B_i ≥ 0 that sum to 1, and so in the hull of its control points c_i: coordinate k of c_i is the mean of the products

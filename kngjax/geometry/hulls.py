@@ -31,7 +31,7 @@ class Hull(NamedTuple):
 
 
 def checked_points(name: str, points: object) -> np.ndarray:
-    """Points of shape (m, d) as finite float64 numbers; raises ValueError for anything else."""
+    """Returns points of shape (m, d) as finite float64 numbers; raises ValueError for anything else."""
     array = np.array(points, dtype=np.float64)
     if array.ndim != 2 or 0 in array.shape or not np.all(np.isfinite(array)):
         raise ValueError(f"{name} must be finite numbers of shape (number, dimension), got shape {array.shape}")
@@ -57,7 +57,7 @@ def whiten(name: str, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def hull_about_zero(name: str, points: np.ndarray) -> Hull:
-    """The hull of points, shape (m, d), that have 0 well inside; `name` is what errors call them.
+    """Returns the hull of points, shape (m, d), that have 0 well inside; `name` is what errors call them.
 
     A segment and a simplex in closed form, others by Qhull (Barber, Dobkin and Huhdanpaa 1996). Raises ValueError for
     points in a plane through 0 and for more than six dimensions.
@@ -97,7 +97,7 @@ def hull_about_zero(name: str, points: np.ndarray) -> Hull:
 
 
 def least_ellipsoid(points: np.ndarray) -> np.ndarray:
-    """A of the ellipsoid {v : v'Av ≤ 1} of least volume with all points inside, shape (d, d).
+    """Returns A of the ellipsoid {v : v'Av ≤ 1} of least volume with all points inside, shape (d, d).
 
     The dual problem is a D-optimal design: weights λ that maximise log det Σ λ_i p_i p_i', optimal if and only if
     g_i = p_i'(Σ λ p p')^{-1}p_i ≤ d for every i. Khachiyan's ascent with steps away from points of too much weight

@@ -36,7 +36,7 @@ class LevelTangents(NamedTuple):
 
 
 def log_density(log_level: Float[Array, "*levels"], rate: Scalar, tilt: Vector) -> Float[Array, "*levels"]:
-    """The log-density of v = log t, up to no constant: its integral is ∫ exp(-c‖y‖_∞ - h'y) dy."""
+    """Returns the log-density of v = log t, up to no constant: its integral is ∫ exp(-c‖y‖_∞ - h'y) dy."""
     sizes = jnp.abs(tilt)
     level = jnp.exp(log_level)[..., None]
     falls = 2.0 * jnp.broadcast_to(sizes, (*log_level.shape, sizes.shape[0])) * level
@@ -59,7 +59,7 @@ def _slope_and_curvature(log_level: Float[Array, "*levels"], rate: Scalar, tilt:
 
 
 def level_law(rate: Scalar, tilt: Vector) -> LevelTangents:
-    """The tangents; for Σ|h_j| < c.
+    """Returns the tangents; for Σ|h_j| < c.
 
     The slope of the log-density of v is between 1 - κt and d + 1 - κt, so its mode is between 1/κ and (d + 1)/κ.
     """

@@ -60,7 +60,7 @@ class L1(AbstractAbsoluteNorm):
         return jnp.asarray(dimension * math.log(2.0) - math.lgamma(dimension + 1))
 
     def chord(self, radius: Scalar, point: Vector, direction: Vector) -> Interval:
-        """The nearest zeros of the tangents of t ↦ ‖x + tv‖_1 - radius, falling and rising ones.
+        """Returns the nearest zeros of the tangents of t ↦ ‖x + tv‖_1 - radius, falling and rising ones.
 
         A convex function is the largest of its tangents. This one is linear between the t_j = -x_j/v_j: tangents to the
         right of each, and of a point before the chord, are all of them, and no loop waits for the slowest of many
@@ -109,7 +109,7 @@ class L2(AbstractAbsoluteNorm):
         return jnp.linalg.norm(jnp.asarray(vector))
 
     def dual(self, vector: Vector) -> Float[Array, ""]:
-        """The l2 norm is its own dual."""
+        """Returns ‖v‖_2, as the l2 norm is its own dual."""
         return self(vector)
 
     def largest_over_l2_ball(self, dimension: int) -> Float[Array, ""]:
@@ -117,7 +117,7 @@ class L2(AbstractAbsoluteNorm):
         return jnp.ones(())
 
     def largest_quadratic(self, matrix: Matrix) -> Float[Array, ""]:
-        """The largest eigenvalue."""
+        """Returns the largest eigenvalue."""
         return jnp.linalg.eigvalsh(jnp.asarray(matrix))[-1]
 
     def in_fractions(self, dimension: int) -> ScaledNorm:
@@ -126,7 +126,7 @@ class L2(AbstractAbsoluteNorm):
     def draw_from_ball(
         self, key: PRNGKeyArray, shape: tuple[int, ...], dimension: int
     ) -> Float[Array, "*shape dimension"]:
-        """The first d coordinates of a uniform point on the unit sphere of R^(d+2)."""
+        """Returns the first d coordinates of a uniform point on the unit sphere of R^(d+2)."""
         return _draw_from_l2_ball(key, shape, dimension)
 
     def log_volume(self, dimension: int) -> Float[Array, ""]:
@@ -134,7 +134,7 @@ class L2(AbstractAbsoluteNorm):
         return jnp.asarray(_l2_log_volume(dimension))
 
     def chord(self, radius: Scalar, point: Vector, direction: Vector) -> Interval:
-        """The roots of |x + tv|² = radius²."""
+        """Returns the roots of |x + tv|² = radius²."""
         point, direction = jnp.asarray(point), jnp.asarray(direction)
         square = direction @ direction
         middle = -(point @ direction) / square
@@ -171,7 +171,7 @@ class LInf(AbstractAbsoluteNorm):
     def draw_from_ball(
         self, key: PRNGKeyArray, shape: tuple[int, ...], dimension: int
     ) -> Float[Array, "*shape dimension"]:
-        """Independent coordinates, uniform on (-1, 1)."""
+        """Returns independent coordinates, uniform on (-1, 1)."""
         return jax.random.uniform(key, (*shape, dimension), minval=-1.0, maxval=1.0)
 
     def log_volume(self, dimension: int) -> Float[Array, ""]:
@@ -208,7 +208,7 @@ def largest_quadratic_over_box(matrix: Matrix, half_widths: Vector) -> Float[Arr
 
 
 def chord_of_box(lower: Any, upper: Any, point: Vector, direction: Vector) -> Interval:
-    """The smallest and the largest t with lower ≤ point + t·direction ≤ upper, coordinate by coordinate."""
+    """Returns the smallest and the largest t with lower ≤ point + t·direction ≤ upper, coordinate by coordinate."""
     point, direction = jnp.asarray(point), jnp.asarray(direction)
     still = direction == 0
     ends = [(side - point) / jnp.where(still, 1.0, direction) for side in (lower, upper)]
@@ -255,7 +255,7 @@ class WeightedLInf(AbstractAbsoluteNorm):
     def draw_from_ball(
         self, key: PRNGKeyArray, shape: tuple[int, ...], dimension: int
     ) -> Float[Array, "*shape dimension"]:
-        """Independent coordinates, uniform on (-w_j, w_j)."""
+        """Returns independent coordinates, uniform on (-w_j, w_j)."""
         uniform = LInf().draw_from_ball(key, shape, dimension)
         return uniform * jnp.broadcast_to(self.weights, uniform.shape)
 
@@ -300,7 +300,7 @@ class Ellipsoid(AbstractNorm):
 
     @staticmethod
     def of(points: Any) -> "Ellipsoid":
-        """The norm of the ellipsoid of least volume that contains all these points and their negatives.
+        """Returns the norm of the ellipsoid of least volume that contains all these points and their negatives.
 
         With the possible gradient changes as points Δ = 1, and like `Polytope` it does not depend on the basis of the
         features, in any number of dimensions. The volume exceeds the least by a factor of at most (1 + 1e-9)^{d/2}.
@@ -324,20 +324,20 @@ class Ellipsoid(AbstractNorm):
         return jnp.linalg.norm(jax.scipy.linalg.solve_triangular(self._factor(), vector, lower=True))
 
     def largest_over_box(self, half_widths: Vector) -> Float[Array, ""]:
-        """The largest value at a vertex, searched up to 12 dimensions; beyond, v'Av ≤ w'|A|w bounds it.
+        """Returns the largest value at a vertex, searched up to 12 dimensions; beyond, v'Av ≤ w'|A|w bounds it.
 
         A convex function is largest over a box at a vertex, but here not always at w itself.
         """
         return jnp.sqrt(largest_quadratic_over_box(self.matrix, half_widths))
 
     def largest_quadratic(self, matrix: Matrix) -> Float[Array, ""]:
-        """The largest eigenvalue of L^{-1}PL'^{-1} with A = LL'."""
+        """Returns the largest eigenvalue of L^{-1}PL'^{-1} with A = LL'."""
         half = jax.scipy.linalg.solve_triangular(self._factor(), jnp.asarray(matrix), lower=True)
         both = jax.scipy.linalg.solve_triangular(self._factor(), half.T, lower=True)
         return jnp.linalg.eigvalsh(both)[-1]
 
     def largest_over_l2_ball(self, dimension: int) -> Float[Array, ""]:
-        """The square root of A's largest eigenvalue."""
+        """Returns the square root of A's largest eigenvalue."""
         return jnp.linalg.norm(self._factor(), ord=2)
 
     def draw_from_ball(
@@ -375,7 +375,7 @@ def k_norm_noise(
     shape: tuple[int, ...],
     dimension: int,
 ) -> Float[Array, "*shape dimension"]:
-    """Exact draws from the K-norm density f(z) ∝ exp(-rate · ‖z‖_K) on R^d.
+    """Returns exact draws from the K-norm density f(z) ∝ exp(-rate · ‖z‖_K) on R^d.
 
     z = R·U with R ~ Gamma(d + 1, rate) and U uniform in the unit ball (Hardt and Talwar 2010). R is a sum of d + 1
     exponentials: no rejection loop, so it costs the same for every batch.

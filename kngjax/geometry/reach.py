@@ -14,7 +14,7 @@ class Reach(Protocol):
     """A domain, or what stands for one."""
 
     def linear_interval(self, lower: Any, upper: Any) -> tuple[Any, Any]:
-        """The smallest and the largest x'θ over θ ∈ Θ and lower ≤ x ≤ upper."""
+        """Returns the smallest and the largest x'θ over θ ∈ Θ and lower ≤ x ≤ upper."""
         ...
 
 
@@ -32,6 +32,6 @@ class SinglePoint(AbstractModule):
     theta: Vector
 
     def linear_interval(self, lower: Vector, upper: Vector) -> tuple[Array, Array]:
-        """The smallest and the largest x'θ at this θ."""
+        """Returns the smallest and the largest x'θ at this θ."""
         products = jnp.stack([lower * self.theta, upper * self.theta])
         return jnp.sum(jnp.min(products, axis=0)), jnp.sum(jnp.max(products, axis=0))

@@ -28,7 +28,7 @@ class AbstractScaledNoise(abc.ABC):
 
     @property
     def is_everywhere(self) -> bool:
-        """Whether there is noise in each coordinate."""
+        """Tells whether there is noise in each coordinate."""
         return self.scale_squared > 0 and all(weight > 0 for weight in self.weights)
 
     def scaled(self, squared: Fraction) -> Any:
@@ -43,7 +43,7 @@ class AbstractScaledNoise(abc.ABC):
 
     @property
     def deviations(self) -> Float[np.ndarray, " dimension"]:
-        """The standard deviation of each coordinate."""
+        """Returns the standard deviation of each coordinate."""
         weights = np.array([float(weight) for weight in self.weights])
         return weights * np.sqrt(float(self.scale_squared) * self.mean_squares)
 

@@ -19,7 +19,7 @@ def log_mass(rate: Float[Array, "*pieces"], length: Float[Array, "*pieces"]) -> 
 def distance(
     uniform: Float[Array, "*draws"], rate: Float[Array, "*draws"], length: Float[Array, "*draws"]
 ) -> Float[Array, "*draws"]:
-    """A draw from the density ∝ exp(-rate·x) on [0, length] from a uniform variable, by inversion."""
+    """Returns a draw from the density ∝ exp(-rate·x) on [0, length] from a uniform variable, by inversion."""
     fall = jnp.where(rate > 0, rate * length, 0.0)
     flat = fall < _FLAT
     return jnp.where(flat, uniform * length, -jnp.log1p(uniform * jnp.expm1(-fall)) / jnp.where(flat, 1.0, rate))

@@ -44,17 +44,17 @@ class Shape:
 
     @functools.cached_property
     def lower(self) -> Float[np.ndarray, " dimension"]:
-        """The least θ_j, rounded."""
+        """Returns the least θ_j, rounded."""
         return np.array([float(low) for low, _ in self.sides])
 
     @functools.cached_property
     def upper(self) -> Float[np.ndarray, " dimension"]:
-        """The largest θ_j, rounded."""
+        """Returns the largest θ_j, rounded."""
         return np.array([float(high) for _, high in self.sides])
 
     @property
     def radius(self) -> float | None:
-        """The radius of a ball; None for a box."""
+        """Returns the radius of a ball; None for a box."""
         return None if self.size is None else float(self.sides[0][1])
 
     @property
@@ -83,7 +83,7 @@ class Shape:
         return -reach, reach
 
     def contains(self, places: Sequence[arb]) -> bool | None:
-        """Whether Θ contains the point in these balls; None if they leave it open."""
+        """Tells whether Θ contains the point in these balls; None if they leave it open."""
         if self.size is not None:
             total, size = sum((abs(place) ** self.power for place in places), arb(0)), ball_of(self.size)
             return True if total <= size else False if total > size else None
@@ -104,7 +104,7 @@ class Shape:
         return found & ~(total * (1.0 - _MARGIN) - NEXT_TO_ZERO > float(self.size) * (1.0 + _MARGIN))
 
     def about_holds(self, lower: np.ndarray, upper: np.ndarray) -> Bool[np.ndarray, " boxes"]:
-        """Whether Θ has about all points with θ_j between these."""
+        """Tells whether Θ has about all points with θ_j between these."""
         slack = _MARGIN * (self.upper - self.lower)
         found = np.all((lower >= self.lower - slack) & (upper <= self.upper + slack), axis=1)
         if self.size is None:

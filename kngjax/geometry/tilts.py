@@ -37,7 +37,7 @@ class AbstractTiltedLaw(AbstractModule):
     @property
     @abc.abstractmethod
     def log_mass(self) -> Float[Array, ""]:
-        """The log of the function's integral."""
+        """Returns the log of the function's integral."""
 
     @abc.abstractmethod
     def draw(self, uniforms: Uniforms) -> Draws:

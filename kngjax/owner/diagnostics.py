@@ -30,9 +30,9 @@ class DrawsSummary(OwnerOnly):
     """Summarises draws by coefficient: OWNER ONLY.
 
     **Arguments:** each of shape (d,): `mean`, `deviation`; `mcse`, the Monte Carlo error of the mean; `rhat`,
-    rank-normalised and split, which takes 2 chains and is NaN else; `bulk` and `tail`, effective sample sizes. All four
-    are NaN of fewer than 4 draws a chain, and of draws that never moved. `names`: of the coefficients. `seconds`: the
-    time that the draws took, compiling, warm-up and thinned sweeps included; None where nobody measured it.
+    rank-normalised and split, NaN with fewer than 2 chains; `bulk` and `tail`, effective sample sizes. All four are NaN
+    with fewer than 4 draws a chain, and for draws that never moved. `names`: the coefficients' names. `seconds`: the
+    time that the draws took, with compiling, warm-up and thinned sweeps; None if it is unknown.
     """
 
     names: tuple[str, ...]
@@ -49,23 +49,23 @@ class DrawsSummary(OwnerOnly):
     def of(
         cls, theta: Float[np.ndarray, "chains draws dimension"], names: tuple[str, ...], seconds: float | None = None
     ) -> "DrawsSummary":
-        """Computes all of it."""
+        """Computes the summary of draws."""
         numbers = [_numbers(np.array(theta[:, :, place], np.float64)) for place in range(theta.shape[2])]
         return cls(names, *np.asarray(numbers).T, seconds=seconds)
 
     @property
     def suffices(self) -> bool:
-        """Whether R-hat is at most 1.01, where there is one, and effective sample sizes at least 400 everywhere."""
+        """Tells whether R-hat is at most 1.01, if it is known, and every effective sample size at least 400."""
         enough = (self.bulk >= LEAST_ESS) & (self.tail >= LEAST_ESS)
         return bool(np.all(enough & ~(self.rhat > LARGEST_RHAT)))
 
     @property
     def rate(self) -> float:
-        """Effective draws a second of the worst coefficient, over all the time that they took; NaN if it is unknown."""
+        """Counts the worst coefficient's effective draws per second of computation; NaN if the time is unknown."""
         return math.nan if self.seconds is None else float(self.bulk.min()) / self.seconds
 
     def explain(self) -> str:
-        """All its numbers in a table, for the owner to print."""
+        """Returns the summary as a table of text, for the owner to print."""
         width = max(map(len, self.names))
         header = ("mean", "deviation", "MCSE", "R-hat", "bulk ESS", "tail ESS")
         lines = [

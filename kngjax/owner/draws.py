@@ -17,11 +17,11 @@ from kngjax.owner.diagnostics import DrawsSummary
 
 @owner_only
 class Draws(OwnerOnly):
-    """Research draws: OWNER ONLY. Publish a `Release` instead.
+    """Holds research draws: OWNER ONLY. Publish a `Release` instead.
 
     **Arguments:** `theta`: shape (chains, draws, d). `sampler`: its name. `info`: per kept sweep, of shape
-    (chains, draws); None for independent draws. `names`: of the coefficients, the intercept first; None for their
-    numbers. `seconds`: how long the draws took in all; None where nobody measured it.
+    (chains, draws); None for independent draws. `names`: the coefficients' names, the intercept first; None for
+    numbers. `seconds`: how long the draws took in all; None if it is unknown.
     """
 
     theta: Float[np.ndarray, "chains draws dimension"]
@@ -51,7 +51,7 @@ class Draws(OwnerOnly):
         np.savez(path, theta=self.theta, sampler=np.asarray(self.sampler))
 
     def to_arviz(self) -> Any:
-        """The draws for ArviZ, with groups posterior and sample_stats: InferenceData in 0.x, DataTree in 1.x.
+        """Returns the draws for ArviZ, with groups posterior and sample_stats: InferenceData in 0.x, DataTree in 1.x.
 
         `theta` has the names of the coefficients as coordinates, numbers where there are none.
         """
@@ -73,11 +73,11 @@ class Draws(OwnerOnly):
         return arviz.InferenceData(**groups)
 
     def rhat(self) -> Float[np.ndarray, " dimension"]:
-        """Rank-normalised split R-hat of each coefficient (Vehtari et al. 2021); below 1.01 is good, needs 2 chains."""
+        """Computes rank-normalised split R-hat (Vehtari et al. 2021) from 2 chains or more; below 1.01 is good."""
         return self.summary().rhat
 
     def ess(self, method: Literal["bulk", "tail"] = "bulk") -> Float[np.ndarray, " dimension"]:
-        """Effective sample size of each coefficient."""
+        """Computes the effective sample size of each coefficient."""
         summary = self.summary()
         return {"bulk": summary.bulk, "tail": summary.tail}[method]
 
@@ -87,13 +87,13 @@ class Draws(OwnerOnly):
         return DrawsSummary.of(self.theta, names, self.seconds)
 
     def plot_trace(self, **options: Any) -> Any:
-        """ArviZ's trace plot."""
+        """Draws ArviZ's trace plot."""
         import arviz
 
         return arviz.plot_trace(self.to_arviz(), **options)
 
     def plot_rank(self, **options: Any) -> Any:
-        """ArviZ's rank plot: uniform ranks in every chain mean that the chains agree."""
+        """Draws ArviZ's rank plot: uniform ranks in every chain mean that the chains agree."""
         import arviz
 
         return arviz.plot_rank(self.to_arviz(), **options)

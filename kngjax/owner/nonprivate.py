@@ -1,4 +1,4 @@
-"""The estimate without privacy and its standard errors: where chains start, and what only the owner may see."""
+"""Computes the estimate without privacy and its standard errors: chains start there, and only the owner may see it."""
 
 from typing import Any, ClassVar
 
@@ -15,7 +15,9 @@ from kngjax.losses.base import AbstractLoss
 
 @owner_only
 class NonprivateFit(OwnerOnly):
-    """Owner-only. **Arguments:** `theta`: the minimiser of ℓ_n, shape (d,); `standard_errors`: shape (d,)."""
+    """Holds a fit without privacy: owner-only. **Arguments:** `theta`: the minimiser of ℓ_n, shape (d,);
+    `standard_errors`: shape (d,).
+    """
 
     theta: Float[np.ndarray, " dimension"]
     standard_errors: Float[np.ndarray, " dimension"]
@@ -23,10 +25,10 @@ class NonprivateFit(OwnerOnly):
 
 
 def minimiser(loss: AbstractLoss, data: Data) -> Float[np.ndarray, " dimension"]:
-    """argmin ℓ_n(θ; D) over all of R^d. Owner-only: not a private release.
+    """Finds argmin ℓ_n(θ; D) over all of R^d. Owner-only: not a private release.
 
-    In closed form from a sufficient statistic, else by the loss's own `minimise`. 0 where every θ fits alike: for no
-    records, and for features that are all 0.
+    The minimiser has a closed form for a sufficient statistic; else the loss's own `minimise` finds it. It is 0 where
+    every θ fits alike: without records, and for features that are all 0.
     """
     if isinstance(data, QuadraticSummary):
         if data.in_public_units:
@@ -68,10 +70,10 @@ def _record_gradients(theta, loss, data):
 
 
 def fit(loss: AbstractLoss, records: Records | WeightedRecords) -> NonprivateFit:
-    """The minimiser with its sandwich standard errors (H^{-1} Σ g_i g_i' H^{-1})^½, g_i the records' gradients.
+    """Returns the minimiser with its sandwich standard errors (H^{-1} Σ g_i g_i' H^{-1})^½, g_i the records' gradients.
 
-    For the quantile loss H is Powell's kernel estimate and Σ g_i g_i' about τ(1-τ)X'X. With weights of records ℓ_n and
-    g_i have them: that is the estimate of a survey whose records were drawn independently. Owner-only.
+    For the quantile loss H is Powell's kernel estimate and Σ g_i g_i' about τ(1-τ)X'X. Weights of records enter ℓ_n
+    and g_i: that is the estimate of a survey whose records were drawn independently. Owner-only.
     """
     if isinstance(records, WeightedRecords) and loss.is_homogeneous:
         records = records.products()

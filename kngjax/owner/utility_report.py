@@ -10,17 +10,17 @@ from kngjax.core.owner_only import OwnerOnly, owner_only
 
 @owner_only
 class UtilityReport(OwnerOnly):
-    """Owner-only: computed from the private table without noise.
+    """Compares a synthetic table with the private one, without noise: owner-only.
 
     **Arguments:**
 
     - `pmse_ratio`: the mean square of (p̂ - c) over its mean for rows of the true model fitted to the private ones: 1 is
         ideal, 2 is as good as a new sample of as many people, and more is worse. p̂ is a logistic regression's
-        probability that a row is synthetic, by all columns, squares and products, and c the part of the rows that are.
-    - `one_way`: by column half the sum of the absolute differences between the frequencies of the two tables, of
-        numbers between deciles of the private ones: 0 is alike, 1 is nothing in common. `two_way`: of pairs of columns.
-    - `overlap`: by coefficient of a regression how far the 95% intervals of both tables overlap: 1 is the same, below
-        0 they are apart; None where no formula was given. `moved`: how far a coefficient is off, in standard errors.
+        probability that a row is synthetic, by all columns, squares and products; c is the share of synthetic rows.
+    - `one_way`: for each column, half the sum of the absolute differences between the frequencies of both tables;
+        numbers are cut at private deciles. 0 is alike, 1 is nothing in common. `two_way`: for pairs of columns.
+    - `overlap`: for each coefficient of a regression, how far the 95% intervals of both tables overlap: 1 is the same,
+        below 0 they are apart; None without a formula. `moved`: how far a coefficient is off, in standard errors.
     """
 
     pmse_ratio: float
@@ -32,7 +32,7 @@ class UtilityReport(OwnerOnly):
     instead: ClassVar[str] = "its numbers, for the owner, are pmse_ratio, one_way, two_way, overlap and moved"
 
     def plot(self) -> Any:
-        """The frequencies of each column in both tables. Returns axes of Matplotlib; the picture is the owner's too."""
+        """Plots frequencies of each column in both tables; returns Matplotlib's axes. The picture is owner-only."""
         import matplotlib.pyplot as plt
 
         figure = plt.figure(figsize=(3.2 * len(self.margins), 3.0), layout="constrained")
@@ -50,14 +50,14 @@ class UtilityReport(OwnerOnly):
 def utility(
     table: Any, frame: Any, *, formula: str | None = None, key: PRNGKeyArray | None = None, drawn: Any = None
 ) -> UtilityReport:
-    """How like the private table one synthetic table is, of as many rows. FOR THE DATA OWNER ONLY.
+    """Measures how like the private table a synthetic one of as many rows is. FOR THE DATA OWNER ONLY.
 
-    Nothing of it has noise: to publish it, or to choose a plan by it, voids the guarantee of the releases.
+    The report has no noise: to publish it, or to choose a plan by it, voids the guarantee of the releases.
 
-    **Arguments:** `table`: from `kngjax.synthesize`, public. `frame`: private, as it was given. `formula`: a regression
-    of a column of numbers on others, like "log(wage) ~ education + C(region)", by least squares in both tables with
-    standard errors for unequal variances; None without one. `key`: of the table that is drawn. `drawn`: a data
-    frame with the same columns in its place, of any number of rows, whoever made it; `table` may then be the plan.
+    **Arguments:** `table`: from `kngjax.synthesize`, public. `frame`: the private table. `formula`: a regression of a
+    column of numbers on others, like "log(wage) ~ education + C(region)", by least squares in both tables with standard
+    errors for unequal variances; or None. `key`: of the table that is drawn. `drawn`: a data frame with the same
+    columns to compare instead, of any number of rows and any maker; `table` may then be the plan.
 
     Raises as `table.plan.read`, and ValueError for a frame without records, for a formula that these columns do not
     have, and for a key beside `drawn`.

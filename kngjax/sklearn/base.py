@@ -48,7 +48,7 @@ _NO_WEIGHTS = (
 
 @dataclasses.dataclass(kw_only=True, eq=False, repr=False)
 class AbstractPrivateEstimator(BaseEstimator, abc.ABC):
-    """A regression whose fit is one release: an estimator for scikit-learn that keeps what was released, and no record.
+    """Fits a regression by one release: an estimator for scikit-learn that keeps the release and no record.
 
     **Arguments:** all public, by keyword, stored as they are and checked in `fit`, before anything is spent.
 
@@ -56,15 +56,15 @@ class AbstractPrivateEstimator(BaseEstimator, abc.ABC):
     - `bounds`: (lower, upper) for all columns of X, by name for a data frame, `{"age": (0, 99)}`, or for arrays a list
         of one pair a column. Columns are mapped to [-1, 1] by them, so that units do not set the noise.
     - `levels`: of columns that are categories, by name or position, the reference first.
-    - `missing`, `missing_y`: what a cell counts as that is missing or no number; by column, or one number for all, or
+    - `missing`, `missing_y`: the value of a cell that is missing or no number; by column, or one number for all, or
         "drop", under add_remove. Without them such cells make the fit fail after it was paid.
     - `domain`: Θ of the coefficients of the columns on [-1, 1]; made of the bounds of y if it is left out.
     - `ledger`: a `kngjax.Ledger` that every fit is debited from. Clones share it, also in other processes; a clone
         without one refuses to fit, with `UncountedFits`.
     - `num_records`: a public guess of n under add_remove, for what depends on it.
-    - `unit`, `most_rows`: whom a fit protects, in words, like "patient", and how many votes the rows of one share; both
-        as of `kngjax.Study`. `fit(X, y, person=ids)` says which rows are of one; without it each row is one of them.
-    - `force`: whether to fit although public facts say that little but noise will come: without it that is refused.
+    - `unit`, `most_rows`: whom a fit protects, like "patient", and how many votes the rows of one person share, as in
+        `kngjax.Study`. `fit(X, y, person=ids)` says whose each row is; without it each row is a person.
+    - `force`: whether to fit although public facts foresee little but noise; otherwise such a fit is refused.
 
     A fitted estimator has `results_` (named results, `results_.summary()`), `release_`, `certificate_`, `coef_` and
     `intercept_` in own units, `coef_names_`, `basis_coef_`, `n_features_in_` and, of a data frame, `feature_names_in_`.
@@ -104,7 +104,7 @@ class AbstractPrivateEstimator(BaseEstimator, abc.ABC):
 
     @abc.abstractmethod
     def owner_score(self, X: Any, y: Any) -> float:
-        """How well predictions fit; FOR THE DATA OWNER ALONE, unless X and y are public: it has no guarantee."""
+        """Measures how well predictions fit: FOR THE DATA OWNER ALONE unless X and y are public."""
 
     @abc.abstractmethod
     def _losses(self, predicted: Any, table: Columns, y: np.ndarray) -> np.ndarray:
@@ -119,7 +119,7 @@ class AbstractPrivateEstimator(BaseEstimator, abc.ABC):
         """Fits the regression by one release of the private records X (n, columns) and y (n,); returns the estimator.
 
         **Arguments:** `X`: a NumPy array or a data frame of pandas or polars. `y`: an array, a series or a list.
-        `person`: the identifier of whose row it is for each row, whole numbers or text: the fit then protects a person
+        `person`: an identifier of the person for each row, whole numbers or text: the fit then protects a person
         with all rows, whose one vote they share. Private. A row without one makes the fit fail after it was paid, or is
         left out where `missing` is "drop". Raises as the class says.
         """
@@ -280,12 +280,12 @@ def refuse_arguments(arguments: dict[str, Any]) -> None:
 
 
 def ends_of(bounds_y: Any) -> tuple[float | int, float | int] | None:
-    """Public bounds of the response, if any are given."""
+    """Returns the public bounds of the response, if any are given."""
     return None if bounds_y is None else pair_of("bounds_y", bounds_y)
 
 
 def levels_of(classes: Any) -> tuple[Any, ...]:
-    """Two public classes, as Python's values."""
+    """Returns two public classes as Python's values."""
     if isinstance(classes, str | bytes) or not isinstance(classes, Sequence | np.ndarray) or len(classes) != 2:
         raise ValueError(
             "Only binary classification is supported. classes must be two public labels, the second one the event, "

@@ -18,10 +18,10 @@ from kngjax.study.responses import Response
 
 @dataclasses.dataclass(kw_only=True, eq=False, repr=False)
 class PrivateLogisticRegression(AbstractPrivateEstimator):
-    """Logistic regression: log odds of the second class are linear in X; ε-DP.
+    """Fits a logistic regression under ε-DP: log odds of the second class are linear in X.
 
-    **Arguments:** `classes`: two public labels, of which the second one is the event; they are never read off y, and
-    responses that are neither count as missing. Others as of `AbstractPrivateEstimator`; coefficients lie in
+    **Arguments:** `classes`: two public labels, the event second; they are never read off y, and responses that are
+    neither count as missing. Others as of `AbstractPrivateEstimator`; coefficients lie in
     [-10240, 10240] each if `domain` is left out. `coef_` has shape (1, columns) and `intercept_` shape (1,), as
     scikit-learn's.
     """
@@ -43,11 +43,11 @@ class PrivateLogisticRegression(AbstractPrivateEstimator):
         self.coef_, self.intercept_ = self.coef_[None, :], np.array([self.intercept_])
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """The log odds of the second class, shape (m,). Private if X is."""
+        """Returns the log odds of the second class, shape (m,). Private if X is."""
         return self._linear(X)
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """The probability of each class, shape (m, 2). Private if X is."""
+        """Returns the probability of each class, shape (m, 2). Private if X is."""
         event = 0.5 * (1.0 + np.tanh(0.5 * self._linear(X)))
         return np.column_stack([1.0 - event, event])
 

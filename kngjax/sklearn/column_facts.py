@@ -11,7 +11,7 @@ from kngjax.data.terms.base import AbstractTerm, is_number
 
 
 def design_of(names: Sequence[str], by_name: bool, bounds: Any, levels: Any, missing: Any) -> Design:
-    """A linear term for each column of numbers and zeros and ones for each category, in the order of X.
+    """Makes a linear term of each numeric column and dummies of each category, in the order of X.
 
     **Arguments:** all public. `names`: of the columns. `by_name`: whether X has them, so that facts are found by name
     and never by position; else names are made up, and facts are by position. `bounds`: (lower, upper) for all columns
@@ -41,12 +41,12 @@ def design_of(names: Sequence[str], by_name: bool, bounds: Any, levels: Any, mis
 
 
 def plain(value: Any) -> Any:
-    """A number of NumPy as Python's."""
+    """Turns a number of NumPy into Python's."""
     return value.item() if isinstance(value, np.generic) else value
 
 
 def pair_of(name: str, given: Any) -> tuple[float | int, float | int]:
-    """A lower and an upper bound; raises ValueError or TypeError naming the argument."""
+    """Returns a lower and an upper bound; raises ValueError or TypeError naming the argument."""
     if isinstance(given, str | bytes | Mapping) or not isinstance(given, Sequence | np.ndarray) or len(given) != 2:
         raise ValueError(f"{name} must be a pair (lower, upper) of public numbers, like (0, 99), not {given!r}")
     low, high = map(plain, given)

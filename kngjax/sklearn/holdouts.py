@@ -39,7 +39,7 @@ from kngjax.accounting.kinds import Kind
 
 
 def parts(count: int, share: float, adjacency: Adjacency) -> tuple[np.ndarray, np.ndarray]:
-    """Positions of the training records and of those that are held out, each in increasing order.
+    """Returns positions of the training records and of those that are held out, each in increasing order.
 
     **Arguments:** `count`: n. `share`: the share that is held out, in (0, 1). Raises ValueError under replace, where n
     is public, if a part would be empty.
@@ -59,7 +59,7 @@ def parts(count: int, share: float, adjacency: Adjacency) -> tuple[np.ndarray, n
 def parts_of_persons(
     codes: Int[np.ndarray, " rows"], share: float, adjacency: Adjacency
 ) -> tuple[np.ndarray, np.ndarray, int]:
-    """Positions of the rows to train on, of those that are held out, and how many persons the latter are of.
+    """Returns positions of the rows to train on, of those that are held out, and how many persons the latter are of.
 
     **Arguments:** `codes`: whose row each is, as `kngjax.data.persons.codes_of` numbers persons. Others, and what is
     raised, as of `parts`.
@@ -70,7 +70,7 @@ def parts_of_persons(
 
 
 def is_covered(choice: Guarantee, fits: list[Guarantee]) -> bool:
-    """Whether what one of the fits costs is no less than the choice, in every sum that a ledger makes of it.
+    """Tells whether one of the fits costs at least as much as the choice, in every sum that a ledger makes.
 
     The choice is of bounded range. A ledger adds up ε and δ as stated, and ρ of the parts that have one beside ε and δ
     of those that have none: neither is less with the fit in the place of the choice if its ε is at least the choice's,

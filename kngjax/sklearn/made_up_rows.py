@@ -20,7 +20,7 @@ _ROWS = 2
 
 
 def made_up_rows(X: Any) -> Any:
-    """Two rows of zeros, or of empty text, with the names and types of X; no value of X is looked at.
+    """Makes two rows of zeros, or of empty text, with the names and types of X; no value of X is looked at.
 
     Raises UnfitShape for lists, and UnfitType for a column of a frame whose type holds neither numbers nor text.
     """
@@ -35,7 +35,7 @@ def made_up_rows(X: Any) -> Any:
 
 
 def with_public_types(X: Any) -> Any:
-    """X with float64 in the place of numbers and text in the place of all else, by the types of its columns alone.
+    """Returns X with numbers as float64 and all else as text, by the types of its columns alone.
 
     Each cell becomes what it becomes by itself in `kngjax.data.cells`: its `numbers`, its `texts`, and of an array of
     objects whichever of both it is. Private if X is. Raises as `made_up_rows`.

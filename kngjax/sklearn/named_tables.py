@@ -20,7 +20,7 @@ _COMPLEX = "Complex data not supported: pass real numbers"
 
 
 def feature_names(X: Any) -> tuple[str, ...] | None:
-    """The names of the columns of a frame, if all are text; None for arrays and other frames."""
+    """Returns the names of the columns of a frame, if all are text; None for arrays and other frames."""
     native = _native(X)
     if isinstance(native, nw.DataFrame) and all(isinstance(name, str) for name in native.columns):
         return tuple(native.columns)
@@ -28,12 +28,12 @@ def feature_names(X: Any) -> tuple[str, ...] | None:
 
 
 def made_up_names(number: int) -> tuple[str, ...]:
-    """Names of columns that have none, as scikit-learn makes them up: "x0", "x1"."""
+    """Makes up names as scikit-learn does, "x0", "x1", for columns that have none."""
     return tuple(f"x{index}" for index in range(number))
 
 
 def table_of(X: Any, expected: int | None = None) -> Columns:
-    """The columns of X. **Arguments:** `expected`: the number of columns that settings declare, for lists of rows.
+    """Returns the columns of X. **Arguments:** `expected`: the number of columns that settings declare, for lists.
 
     Raises UnfitType and UnfitShape, in words, for what types, names and shapes show to be no table of cells.
     """
@@ -120,7 +120,7 @@ def with_identifiers(table: Columns, X: Any, person: Any, name: str | None) -> C
 
 
 def unused(name: str, others: Sequence[str]) -> str:
-    """Names a column as no other is named."""
+    """Makes up a name that no column has."""
     while name in others:
         name += "_"
     return name

@@ -17,7 +17,7 @@ from kngjax.study.analyses import Analysis
 
 
 class PublicPipeline(Pipeline):
-    """A pipeline that refuses steps that learn from records, and ends with a private estimator.
+    """Refuses steps that learn from records, and ends with a private estimator.
 
     A scaler, an imputer or an encoder that is fitted to private records is in every number that is released after it,
     and no certificate counts it. Here each step must be on a list of those that map each record by itself
@@ -84,12 +84,12 @@ class PublicPipeline(Pipeline):
 
     @available_if(lambda self: hasattr(self._last, "predict_proba"))
     def predict_proba(self, X: Any, **settings: Any) -> Any:
-        """The probabilities of the classes, shape (m, 2)."""
+        """Returns the probabilities of the classes, shape (m, 2)."""
         return super().predict_proba(with_public_types(X), **settings)
 
     @available_if(lambda self: hasattr(self._last, "decision_function"))
     def decision_function(self, X: Any, **settings: Any) -> Any:
-        """The log odds of the second class, shape (m,)."""
+        """Returns the log odds of the second class, shape (m,)."""
         return super().decision_function(with_public_types(X), **settings)
 
     def _keep(self, analysis: Analysis, releases: list[Any]) -> None:

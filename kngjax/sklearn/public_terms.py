@@ -16,7 +16,7 @@ from kngjax.sklearn.named_tables import seen_as, table_of
 
 
 class PublicTerms(TransformerMixin, BaseEstimator):
-    """Basis columns of `kngjax.terms`, which learn nothing: each row depends on its own record and on public terms.
+    """Computes basis columns of `kngjax.terms`, and learns nothing: a row depends on its record and public terms alone.
 
     **Arguments:** `terms`: public, like `(Polynomial("age", 0, 99, degree=2), Categorical("region", ("a", "b")))`.
     Columns of arrays are called "x0", "x1", ...
@@ -39,18 +39,18 @@ class PublicTerms(TransformerMixin, BaseEstimator):
         return self
 
     def transform(self, X: Any) -> np.ndarray:
-        """The basis columns, shape (n, k), of X (n, columns), private or public; private if X is."""
+        """Returns the basis columns, shape (n, k), of X (n, columns), private or public; private if X is."""
         table = _table(X)
         if hasattr(self, "n_features_in_"):
             validate_data(self, seen_as(X, table), reset=False, skip_check_array=True)
         return letting_missing_through(self._design()).matrix(table)
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """The names of the basis columns."""
+        """Returns the names of the basis columns."""
         return np.array(self._design().column_names, dtype=object)
 
     def get_bounds_out(self) -> dict[str, tuple[float, float]]:
-        """The public bounds of each basis column, by name."""
+        """Returns the public bounds of each basis column, by name."""
         design = self._design()
         ends = zip(design.lower.tolist(), design.upper.tolist(), strict=True)
         return dict(zip(design.column_names, ends, strict=True))

@@ -21,8 +21,10 @@ from kngjax.study.responses import Response
 
 @dataclasses.dataclass(kw_only=True, eq=False, repr=False)
 class AbstractPrivateRegressor(AbstractPrivateEstimator):
-    """A private regression of numbers. **Arguments:** as of `AbstractPrivateEstimator`; `bounds_y`: the least and the
-    largest response, in own units, to which responses are clipped.
+    """Fits a private regression of numbers.
+
+    **Arguments:** as of `AbstractPrivateEstimator`; `bounds_y`: the least and the largest response, in the units of y;
+    other responses are clipped.
     """
 
     bounds_y: Any = None
@@ -68,14 +70,15 @@ class AbstractPrivateRegressor(AbstractPrivateEstimator):
 
 @dataclasses.dataclass(kw_only=True, eq=False, repr=False)
 class PrivateQuantileRegressor(AbstractPrivateRegressor):
-    """Quantile regression under ε-differential privacy: the τ-quantile of y is linear in X.
+    """Fits a quantile regression under ε-differential privacy: the τ-quantile of y is linear in X.
 
-    KNG with the quantile loss up to four coefficients, then objective perturbation with a smoothed quantile loss.
+    It takes KNG with the quantile loss for up to four coefficients, and objective perturbation with a smoothed quantile
+    loss for more.
 
-    **Arguments:** `quantile`: τ in (0, 1). `scale`: of five and more coefficients, how far responses scatter about the
-    regression, a public guess. `dither`: of up to four, the unit that y was rounded to, for uniform noise of this width
-    on each response: on heaps KNG is nearly blind. Others as of `AbstractPrivateRegressor`; `bounds_y` or `domain` is
-    needed.
+    **Arguments:** `quantile`: τ in (0, 1). `scale`: a public guess of how far responses scatter about the regression,
+    with five and more coefficients. `dither`: with up to four, the unit that y was rounded to; uniform noise of this
+    width is added to each response, because KNG is nearly blind on heaps. Others as of `AbstractPrivateRegressor`;
+    `bounds_y` or `domain` is needed.
     """
 
     quantile: Any = 0.5
@@ -110,9 +113,9 @@ class PrivateQuantileRegressor(AbstractPrivateRegressor):
 
 @dataclasses.dataclass(kw_only=True, eq=False, repr=False)
 class PrivateLinearRegressor(AbstractPrivateRegressor):
-    """Least squares: ε-DP by KNG, or objective perturbation; with a δ (ε, δ)-DP by `kngjax.AdaSSP`, from noisy sums.
+    """Fits least squares: ε-DP by KNG or objective perturbation, or with a δ (ε, δ)-DP by `kngjax.AdaSSP`.
 
-    KNG up to five coefficients.
+    It takes KNG for up to five coefficients.
 
     **Arguments:** `delta`: δ, or None for pure ε. Others as of `AbstractPrivateRegressor`; `bounds_y` is needed;
     `domain` is for pure ε alone.
@@ -136,7 +139,7 @@ class PrivateLinearRegressor(AbstractPrivateRegressor):
 
 @dataclasses.dataclass(kw_only=True, eq=False, repr=False)
 class PrivateRobustRegressor(AbstractPrivateRegressor):
-    """Linear regression that outliers move little, by the pseudo-Huber loss: ε-DP.
+    """Fits a linear regression that outliers move little, by the pseudo-Huber loss: ε-DP.
 
     **Arguments:** `scale`: how far responses scatter about the regression, a public guess, for the threshold; a tenth
     of the width of `bounds_y` if it is left out. Others as of `AbstractPrivateRegressor`; `bounds_y` is needed.
@@ -155,7 +158,7 @@ class PrivateRobustRegressor(AbstractPrivateRegressor):
 
 @dataclasses.dataclass(kw_only=True, eq=False, repr=False)
 class PrivatePoissonRegressor(AbstractPrivateRegressor):
-    """Poisson regression: log E y is linear in X; ε-DP.
+    """Fits a Poisson regression under ε-DP: log E y is linear in X.
 
     **Arguments:** as of `AbstractPrivateRegressor`; `bounds_y` is needed, like (0, 30).
     """

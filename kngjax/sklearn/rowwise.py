@@ -19,7 +19,7 @@ _LARGEST = 700.0
 
 
 def predictors(design: Design, coefficients: np.ndarray, table: Columns) -> np.ndarray:
-    """θ_0 + Σ_j θ_j x_j for each record, shape (n,), NaN where a cell is missing that no policy fills. Private."""
+    """Returns θ_0 + Σ_j θ_j x_j of each record, shape (n,), NaN where no policy fills a missing cell. Private."""
     columns = letting_missing_through(design).matrix(table)
     total = np.full(table.rows, float(coefficients[0]))
     for index, coefficient in enumerate(coefficients[1:]):
@@ -28,19 +28,19 @@ def predictors(design: Design, coefficients: np.ndarray, table: Columns) -> np.n
 
 
 def exponentials(eta: np.ndarray) -> np.ndarray:
-    """exp(η) of each number, by the scalar function of the C library."""
+    """Returns exp(η) of each number, by the scalar function of the C library."""
     return np.array([math.exp(min(one, _LARGEST)) for one in eta.tolist()], dtype=np.float64).reshape(eta.shape)
 
 
 def probabilities(eta: np.ndarray) -> np.ndarray:
-    """1/(1 + exp(-η)) of each number, by the scalar function of the C library."""
+    """Returns 1/(1 + exp(-η)) of each number, by the scalar function of the C library."""
     return np.array([0.5 * (1.0 + math.tanh(0.5 * one)) for one in eta.tolist()], dtype=np.float64).reshape(eta.shape)
 
 
 def means_of_persons(
     losses: Float[np.ndarray, "rows candidates"], codes: Int[np.ndarray, " rows"]
 ) -> Float[np.ndarray, "persons candidates"]:
-    """The mean loss of each person's rows, a loss that is missing counted as 1. Private.
+    """Returns the mean loss of each person's rows; a missing loss counts as 1. Private.
 
     A mean is of losses in [0, 1] and lies there too; it is of that person's rows alone, whatever their order is.
     """

@@ -144,7 +144,7 @@ def _takes_gradients(target: Target) -> bool:
 
 
 def quadratic_search(target: Target, key: PRNGKeyArray, num_draws: int, max_proposals: int | float) -> rejection.Search:
-    """Independent draws for a quadratic loss, with the counts of the search for them; owner-only."""
+    """Returns independent draws for a quadratic loss, with the counts of the search for them; owner-only."""
     form, base = quadratic_form(target), BaseMeasureEnvelope.of(target)
     batch = min(max(256, 2 * num_draws), 65536)
 

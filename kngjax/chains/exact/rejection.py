@@ -23,7 +23,7 @@ class Search(NamedTuple):
 
 
 def start(key: PRNGKeyArray, num_draws: int, dimension: int) -> Search:
-    """A search that has found nothing yet."""
+    """Returns a search that has found nothing yet."""
     return Search(key, jnp.full((num_draws, dimension), jnp.nan), jnp.zeros((), int), jnp.zeros((), int))
 
 

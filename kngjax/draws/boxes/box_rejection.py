@@ -72,7 +72,7 @@ def cover_of(sums: RecordSums, gauge: ScaledNorm, body: AbstractBody) -> Cover:
 
 
 def draw(cover: Cover, sums: RecordSums, gauge: ScaledNorm, body: AbstractBody, grid: Grid, bits: Bits) -> list[int]:
-    """The cell of one draw, moved inward where its point would lie outside of Θ."""
+    """Returns the cell of one draw, moved inward where its point would lie outside of Θ."""
     with np.errstate(all="ignore"):
         most = _FIRST_BOXES
         while True:
@@ -128,7 +128,7 @@ class BoxProposals:
         return "<BoxProposals; OWNER ONLY>"
 
     def first_accepted(self, number: int) -> BoxProposal | None:
-        """The first of so many proposals that is accepted."""
+        """Returns the first of so many proposals that is accepted."""
         chosen = self._choose(number)
         dimension = self._sums.dimension
         # 64 digits of each number: of d for the place, and of one for the decision.

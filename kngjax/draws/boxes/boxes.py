@@ -98,7 +98,7 @@ def _with_ends(boxes: BoundedBoxes, lower: np.ndarray, upper: np.ndarray) -> Bou
 def slabs(
     inner: tuple[np.ndarray, np.ndarray], outer: tuple[np.ndarray, np.ndarray]
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """The ends of at most 2d boxes that fill what is in the outer box and not in the inner one within it."""
+    """Returns the ends of at most 2d boxes that fill what is in the outer box and not in the inner one within it."""
     low, high, found = outer[0].copy(), outer[1].copy(), []
     for axis in range(low.size):
         for start, stop in ((low[axis], inner[0][axis]), (inner[1][axis], high[axis])):

@@ -80,7 +80,7 @@ class CheckRecords:
         return Open(runs, places, self.kinds.take(runs.starts), counts)
 
     def divide(self, runs: Runs, values, ends) -> tuple[Open, np.ndarray]:
-        """The records that neither rise nor fall on all of their box, and what the others add.
+        """Returns the records that neither rise nor fall on all of their box, and what the others add.
 
         **Arguments:** `values`: of each record, in their order within runs. `ends`: of each run two, the first no more
         than the second: records rise whose value is at most the first, and fall above the second. Shape (2, runs).
@@ -200,7 +200,7 @@ class CheckRecords:
         return float(-residuals * np.where(residuals <= 0, self.rise, self.fall) @ self.counts)
 
     def at(self, point, runs: Int[np.ndarray, "2 runs"], sums) -> int:
-        """The score of k, of the records of these runs and the sums of all others."""
+        """Returns the score of k, of the records of these runs and the sums of all others."""
         starts, stops = runs
         predicted = self.columns.T[self.kinds[starts]] @ point
         one = Runs(starts, stops, np.array([len(starts)]))

@@ -42,7 +42,7 @@ class ConeScore(AbstractScore):
 
     @staticmethod
     def holds(records: CheckRecords, cones: Cones) -> bool:
-        """Whether float64 holds X_i'v."""
+        """Tells whether float64 holds X_i'v."""
         sizes = zip(records.largest.tolist(), cones.sides.tolist(), strict=True)
         return sum(int(size) * (side + 1) for size, side in sizes) < EXACT
 

@@ -180,7 +180,7 @@ class Lattice(ShownAsTyped, AbstractModule):
         return Problem(score, plan.domain, rate_of(mechanism))
 
     def plan(self, mechanism: AbstractDensityMechanism, dimension: int, num_records: int | None) -> LatticePlan:
-        """The lattices for this density. Raises ValueError, of public facts alone, for what it does not serve.
+        """Returns the lattices for this density. Raises ValueError, of public facts alone, for what it does not serve.
 
         **Arguments:** `num_records`: n where it is public, else None.
         """

@@ -22,7 +22,7 @@ def sums_of(records: Records, plan: LatticePlan, has_response: bool) -> ExactSum
 
 
 def whole_features(records: Records, plan: LatticePlan) -> Int[np.ndarray, "records dimension"]:
-    """The features on their lattices, within the rounded bounds. Private."""
+    """Returns the features on their lattices, within the rounded bounds. Private."""
     features = np.asarray(records.x, np.float64)
     # Rounding is monotone and stays within the rounded bounds; whole numbers are held to them all the same.
     columns = [

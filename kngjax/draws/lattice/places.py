@@ -47,11 +47,11 @@ class AbstractCoordinates(abc.ABC):
 
     @abc.abstractmethod
     def draw(self, low: np.ndarray, high: np.ndarray, bits: Bits) -> np.ndarray | None:
-        """A place of one box, uniformly: k, shape (d,), or None where it is no point."""
+        """Returns a place of one box, uniformly: k, shape (d,), or None where it is no point."""
 
 
 def somewhere(low: Corners, high: Corners) -> Corners:
-    """An m of each box, shape (boxes, m)."""
+    """Returns an m of each box, shape (boxes, m)."""
     return low + np.minimum(np.floor(shares_of(low, high) * (high - low + 1.0)).astype(np.int64), high - low)
 
 

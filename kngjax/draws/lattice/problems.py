@@ -101,7 +101,7 @@ def prepared(
 
 
 def check_score(mechanism: AbstractDensityMechanism, records: WholeRecords, plan: LatticePlan) -> QuantileScore:
-    """The score of KNG with a check loss. Private."""
+    """Returns the score of KNG with a check loss. Private."""
     divisor = divisor_of(mechanism, plan)
     assert isinstance(divisor, GradientNorm)
     return QuantileScore(records.x, records.y, in_fractions.level(mechanism.loss), norm=divisor)

@@ -39,7 +39,7 @@ class CurveRegion:
         self._least = np.array([sign * _product(row, k) for sign, k in sides for row in rows], object)
 
     def contains(self, point: Point) -> bool:
-        """Whether k lies in it."""
+        """Tells whether k lies in the region."""
         return bool(self.contains_each(point[None])[0])
 
     def contains_each(self, points: Int[np.ndarray, "points dimension"]) -> Bool[np.ndarray, " points"]:
@@ -70,7 +70,7 @@ class CurveRegion:
 
 
 def vertices_of(blocks: Sequence[Any]) -> np.ndarray:
-    """The vertices of a product of polytopes, shape (number, d). **Arguments:** `blocks`: those of each."""
+    """Returns the vertices of a product of polytopes, shape (number, d). **Arguments:** `blocks`: those of each."""
     parts = [np.unique(np.asarray(block, np.float64), axis=0) for block in blocks]
     return np.array([np.concatenate(rows) for rows in itertools.product(*parts)])
 

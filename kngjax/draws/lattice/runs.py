@@ -68,7 +68,7 @@ def first_above(values, starts, stops, bounds) -> Int[np.ndarray, "*bounds runs"
 
 
 def sums_before(values: np.ndarray) -> np.ndarray:
-    """The sum of all values before each place, and last that of all values."""
+    """Returns the sum of all values before each place, and last that of all values."""
     return np.concatenate([np.zeros(1), np.cumsum(values)])
 
 

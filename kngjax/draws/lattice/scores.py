@@ -109,7 +109,7 @@ class AbstractScore(abc.ABC):
 
     @abc.abstractmethod
     def at(self, point: np.ndarray, runs: np.ndarray, sums: np.ndarray) -> int:
-        """The score of k in Θ, shape (d,), where k lies in a box with these runs and sums."""
+        """Returns the score of k in Θ, shape (d,), where k lies in a box with these runs and sums."""
 
 
 class GradientNorm:
@@ -151,7 +151,7 @@ class GradientNorm:
         return np.asarray(np.max(parts, axis=-1) if self._scales is None else np.sum(parts, axis=-1))
 
     def dual(self, sizes: np.ndarray) -> Float[np.ndarray, "..."]:
-        """The least c with |G'v| ≤ c·R‖G‖ for all G, in floats, of |v| of shape (..., d).
+        """Returns the least c with |G'v| ≤ c·R‖G‖ for all G, in floats, of |v| of shape (..., d).
 
         Of a check loss factors are at most R where a record has X_j ≠ 0, and there |v_j| is 0 or at least ½: no square
         is next to 0.

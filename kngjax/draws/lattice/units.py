@@ -16,13 +16,13 @@ Integers = Int[np.ndarray, "..."]
 
 
 def exponent_of(value: float) -> int:
-    """The least e with |value| ≤ 2^e; 0 for 0."""
+    """Returns the least e with |value| ≤ 2^e; 0 for 0."""
     fraction, exponent = math.frexp(abs(value))
     return exponent - (fraction == 0.5) if value else 0
 
 
 def on_lattice(values: Any, exponent: int, toward_zero: bool = False) -> Integers:
-    """The whole numbers nearest to values/2^e, ties to even: each record for itself, and monotone.
+    """Returns the whole numbers nearest to values/2^e, ties to even: each record for itself, and monotone.
 
     **Arguments:** `toward_zero`: takes the nearest that is no larger in size, for shares of a person's vote: errors of
     rounding to nearest add up over the rows of a person.
@@ -78,16 +78,16 @@ class DomainLattice:
 
     @property
     def sides(self) -> list[int]:
-        """The largest |k_j|, one a coefficient."""
+        """Returns the largest |k_j|, one a coefficient."""
         return [max(abs(int(low)), abs(int(high))) for low, high in zip(self.low, self.high, strict=True)]
 
     @property
     def largest(self) -> int:
-        """The largest |k_j| of all."""
+        """Returns the largest |k_j| of all."""
         return max(self.sides)
 
     def contains(self, point: Int[np.ndarray, " dimension"]) -> bool:
-        """Whether k lies in Θ."""
+        """Tells whether k lies in Θ."""
         return bool(self.contains_each(point[None])[0])
 
     def contains_each(self, points: Int[np.ndarray, "points dimension"]) -> np.ndarray:
@@ -98,7 +98,7 @@ class DomainLattice:
         return found
 
     def nearest(self, point: Float[np.ndarray, " dimension"]) -> Int[np.ndarray, " dimension"]:
-        """A k in Θ that is about the nearest to this, which is finite."""
+        """Returns a k in Θ that is about the nearest to this, which is finite."""
         found = np.clip(np.rint(point), self.low, self.high).astype(np.int64)
         if self.contains(found):
             return found

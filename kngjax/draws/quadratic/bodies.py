@@ -41,7 +41,7 @@ class AbstractBody(abc.ABC):
 
     @abc.abstractmethod
     def inward(self, cell: Sequence[int], grid: Grid) -> list[int]:
-        """The cell itself, or one next to it, of which the grid's point lies in Θ if the cell has a point of Θ."""
+        """Returns the cell, or one next to it, whose grid point lies in Θ if the cell has a point of Θ."""
 
     @abc.abstractmethod
     def most(self, slopes: Sequence[Fraction], pull: Fraction, axes: Sequence[int]) -> Fraction:
@@ -72,7 +72,7 @@ class AbstractBody(abc.ABC):
 
     @abc.abstractmethod
     def widened(self, reaches: Sequence[float], pull: float) -> float:
-        """An r, in units of the half widths, that makes a law of these slopes, and all of them for r > 0."""
+        """Returns an r, in units of the half widths, that makes a law of these slopes, and all of them for r > 0."""
 
     @property
     @abc.abstractmethod
@@ -85,7 +85,7 @@ class AbstractBody(abc.ABC):
 
     @abc.abstractmethod
     def best_pull(self, number: int) -> float:
-        """The r, in units of the half widths, for which the law of so many axes is closest to Θ."""
+        """Returns the r, in units of the half widths, for which the law of so many axes is closest to Θ."""
 
 
 class BoxBody(AbstractBody):
@@ -146,7 +146,7 @@ class AbstractBallBody(AbstractBody):
         return self.shape.size
 
     def inward(self, cell, grid):
-        """A step towards 0 along every axis where the grid's point lies outside.
+        """Moves the cell a step towards 0 along every axis if the grid's point lies outside.
 
         It is at most half a step from θ along each axis, so that the step takes each coordinate to between 0 and θ_j.
         """
@@ -162,7 +162,7 @@ class SumBody(AbstractBallBody):
         return self.radius * max(pull if axes else Fraction(0), *map(abs, slopes))
 
     def draw(self, axes, slopes, pull, bits):
-        """The difference of two exponential numbers of the rates r - q and r + q."""
+        """Returns the difference of two exponential numbers of the rates r - q and r + q."""
         pairs = [(Uniform(bits), Uniform(bits)) for _ in axes]
 
         def places(digits):
@@ -270,7 +270,7 @@ def _on_segment(uniform: arb, low: Fraction, high: Fraction, slope: Fraction) ->
 
 
 def steps_down(uniform: arb, rate: arb, length: arb) -> arb:
-    """The number in [0, length] with density ∝ exp(-rate·t) of a uniform one."""
+    """Returns the number in [0, length] with density ∝ exp(-rate·t) of a uniform one."""
     # exp(-rate·t) is uniform on [exp(-rate·length), 1].
     return -(uniform + (1 - uniform) * (-rate * length).exp()).log() / rate
 

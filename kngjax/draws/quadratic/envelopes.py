@@ -76,7 +76,7 @@ class QuadraticEnvelope:
         self._known: dict[int, _Balls | None] = {}
 
     def propose(self, grid: Grid, bits: Bits) -> Callable[[int], list[int] | Rejected | None]:
-        """A new proposal: what becomes of it as far as so many digits tell, its cell or that it is rejected."""
+        """Returns a new proposal: what becomes of it as far as so many digits tell, its cell or that it is rejected."""
         body, rows, rest = self._law.body, self._rows, self._rest
         free = body.draw(rest, self._slopes, self._pull, bits) if rest else lambda digits: []
         drawn = None

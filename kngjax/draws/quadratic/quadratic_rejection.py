@@ -16,7 +16,7 @@ from kngjax.draws.uniforms import Bits, decided
 def draw_quadratic(
     law: QuadraticLaw, grid: Grid, bits: Bits, envelopes: Iterator[QuadraticEnvelope] | None = None
 ) -> list[int]:
-    """The cell of θ, moved inward where its point would lie outside of Θ.
+    """Returns the cell of θ, moved inward where its point would lie outside of Θ.
 
     It ends with probability 1 for all data; how long it takes depends on them. **Arguments:** `envelopes`: without end,
     as `Choice` makes them; who draws several times of one law chooses once.

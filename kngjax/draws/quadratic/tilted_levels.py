@@ -166,7 +166,7 @@ def _place_of_slope(sizes: list[float], power: int) -> float:
 
 
 def upper_fraction(number: arb) -> Fraction | None:
-    """A fraction that is at least this; None where these digits tell of none."""
+    """Returns a fraction that is at least this; None where these digits tell of none."""
     if not number.is_finite():
         return None
     digits, exponent = number.upper().man_exp()

@@ -153,7 +153,7 @@ def tilted_noise(noise: ScaledNorm, tilt: Sequence[Fraction], floor: Fraction = 
 
 
 def above(number: arb) -> Fraction | None:
-    """A fraction that is at least this, at a precision that is always enough; None where there is none."""
+    """Returns a fraction that is at least this, at a precision that is always enough; None where there is none."""
     with precision(_DIGITS):
         return upper_fraction(number)
 

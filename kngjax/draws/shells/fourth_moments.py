@@ -54,7 +54,7 @@ Entries = Float[np.ndarray, "entries entries"]
 
 
 def is_affordable(records: ShellRecords) -> bool:
-    """Whether fourth moments of all records are worth their time: a rule for time alone."""
+    """Tells whether fourth moments of all records are worth their time: a rule for time alone."""
     entries = records.dimension * (records.dimension + 1) / 2.0
     return records.count * (_PRODUCTS_A_PARABOLA + entries**2) <= _MOST_PRODUCTS
 
@@ -152,7 +152,7 @@ class _Moments:
 
 
 def lift(form: Float[np.ndarray, "dimension dimension"]) -> Entries:
-    """The matrix of E ↦ ½(AE + EA) in the d(d+1)/2 coordinates."""
+    """Returns the matrix of E ↦ ½(AE + EA) in the d(d+1)/2 coordinates."""
     rows, columns = np.triu_indices(form.shape[0])
     basis = np.zeros((rows.size, *form.shape))
     scales = np.where(rows == columns, 1.0, np.sqrt(0.5))

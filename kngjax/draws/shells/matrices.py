@@ -13,12 +13,12 @@ _SLACK = 1e-9
 
 
 def upward(ball: arb) -> float:
-    """A float64 number that is not below what the ball contains; infinite where there is none."""
+    """Returns a float64 number that is not below what the ball contains; infinite where there is none."""
     return math.nextafter(float(ball.upper()), math.inf) if ball.is_finite() else math.inf
 
 
 def downward(ball: arb) -> float:
-    """A float64 number that is not above what the ball contains; -infinite where there is none."""
+    """Returns a float64 number that is not above what the ball contains; -infinite where there is none."""
     return -upward(-ball)
 
 
@@ -66,7 +66,7 @@ def pivots(form: arb_mat) -> list[arb] | None:
 
 
 def is_positive(form: arb_mat) -> bool:
-    """Whether every symmetric matrix in these balls certainly is positive definite."""
+    """Tells whether every symmetric matrix in these balls certainly is positive definite."""
     centre, rest = middle(form)
     return rest.is_finite() and pivots(_less(centre, rest)) is not None
 
@@ -81,7 +81,7 @@ def least_eigenvalue(form: arb_mat) -> float:
 
 
 def certain_least(form: Float[np.ndarray, "size size"]) -> float:
-    """A lower bound of the least eigenvalue of this symmetric matrix of floats; -infinite where none is proved.
+    """Returns a lower bound of the least eigenvalue of this symmetric matrix of floats; -infinite where none is proved.
 
     Proof (Rump 2006, Verification of positive definiteness). If the computed factorisation of Cholesky of a symmetric
     matrix C runs to its end, in whatever order its sums are taken, then no eigenvalue of C is below -2γ·tr C with

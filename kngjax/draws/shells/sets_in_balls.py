@@ -33,14 +33,14 @@ class NearPoint(NamedTuple):
 
 
 def near_balls(balls: Sequence[arb]) -> NearPoint:
-    """Float64 numbers about the middles of balls; infinitely far off where a ball is not finite."""
+    """Returns float64 numbers about the middles of balls; infinitely far off where a ball is not finite."""
     values = [float(one.mid()) if one.is_finite() else 0.0 for one in balls]
     errors = [upward((one - arb(near)).abs_upper()) for one, near in zip(balls, values, strict=True)]
     return NearPoint(np.array(values), np.array(errors))
 
 
 def round_volume(dimension: int) -> arb:
-    """The volume of {v ∈ R^d : |v| ≤ 1}."""
+    """Returns the volume of {v ∈ R^d : |v| ≤ 1}."""
     half = arb(dimension) / 2
     return arb.pi() ** half / (half + 1).gamma()
 
@@ -110,7 +110,7 @@ class AbstractUniformPoint(abc.ABC):
         """Balls that contain its coordinates, from so many digits: of the same point each time."""
 
     def near(self) -> NearPoint:
-        """Float64 numbers about its coordinates, from 64 digits."""
+        """Returns float64 numbers about its coordinates, from 64 digits."""
         return near_balls(self.balls(64))
 
 
@@ -125,7 +125,7 @@ class _PointOfBox(AbstractUniformPoint):
         return [low + (high - low) * share.ball(digits) for (low, high), share in pairs]
 
     def near(self) -> NearPoint:
-        """Float64 numbers about its coordinates.
+        """Returns float64 numbers about its coordinates.
 
         Each U is off by 2^-52, the computed width of its side by u relatively, the product by u, and the sum by u.
         """
@@ -180,7 +180,7 @@ class ShapeInBalls(NamedTuple):
         return np.diag(self.shape.upper / 2 - self.shape.lower / 2)
 
     def contains(self, theta: Sequence[arb]) -> bool | None:
-        """Whether θ lies in Θ; None if the balls leave it open."""
+        """Tells whether θ lies in Θ; None if the balls leave it open."""
         if self.shape.radius is not None:
             power = self.shape.power
             size, most = sum((abs(t) ** power for t in theta), arb(0)), arb(self.shape.radius) ** power

@@ -60,7 +60,7 @@ class ShellEnvelope(OwnerOnly):
 
 
 def build(certificate: ShellCertificate | None, gauge: ScaledNormInBalls, region: ShapeInBalls) -> ShellEnvelope:
-    """The envelope of the least mass, as far as float64 tells; uniform on Θ where nothing is known."""
+    """Returns the envelope of the least mass, as far as float64 tells; uniform on Θ where nothing is known."""
     if certificate is None:
         return _uniform(region)
     dimension, factor = gauge.dimension, certificate.factor

@@ -45,7 +45,7 @@ class Shells(ShownAsTyped, AbstractModule):
 
     @property
     def enough(self) -> int:
-        """The n·ε/d² from which on draws take a few proposals."""
+        """Returns the least n·ε/d² at which draws take a few proposals."""
         return GRADIENTS_IF_EVEN if self.is_even else GRADIENTS_UNASKED
 
     @property

@@ -36,14 +36,14 @@ class SolutionInBalls(NamedTuple):
 
 
 def middles(balls: Sequence[arb]) -> np.ndarray:
-    """Float64 numbers near to what the balls contain."""
+    """Returns float64 numbers near to what the balls contain."""
     return np.array([float(one.mid()) for one in balls])
 
 
 def search(
     records: ShellRecords, region: ShapeInBalls, certificate: ShellCertificate, z: Sequence[arb]
 ) -> tuple[np.ndarray, Evaluation, bool]:
-    """A float64 θ near to θ(z), with G and H there, and whether they prove that Θ has no solution."""
+    """Returns a float64 θ near to θ(z), with G and H there, and whether they prove that Θ has no solution."""
 
     def is_refused(theta: np.ndarray, evaluation: Evaluation) -> bool:
         return is_separated(region, [arb(float(t)) for t in theta], evaluation, z)
@@ -113,7 +113,7 @@ def _newton(
 
 
 def is_separated(region: ShapeInBalls, theta: Sequence[arb], evaluation: Evaluation, z: Sequence[arb]) -> bool:
-    """Whether Θ certainly has no solution, as G at this θ tells."""
+    """Tells whether Θ certainly has no solution, as G at this θ tells."""
     rest = [g - one for g, one in zip(evaluation.gradient, z, strict=True)]
     return bool(region.least(rest) > _along(rest, theta))
 

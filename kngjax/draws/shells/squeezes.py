@@ -94,7 +94,7 @@ class Squeezes:
         return None if envelope.certificate is None else cls(envelope.certificate, gauge, envelope)
 
     def refuse_gradient(self, z: Sequence[arb], left: arb, number: int) -> bool:
-        """Whether z of a shell is certainly refused. **Arguments:** `left`: log U + ‖z‖ - t_{k-1}."""
+        """Tells whether z of a shell is certainly refused. **Arguments:** `left`: log U + ‖z‖ - t_{k-1}."""
         moved = self._of_gradients.times(_apart(near_balls(z), self._z0))
         length = _longest(moved.values[:-1], moved.errors[:-1])
         linear = -moved.values[-1] + moved.errors[-1]
@@ -102,7 +102,7 @@ class Squeezes:
         return math.isfinite(bound) and bool(left > arb(bound) - arb(float(self._envelope.heights[number])))
 
     def refuse_point(self, theta: NearPoint, number: int, acceptance: Uniform) -> bool:
-        """Whether θ of a piece is certainly refused, if it lies in Θ. **Arguments:** `acceptance`: U."""
+        """Tells whether θ of a piece is certainly refused, if it lies in Θ. **Arguments:** `acceptance`: U."""
         step = _apart(theta, self._theta)
         moved, inner = self._of_steps.times(step), float(self._envelope.radii[number])
         longest = _longest(moved.values[:-1], moved.errors[:-1])

@@ -27,7 +27,7 @@ _FAR = 1e12
 
 @owner_only
 class ForAll(OwnerOnly):
-    """sup ε over the records (x, y) within the bounds that might join these data. Owner-only.
+    """Bounds sup ε over the records (x, y) within the bounds that might join these data. Owner-only.
 
     **Arguments:** `attained`: the largest ε found, of a record that the bounds admit: the supremum is at least that.
     `bound`: the supremum is at most that; infinite where no bound is known. `method`: which records were tried.
@@ -42,7 +42,7 @@ class ForAll(OwnerOnly):
 def candidates(
     bounds: Bounds, loss: AbstractPredictorLoss, directions: np.ndarray, most: int = _MOST_VERTICES
 ) -> tuple[Records, str]:
-    """Vertices of the bounds as records, all of them or those farthest along ±`directions`, at both ends of y.
+    """Returns vertices of the bounds as records, all of them or those farthest along ±`directions`, at both ends of y.
 
     **Arguments:** `directions`: shape (directions, d). `most`: vertices, beyond which not all are tried.
     """
@@ -61,7 +61,7 @@ def candidates(
 
 
 def response_ends(bounds: Bounds, loss: AbstractPredictorLoss) -> tuple[float, float]:
-    """The extreme responses: what the loss knows of them, else what is as good as infinite."""
+    """Returns the extreme responses: what the loss knows of them, else what is as good as infinite."""
     lower, upper = loss.response_interval(bounds) or (-_FAR, _FAR)
     return float(lower), float(upper)
 
@@ -78,12 +78,12 @@ def _farthest(blocks: list[np.ndarray], directions: np.ndarray) -> Iterator[np.n
 
 
 def directions(fit: RidgeFit) -> np.ndarray:
-    """Directions in which leverages and predictions are large: the eigenvectors of H^{-1}, and θ̂."""
+    """Returns directions in which leverages and predictions are large: the eigenvectors of H^{-1}, and θ̂."""
     return np.vstack([np.linalg.eigh(fit.factor @ fit.factor.T)[1].T, fit.theta])
 
 
 def predictor_interval(bounds: Bounds, theta: np.ndarray) -> tuple[float, float]:
-    """The range of x'θ̂ over the bounds: linear, so block by block."""
+    """Returns the range of x'θ̂ over the bounds: linear, so block by block."""
     with float64():
         blocks = [np.array(block) for block in bounds.feature_blocks(len(theta))]
     parts = np.split(theta, np.cumsum([block.shape[1] for block in blocks])[:-1])
@@ -102,7 +102,7 @@ def largest_residual(bounds: Bounds, theta: np.ndarray) -> float:
 def posterior_bound(
     bounds: Bounds, fit: RidgeFit, gamma: float, tried: Influence, log_delta: float, complete: bool
 ) -> float:
-    """The largest ε of OPS over μ ≤ sup μ and |r| ≤ sup |r|, on a grid of μ that closes in.
+    """Returns the largest ε of OPS over μ ≤ sup μ and |r| ≤ sup |r|, on a grid of μ that closes in.
 
     sup μ is that of the vertices if all were tried, since μ is convex in x, and X²/λ_min(H) else. ε increases with |r|.
     """

@@ -10,14 +10,14 @@ import numpy as np
 
 
 class PersonGuarantee(NamedTuple):
-    """(ε, δ) of each person. **Arguments:** `epsilon`, `delta`: of the same shape, or () for one person."""
+    """Holds (ε, δ) of each person. **Arguments:** `epsilon`, `delta`: of the same shape, or () for one person."""
 
     epsilon: np.ndarray
     delta: np.ndarray
 
 
 def log_odds_bound(epsilon: Any, delta: Any, probability: Any) -> np.ndarray:
-    """By how much an outcome S moves an adversary's log-odds that the person is in the data: log P(S)/Q(S) at most.
+    """Bounds by log P(S)/Q(S) how much an outcome S moves an adversary's log-odds that the person is in the data.
 
     Fact 5, for events with P(S), Q(S) ≥ p. From P ≤ e^ε Q + δ the ratio is at most e^ε + δ/Q ≤ e^ε + δ/p; from
     1 - Q ≤ e^ε(1 - P) + δ it is at most (1 - e^{-ε}(1 - δ - Q))/Q, which falls with Q; and it is at most 1/Q. The least

@@ -23,7 +23,7 @@ _ROUNDING = 1e-14
 
 
 class Moves(NamedTuple):
-    """How people move the minimiser: owner-only.
+    """Holds how people move the minimiser: owner-only.
 
     **Arguments:** `move`: θ̂' - θ̂ of the larger data set less the smaller, shape (n, d). `leverage`: cx'H^{-1}x with
     the curvature c of this person's loss, out of sample to first order, shape (n,). `residual`: -s, the negative score

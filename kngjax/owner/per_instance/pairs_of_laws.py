@@ -32,14 +32,14 @@ class AbstractPair(OwnerOnly, AbstractModule):
 
     @abc.abstractmethod
     def renyi(self, alpha: Any) -> Float[Array, "..."]:
-        """The larger Rényi divergence of order α > 1 of the two directions; elementwise."""
+        """Returns the larger Rényi divergence of order α > 1 of the two directions; elementwise."""
 
     @abc.abstractmethod
     def _first_guess(self, log_delta: Any) -> Float[Array, "..."]:
         """About the ε that belongs to δ, rather above it."""
 
     def epsilon(self, log_delta: Any) -> Float[Array, "..."]:
-        """The smallest ε with log δ(ε) ≤ log δ, rounded outward; elementwise."""
+        """Returns the smallest ε with log δ(ε) ≤ log δ, rounded outward; elementwise."""
         return gaussian_profiles.epsilon_at(self.log_delta, log_delta, self._first_guess(log_delta))
 
 

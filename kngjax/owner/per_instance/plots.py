@@ -11,7 +11,7 @@ OWNER_BANNER = "OWNER ONLY: not private, do not publish"
 
 
 def boxes(reports: dict[str, Any]) -> "Figure":
-    """Box plots of ε over people, one a report, on a logarithmic axis, with what anybody would have and what DP says.
+    """Draws a box plot of ε over people for each report, on a logarithmic axis, beside the bound for anybody and DP.
 
     A dashed line is ε of the mechanism's guarantee, a dotted one the largest ε found of anybody within the bounds.
 
@@ -44,7 +44,7 @@ def boxes(reports: dict[str, Any]) -> "Figure":
 
 
 def influence(report: Any, worst: int = 10) -> "Figure":
-    """ε of each person against leverage and against |residual|, the `worst` most exposed in red.
+    """Plots ε of each person against leverage and against |residual|, the `worst` most exposed in red.
 
     **Arguments:** `report`: a `PerInstanceReport`.
     """

@@ -34,21 +34,21 @@ def per_instance_privacy(
     method: str = "exact",
     chunk: int = CHUNK,
 ) -> PerInstanceReport:
-    """(ε, δ)-per-instance privacy of each person: sup over events of the two laws with and without them. Owner-only.
+    """Computes each person's (ε, δ), by which the laws with and without the person differ. Owner-only.
 
     Definition 2 of Wang (2019), with the exact profiles of `kngjax.mechanisms.noise.gaussian_profiles` where the paper
     has tail bounds. A report depends on all of the data: it must not be published, nor shown to the people in it.
 
-    For `adjacency="replace"` the number is of this person's removal from the data, or addition to them, all the same:
-    an exchange of this person for another depends on that other too. By the triangle inequality for (ε, δ) it is at
-    most a removal and an addition.
+    For `adjacency="replace"` the number is still about removing this person from the data, or adding the person: an
+    exchange depends on the other person too. By the triangle inequality for (ε, δ) an exchange costs at most a removal
+    and an addition.
 
     **Arguments:**
 
     - `mechanism`: `PosteriorSample` or `OutputPerturbation`.
     - `X`, `y`: private records, as for `prepare`.
-    - `targets`: None for everybody in the data, what their removal would tell; or (X, y) of people outside of them, in
-        the same form, clipped to the same bounds, what their addition would tell.
+    - `targets`: None for everybody in the data, whose removal is compared; or (X, y) of people outside of the data, in
+        the same form and clipped to the same bounds, whose addition is compared.
     - `delta`: δ, strictly between 0 and 1.
     - `method`: for losses other than the squared: "exact", by a minimiser without each person, O(n) a person; or
         "first_order", an approximation. Both are of minimisers to rounding; a mechanism's own search stops at a public

@@ -23,7 +23,7 @@ DEFAULT_ORDERS = (1.0, 2.0, 3.0, 4.0)
 
 @owner_only
 class PerInstanceSummary(OwnerOnly):
-    """The distribution of ε over people at one δ: OWNER ONLY.
+    """Summarises the distribution of ε over people at one δ: OWNER ONLY.
 
     **Arguments:** `mean`, `variance` (of the people, with divisor n), `maximum`. `quantiles`: by level. `moments`:
     E[ε^p] by p, Definition 7 of Wang (2019) for the uniform law on these people. `for_all`: the largest ε that anybody
@@ -42,7 +42,7 @@ class PerInstanceSummary(OwnerOnly):
     instead: ClassVar[str] = "the owner reads it by explain(), and keeps the report by its save_for_owner"
 
     def explain(self) -> str:
-        """All its numbers in a few lines, for the owner to print."""
+        """Returns the summary in a few lines of text, for the owner to print."""
         lines = [
             f"OWNER ONLY: not private, do not publish. epsilon at delta = {self.delta:g} of {self.change}",
             f"mean {self.mean:.4g}, standard deviation {self.variance**0.5:.4g}, maximum {self.maximum:.4g}",
@@ -62,7 +62,7 @@ class PerInstanceSummary(OwnerOnly):
 
 @owner_only
 class PerInstanceReport(OwnerOnly):
-    """Per-instance (ε, δ)-DP of each person for these very data: OWNER ONLY, and not even for the people themselves.
+    """Holds the per-instance (ε, δ)-DP of each person for these data: OWNER ONLY, not even for the people themselves.
 
     ε and δ are the larger of both directions between the data with the person and without.
 
@@ -112,22 +112,22 @@ class PerInstanceReport(OwnerOnly):
         )
 
     def delta_at(self, epsilon: Any) -> Float[np.ndarray, " people"]:
-        """δ(ε) of each person, shape (n,). **Arguments:** `epsilon`: ε ≥ 0, one number."""
+        """Returns δ(ε) of each person, shape (n,). **Arguments:** `epsilon`: ε ≥ 0, one number."""
         return np.exp(self.log_delta_at(epsilon))
 
     def log_delta_at(self, epsilon: Any) -> Float[np.ndarray, " people"]:
-        """log δ(ε) of each person, shape (n,), exact where δ itself is below the smallest float."""
+        """Returns log δ(ε) of each person, shape (n,), exact where δ itself is below the smallest float."""
         number = np.asarray(epsilon, dtype=np.float64)
         if number.ndim or not 0.0 <= float(number) < np.inf:
             raise ValueError("epsilon must be one number, at least 0 and finite")
         return _each(_log_deltas, self.pair, number, self.chunk)
 
     def epsilon_at(self, delta: Any) -> Float[np.ndarray, " people"]:
-        """ε of each person at another δ, shape (n,); raises ValueError unless 0 < δ < 1."""
+        """Returns ε of each person at another δ, shape (n,); raises ValueError unless 0 < δ < 1."""
         return epsilons_at(self.pair, delta, self.chunk)
 
     def renyi(self, alphas: Any) -> Float[np.ndarray, "people alphas"]:
-        """The Rényi divergence of each person and order, the larger of the directions; infinite where there is none.
+        """Returns the Rényi divergence of each person and order, the larger of both directions; it may be infinite.
 
         **Arguments:** `alphas`: orders above 1, a number or shape (alphas,).
         """
@@ -139,7 +139,7 @@ class PerInstanceReport(OwnerOnly):
     def summary(
         self, levels: Sequence[Any] = DEFAULT_LEVELS, orders: Sequence[Any] = DEFAULT_ORDERS
     ) -> PerInstanceSummary:
-        """Mean, variance, quantiles at `levels`, moments E[ε^p] for p in `orders`, maximum; owner-only too."""
+        """Returns mean, variance, quantiles at `levels`, moments E[ε^p] for p in `orders`, maximum; owner-only too."""
         return PerInstanceSummary(
             mean=float(np.mean(self.epsilon)),
             variance=float(np.var(self.epsilon)),
@@ -153,19 +153,19 @@ class PerInstanceReport(OwnerOnly):
         )
 
     def worst(self, k: int = 10) -> Int[np.ndarray, " worst"]:
-        """The indices of the k people with the largest ε, the most exposed first."""
+        """Returns the indices of the k people with the largest ε, the most exposed first."""
         if isinstance(k, bool) or int(k) != k or k < 1:
             raise ValueError(f"k must be a whole number, at least 1, got {k!r}")
         return np.argsort(-self.epsilon, kind="stable")[: int(k)]
 
     def plot_boxes(self, others: "dict[str, PerInstanceReport] | None" = None) -> "Figure":
-        """Box plots of ε against the line of differential privacy. See `kngjax.owner.per_instance.plots.boxes`."""
+        """Draws box plots of ε beside the line of differential privacy. See `kngjax.owner.per_instance.plots.boxes`."""
         from kngjax.owner.per_instance import plots
 
         return plots.boxes({self.mechanism: self} | (others or {}))
 
     def plot_influence(self, worst: int = 10) -> "Figure":
-        """ε against leverage and against residual. See `kngjax.owner.per_instance.plots.influence`."""
+        """Plots ε against leverage and against residual. See `kngjax.owner.per_instance.plots.influence`."""
         from kngjax.owner.per_instance import plots
 
         return plots.influence(self, worst)
@@ -177,7 +177,7 @@ def broadcast_numbers(pair: AbstractPair, size: int) -> AbstractPair:
 
 
 def epsilons_at(pair: AbstractPair, delta: Any, chunk: int) -> np.ndarray:
-    """ε of each person at δ."""
+    """Returns ε of each person at δ."""
     return _each(epsilons, pair, np.log(check_delta(delta)), chunk)
 
 

@@ -21,14 +21,16 @@ _SINGULAR = (
 
 
 class RidgeFit(NamedTuple):
-    """Owner-only. **Arguments:** `theta`: θ̂ = H^{-1}X'y, shape (d,); `factor`: L with LL' = H = X'X + λI, (d, d)."""
+    """Holds a ridge fit: owner-only. **Arguments:** `theta`: θ̂ = H^{-1}X'y, shape (d,); `factor`: L with LL' = H = X'X
+    + λI, (d, d).
+    """
 
     theta: np.ndarray
     factor: np.ndarray
 
 
 class Influence(NamedTuple):
-    """How people influence a ridge regression on the data without them, each of shape (n,). Owner-only.
+    """Holds how each person influences a ridge regression on the data without that person. Owner-only.
 
     **Arguments:** `leverage`: μ = x'H^{-1}x; `residual`: r = y - x'θ̂; `length`: ‖x‖_2; `spread`: ‖H^{-1}x‖_2.
     """
@@ -84,19 +86,19 @@ def change(influence: Influence) -> np.ndarray:
 
 
 def posterior_sample(influence: Influence, gamma: Any) -> PosteriorPair:
-    """The laws of OPS, N(θ̂, (γH)^{-1}), with and without each person. **Arguments:** `gamma`: γ > 0."""
+    """Returns the laws of OPS, N(θ̂, (γH)^{-1}), with and without each person. **Arguments:** `gamma`: γ > 0."""
     return PosteriorPair(influence.leverage, influence.residual, np.float64(gamma))
 
 
 def objective_perturbation(influence: Influence, deviation: Any) -> ObjectivePair:
-    """The laws of argmin ½‖y - Xθ‖² + ½λ|θ|² - b'θ, b ~ N(0, σ²I). **Arguments:** `deviation`: σ > 0."""
+    """Returns the laws of argmin ½‖y - Xθ‖² + ½λ|θ|² - b'θ, b ~ N(0, σ²I). **Arguments:** `deviation`: σ > 0."""
     return ObjectivePair(
         influence.leverage, influence.residual, influence.length, influence.spread, np.float64(deviation)
     )
 
 
 def output_perturbation(influence: Influence, gamma: Any, metric: str = "identity") -> AbstractPair:
-    """The laws of θ̂ + N(0, A^{-1}/γ) with and without each person.
+    """Returns the laws of θ̂ + N(0, A^{-1}/γ) with and without each person.
 
     A = I is a Gaussian mechanism of shift √γ‖θ̂' - θ̂‖_2, A = H is OPS, and A = H² objective perturbation with σ² =
     1/γ; H depends on the data, so that the covariance tells of a person too.

@@ -19,7 +19,7 @@ MOST_OF_ORDINAL = 1000
 
 
 class AbstractColumn(abc.ABC):
-    """A column of a synthetic table. Everything in it is public, and chosen without looking at the data.
+    """Describes a column of a synthetic table. All of it is public, and chosen without looking at the data.
 
     `name`: in the frame. `share`: its part of ε, or None for an equal part of what the others leave. `parents`: earlier
     columns of levels, for whose combinations it has a table each. `given`: the right side of a formula of earlier
@@ -43,7 +43,7 @@ class AbstractColumn(abc.ABC):
 
     @property
     def is_parent(self) -> bool:
-        """Whether tables of later columns may be by it."""
+        """Tells whether a later column may have the column as a parent."""
         return False
 
     @property
@@ -53,15 +53,15 @@ class AbstractColumn(abc.ABC):
 
     @abc.abstractmethod
     def read(self, column: Any) -> np.ndarray:
-        """The value of each private cell, shape (n,), of that cell alone. Raises ValueError where `missing` is None."""
+        """Returns the value of each private cell, shape (n,). Raises ValueError for one missing without `missing`."""
 
     @abc.abstractmethod
     def places(self, values: np.ndarray) -> Int[np.ndarray, " records"]:
-        """The index of each value among `labels`."""
+        """Returns the index of each value among `labels`."""
 
     @abc.abstractmethod
     def of_places(self, places: Int[np.ndarray, " records"]) -> np.ndarray:
-        """The inverse of `places`."""
+        """Inverts `places`."""
 
     def in_formulas(self, values: np.ndarray) -> np.ndarray:
         """Values as formulas of later columns see them."""
@@ -72,23 +72,23 @@ class AbstractColumn(abc.ABC):
         return values
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-ready."""
+        """Returns the column as JSON-ready values."""
         return {"type": type(self).__name__, **dataclasses.asdict(self)}  # pyright: ignore[reportArgumentType]
 
 
 @dataclasses.dataclass(frozen=True)
 class Category(AbstractColumn):
-    """A category is a column of levels: a table counts them for each combination of levels of its parents.
+    """Describes a column of levels, which a table counts for each combination of levels of its parents.
 
-    Each cell by itself is the declared level that `kngjax.data.cells` finds in it; `other` where it has a number or
-    text that is none of them; and `missing` where it has neither number nor text. A synthetic column has the type of
-    its levels, int64, float64 or bool. Where these are no text and `other` is text of none of them, as by default, such
-    cells are counted by themselves and never drawn: two levels or more are drawn by their shares among one another.
+    Each cell is read by itself. It is a declared level if `kngjax.data.cells` finds one in it, `other` if it has
+    another number or text, and `missing` if it has neither. A synthetic column has the type of its levels: text, int64,
+    float64 or bool. If levels are no text and `other` is another text, as by default, cells of `other` are counted and
+    never drawn: the levels are drawn by their shares among one another.
 
-    **Arguments:** all public. `name`: of the column. `levels`: all text or all numbers, those that the data have or may
-    have; read off the data they tell who is in them. `parents`: names of earlier columns, `Category` or `Ordinal`.
-    `other`, `missing`: one of the levels, or another one beside them. `missing` None: such cells fail the release.
-    `share`: its part of ε.
+    **Arguments:** all public. `name`: of the column. `levels`: all text or all numbers, which the data may have; levels
+    read off the data would tell who is in them. `parents`: names of earlier columns, `Category` or `Ordinal`. `other`,
+    `missing`: one of the levels, or a further one. With `missing` None a missing cell fails the release. `share`: its
+    part of ε.
     """
 
     name: Any
@@ -120,7 +120,7 @@ class Category(AbstractColumn):
 
     @property
     def labels(self) -> tuple[Any, ...]:
-        """The declared levels, then `other` and `missing` where these are none of them."""
+        """Returns the declared levels, then `other` and `missing` where these are none of them."""
         every = list(self.levels)
         for label in self._named:
             if cells.place_of(label, every) < 0:
@@ -205,13 +205,13 @@ class AbstractWholeNumbers(AbstractColumn):
 
 @dataclasses.dataclass(frozen=True)
 class Ordinal(AbstractWholeNumbers):
-    """An ordinal is a column of few whole numbers: a table counts them for each combination of levels of its parents.
+    """Describes a column of few whole numbers, which a table counts for each combination of its parents' levels.
 
     Each cell by itself is clipped to the bounds and rounded to the nearest whole number.
 
     **Arguments:** all public. `name`: of the column. `low`, `high`: the least and the largest number. `parents`: names
-    of earlier columns, `Category` or `Ordinal`. `missing`: the whole number that cells count as which are no number;
-    None: they fail the release. `share`: its part of ε.
+    of earlier columns, `Category` or `Ordinal`. `missing`: the whole number that stands for cells without a number;
+    with None they fail the release. `share`: its part of ε.
     """
 
     name: Any
@@ -233,7 +233,7 @@ class Ordinal(AbstractWholeNumbers):
 
     @property
     def labels(self) -> tuple[int, ...]:
-        """The whole numbers."""
+        """Returns the whole numbers."""
         return tuple(range(int(self.low), int(self.high) + 1))
 
     @property
@@ -248,7 +248,7 @@ class Ordinal(AbstractWholeNumbers):
 
 
 def make_plain(column: Any) -> None:
-    """Numbers of NumPy as Python's, which JSON has. Raises TypeError unless the name can be one."""
+    """Turns NumPy's numbers into Python's, for JSON. Raises TypeError for what is no name of a column."""
     for field in dataclasses.fields(column):
         if isinstance(value := getattr(column, field.name), np.generic):
             object.__setattr__(column, field.name, value.item())
@@ -267,7 +267,7 @@ def refuse_auto(of: str, **given: Any) -> None:
 
 
 def as_tuple(name: str, setting: str, given: Any) -> tuple[Any, ...]:
-    """A list of public things; raises ValueError for "auto", TypeError for what is no list."""
+    """Returns a public list as a tuple; raises ValueError for "auto", TypeError for what is no list."""
     refuse_auto(f"{name!r}", **{setting: given})
     if isinstance(given, str | Mapping) or not isinstance(given, Sequence | np.ndarray):
         raise TypeError(f"{setting} of {name!r} must be a list, not {given!r}")
@@ -302,7 +302,7 @@ def refuse_absent(name: str, missing: Any, absent: np.ndarray) -> None:
 
 
 def all_numbers(name: str, column: Any, missing: Any) -> np.ndarray:
-    """The number of each cell by itself, `missing` where it is none. Private.
+    """Returns the number of each cell by itself, `missing` where it is none. Private.
 
     Raises ValueError for cells that are none where `missing` is None; the message tells no value.
     """
@@ -313,5 +313,5 @@ def all_numbers(name: str, column: Any, missing: Any) -> np.ndarray:
 
 
 def whole_numbers(name: str, column: Any, missing: Any, low: float | int, high: float | int) -> np.ndarray:
-    """The nearest whole number of each cell by itself, within the bounds. Private. Raises as `all_numbers`."""
+    """Returns the nearest whole number of each cell by itself, within the bounds. Private. Raises as `all_numbers`."""
     return np.rint(np.clip(all_numbers(name, column, missing), low, high))

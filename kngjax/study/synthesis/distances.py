@@ -29,7 +29,7 @@ class Coded(NamedTuple):
 
 
 def coded(real: np.ndarray, drawn: np.ndarray, labels: list[str] | None) -> Coded:
-    """A column of both tables. **Arguments:** `labels`: of levels, as text; None of numbers, cut at private deciles."""
+    """Codes a column of both tables. **Arguments:** `labels`: levels as text; None cuts numbers at private deciles."""
     if labels is not None:
         index = {label: place for place, label in enumerate(labels)}
         first, second = (np.array([index[str(value)] for value in each.tolist()], np.int64) for each in (real, drawn))
@@ -41,20 +41,20 @@ def coded(real: np.ndarray, drawn: np.ndarray, labels: list[str] | None) -> Code
 
 
 def paired(first: Coded, second: Coded) -> tuple[np.ndarray, np.ndarray]:
-    """The places of both columns together, of both tables."""
+    """Returns the places of both columns together, of both tables."""
     width = len(second.labels)
     return first.real * width + second.real, first.drawn * width + second.drawn
 
 
 def total_variation(real: Int[np.ndarray, " rows"], drawn: Int[np.ndarray, " others"]) -> float:
-    """½Σ|p - q| over places, p and q their frequencies."""
+    """Returns ½Σ|p - q| over places, p and q their frequencies."""
     size = int(max(real.max(initial=0), drawn.max(initial=0))) + 1
     one, other = (np.bincount(places, minlength=size) / max(len(places), 1) for places in (real, drawn))
     return float(np.abs(one - other).sum() / 2)
 
 
 def pmse_ratio(real: Float[np.ndarray, "rows k"], drawn: Float[np.ndarray, "others k"]) -> float:
-    """The propensity score's mean square over its expectation under the true model (Snoke et al. 2018).
+    """Returns the propensity score's mean square over its expectation under the true model (Snoke et al. 2018).
 
     pMSE = mean (p̂ - c)², c the part of the rows that is synthetic, p̂ by logistic regression on an intercept and k
     columns; its expectation is k(1 - c)²c/N for rows of the true model fitted to the private ones, and 1/(1 - c) times
@@ -75,7 +75,7 @@ def pmse_ratio(real: Float[np.ndarray, "rows k"], drawn: Float[np.ndarray, "othe
 def overlaps(
     first: np.ndarray, errors: np.ndarray, second: np.ndarray, others: np.ndarray, level: float = 0.95
 ) -> Float[np.ndarray, " d"]:
-    """The mean of the parts of two intervals that both have (Karr et al. 2006), below 0 where they are apart.
+    """Returns the mean of the parts of two intervals that both have (Karr et al. 2006), below 0 where they are apart.
 
     An interval without width is in the other one as a whole, 1, or apart from it, minus infinity.
     """

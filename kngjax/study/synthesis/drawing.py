@@ -15,7 +15,7 @@ from kngjax.study.synthesis.parts import AbstractPart, CurvesPart, TablePart
 
 
 def probabilities(counts: Float[np.ndarray, "... levels"]) -> Float[np.ndarray, "... levels"]:
-    """Noisy counts as probabilities of the last axis: those below 0 count as 0; where nothing is left all are alike."""
+    """Turns noisy counts into probabilities: counts below 0 are 0, and where none is left all are equal."""
     kept = np.maximum(counts, 0.0)
     totals = kept.sum(axis=-1, keepdims=True)
     even = np.full(kept.shape, 1.0 / kept.shape[-1])
@@ -25,7 +25,7 @@ def probabilities(counts: Float[np.ndarray, "... levels"]) -> Float[np.ndarray, 
 def drawn_places(
     released: Float[np.ndarray, "... levels"], parents: Sequence[Int[np.ndarray, " rows"]], key: PRNGKeyArray, rows: int
 ) -> Int[np.ndarray, " rows"]:
-    """A level for each row, drawn by `probabilities` at the row's own levels of the parents."""
+    """Returns a level for each row, drawn by `probabilities` at the row's own levels of the parents."""
     upper = np.cumsum(probabilities(released), axis=-1)
     upper /= upper[..., -1:]
     with float64():

@@ -26,7 +26,7 @@ LEVELS = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
 
 
 class AbstractCurvedColumn(AbstractColumn):
-    """A column of numbers that follow quantile curves at `levels`, but for those at `heaps`, which have a table."""
+    """Describes a column of numbers that follow quantile curves at `levels`; those at `heaps` have a table."""
 
     levels: tuple[float, ...]
     heaps: tuple[float, ...] = ()
@@ -38,7 +38,7 @@ class AbstractCurvedColumn(AbstractColumn):
 
     @property
     def labels(self) -> tuple[Any, ...]:
-        """The heaps, then "other" for all numbers beside them; empty where there are no heaps."""
+        """Returns the heaps, then "other" for all numbers beside them; empty where there are no heaps."""
         return (*self.heaps, "other") if self.heaps else ()
 
     def are_beside_heaps(self, values: np.ndarray) -> Bool[np.ndarray, " records"]:
@@ -62,7 +62,7 @@ class AbstractCurvedColumn(AbstractColumn):
 
 @dataclasses.dataclass(frozen=True)
 class Count(AbstractCurvedColumn, AbstractWholeNumbers):
-    """A column of many whole numbers, drawn from quantile curves of the numbers with noise that undoes their heaps.
+    """Describes a column of many whole numbers, drawn from quantile curves; noise on each number undoes heaps.
 
     Each cell by itself is clipped to the bounds and rounded to the nearest whole number k; the curves are of k + u with
     u uniform on (-1/2, 1/2), drawn for each record by itself, which costs no privacy (`kngjax.data.dither` has the
@@ -99,7 +99,7 @@ class Count(AbstractCurvedColumn, AbstractWholeNumbers):
 
 @dataclasses.dataclass(frozen=True)
 class Numeric(AbstractCurvedColumn):
-    """A column of numbers, drawn from quantile curves, and from a table of the heaps, where some are named.
+    """Describes a column of numbers, drawn from quantile curves, and from a table of heaps if some are named.
 
     Each cell by itself is the heap that it equals, or is clipped to the bounds. A table of counts says, for each
     combination of the parents, how many records are at each heap, and how many at none; the curves are of those at

@@ -24,7 +24,7 @@ Values = Mapping[str, np.ndarray]
 
 
 class AbstractPart(abc.ABC):
-    """A part is one release for a synthetic table. Everything in it is public.
+    """Describes one release for a synthetic table. All of it is public.
 
     `label`: its name among all parts. `epsilon`: the part of the plan's ε that is its own. `adjacency`: of the table.
     `mechanism`: that makes the release, unless a quantile process does.
@@ -37,7 +37,7 @@ class AbstractPart(abc.ABC):
 
     @property
     def column_name(self) -> str:
-        """The column that is drawn from the release; empty where none is."""
+        """Returns the column that is drawn from the release; empty where none is."""
         return ""
 
     @property
@@ -47,7 +47,7 @@ class AbstractPart(abc.ABC):
 
     @abc.abstractmethod
     def records(self, values: Values, rows: int) -> tuple[Any, Any]:
-        """X and y of what is drawn, each row a record by itself. Private.
+        """Returns X and y of the mechanism, each row made of its record alone. Private.
 
         **Arguments:** `values`: of the columns by name, as these read them. `rows`: n.
         """
@@ -106,7 +106,7 @@ class TablePart(AbstractPart):
 
     @functools.cached_property
     def shape(self) -> tuple[int, ...]:
-        """The number of levels of each column."""
+        """Returns the number of levels of each column."""
         return tuple(len(column.labels) for column in self.columns)
 
     @property
@@ -188,7 +188,7 @@ class CurvesPart(AbstractPart):
         )
 
     def matrix(self, values: Values) -> np.ndarray | None:
-        """The columns of the design, shape (n, k), of values of the columns by name; None without terms."""
+        """Returns the columns of the design, shape (n, k), of values of the columns by name; None without terms."""
         if self.design is None:
             return None
         named = [column for column in self.earlier if column.name in self.design.columns]

@@ -44,8 +44,8 @@ _NEAR = Fraction(1, 10**6)
 class SynthesisPlan:
     """Plans the tables and curves that are released for a synthetic table, and what each costs: print it.
 
-    `kngjax.synthesis.plan` makes one, `kngjax.synthesize` carries it out. All of it is public; nothing is spent or seen
-    of a value before.
+    `kngjax.synthesis.plan` makes a plan, and `kngjax.synthesize` carries it out. All of a plan is public; before that
+    nothing is spent, and no value is seen.
 
     **Arguments:** as of `kngjax.synthesis.plan`, `rows_share` being `rows` as a fraction of ε, 0 under replace.
     """
@@ -69,7 +69,7 @@ class SynthesisPlan:
 
     @functools.cached_property
     def shares(self) -> dict[str, Fraction]:
-        """The part of ε that each column has, by name."""
+        """Returns the part of ε that each column has, by name."""
         return _shares(self.columns, self.rows_share)
 
     @functools.cached_property
@@ -163,7 +163,7 @@ class SynthesisPlan:
         return self.plan_for().cost
 
     def check(self, frame: Any) -> Any:
-        """The table of a frame, if its columns and types serve; no value is looked at. Raises as `Analysis.check`."""
+        """Returns a frame's table if columns and types serve; no value is looked at. Raises as `Analysis.check`."""
         tables = tables_of(frame)
         for table, column in itertools.product(tables, self.columns):
             check_column(table, column.name, "the plan")
@@ -172,7 +172,7 @@ class SynthesisPlan:
         return tables[0]
 
     def read(self, frame: Any) -> Values:
-        """The values of all columns by name, each of its own cell alone. Private.
+        """Returns the values of all columns by name, each of its own cell alone. Private.
 
         Raises as `check`, and ValueError for missing cells without a policy; no message tells a value.
         """
@@ -191,7 +191,7 @@ class SynthesisPlan:
         return compare(self, self.shown(frame), self.shown(drawn), formula)
 
     def shown(self, frame: Any) -> dict[str, np.ndarray]:
-        """The columns of a table as synthetic ones have them, each cell by itself. Private, where the table is.
+        """Returns the columns of a table as synthetic ones have them, each cell by itself. Private, where the table is.
 
         Raises as `read`, and ValueError for a table without records.
         """
@@ -203,7 +203,7 @@ class SynthesisPlan:
 
     @functools.cached_property
     def facts(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """The bounds of the columns of numbers and the levels of the others, as formulas take them."""
+        """Returns the bounds of the columns of numbers and the levels of the others, as formulas take them."""
         return _facts(self.columns)
 
     def rows(self) -> list[tuple[str, str]]:
@@ -226,7 +226,7 @@ class SynthesisPlan:
         return html_table("Synthesis", self.rows())
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-ready."""
+        """Returns the plan as JSON-ready values."""
         columns = [column.to_dict() for column in self.columns]
         fields = {"columns": columns, "epsilon": self.epsilon, "adjacency": str(self.adjacency)}
         fields |= {"rows": str(self.rows_share), "max_records": self.max_records, "force": self.force}
@@ -236,7 +236,7 @@ class SynthesisPlan:
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> "SynthesisPlan":
-        """The inverse of `to_dict`."""
+        """Makes the plan of such values again."""
         columns = []
         for one in fields["columns"]:
             if one["type"] not in _KINDS:
@@ -265,7 +265,7 @@ def plan(
     allow_large_epsilon: bool = False,
     unit: str | None = None,
 ) -> SynthesisPlan:
-    """A plan of a synthetic table: its columns in the order in which they are drawn, each from earlier ones.
+    """Plans a synthetic table: its columns in the order in which they are drawn, each given earlier ones.
 
         P(x_1, ..., x_k) = ∏_j P(x_j | those of x_1, ..., x_{j-1} that column j names)
 
@@ -279,14 +279,14 @@ def plan(
 
     **Arguments:** all public, and chosen without looking at the data; "auto" is refused.
 
-    - `columns`: a list of `Category`, `Ordinal`, `Count` and `Numeric`. A share of ε that some have is theirs; others
-        have equal parts of the rest.
+    - `columns`: a list of `Category`, `Ordinal`, `Count` and `Numeric`. Columns with a `share` have that part of ε; the
+        others divide the rest equally.
     - `epsilon`: ε of all together, at most 100 unless `allow_large_epsilon`.
     - `adjacency`: "replace" (one record exchanged, their number public) or "add_remove" (one more or less).
     - `rows`: under add_remove the part of ε for the number of records, .05 if left out. Under replace it is public.
     - `max_records`: under add_remove a number that n does not exceed, 2^20 if left out; with more a release fails.
-    - `force`: release also curves that public facts say are little but noise.
-    - `unit`: whom guarantees protect, like "patient", where each record is one; None for a record.
+    - `force`: whether to release curves although public facts foresee little but noise.
+    - `unit`: whom guarantees protect, like "patient", if each record is a patient; None for a record.
 
     Raises ValueError or TypeError for what cannot be, with the column's name.
     """

@@ -74,7 +74,7 @@ class SynthesisAnalysis(AbstractAnalysis):
         return self.title, self.synthesis.plan_for(self.count).cost.explain()
 
     def prepare(self, part: None, records: Any) -> None:
-        """Nothing can be amiss with values that were read."""
+        """Does nothing: values that were read need no preparation."""
 
     def made_by(self, steps: Sequence[Any]) -> "SynthesisAnalysis":
         return self

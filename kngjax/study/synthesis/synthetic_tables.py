@@ -28,8 +28,8 @@ MOST_ROWS = 10**8
 class SyntheticTable(AbstractKeptAsJson):
     """Holds the counts and curves that `kngjax.synthesize` released, with their certificates. Draws of them are free.
 
-    **Arguments:** `plan`: public. `releases`: of its parts, in order. `num_records`: n where it is public; None where
-    the number of rows is released too.
+    **Arguments:** `plan`: public. `releases`: those of the plan's parts, in order. `num_records`: n where it is public;
+    None where the number of rows is released too.
     """
 
     def __init__(self, plan: SynthesisPlan, releases: Any, num_records: int | None):
@@ -43,7 +43,7 @@ class SyntheticTable(AbstractKeptAsJson):
 
     @property
     def certificates(self) -> dict[str, kng.releases.Certificate]:
-        """The certificate of each release, by its label."""
+        """Returns the certificate of each release, by its label."""
         return {label: release.certificate for label, release in self.releases.items()}
 
     @functools.cached_property
@@ -58,7 +58,7 @@ class SyntheticTable(AbstractKeptAsJson):
 
     @property
     def num_rows(self) -> int:
-        """The number of rows of a table that is drawn without another number.
+        """Returns the number of rows of a table that is drawn without another number.
 
         It is n where that is public, else the released number, clipped to what the plan promises in public.
         """
@@ -105,11 +105,11 @@ class SyntheticTable(AbstractKeptAsJson):
         return self.plan.rows_of(self._parts, self.certificates)
 
     def summary(self) -> str:
-        """A line for each release, and the sum."""
+        """Returns a line for each release, and the sum."""
         return "\n".join(f"{label}: {words}" for label, words in self.rows())
 
     def explain(self) -> str:
-        """The summary, and the certificate of each release as text."""
+        """Returns the summary, and the certificate of each release as text."""
         every = [f"{label}\n{certificate.explain()}" for label, certificate in self.certificates.items()]
         return "\n\n".join([self.summary(), *every])
 
@@ -124,7 +124,7 @@ class SyntheticTable(AbstractKeptAsJson):
         return html_table("Synthetic table", self.rows())
 
     def plot(self, key: PRNGKeyArray | None = None) -> Any:
-        """A table that is drawn, column by column: bars of levels, histograms of numbers; returns Matplotlib's axes."""
+        """Draws a table and plots its columns, levels as bars and numbers as histograms; returns Matplotlib's axes."""
         drawn = self.columns_of(None, kng.research_key(0) if key is None else key)
         every = self.plan.columns
         axes = np.atleast_1d(plt.subplots(1, len(every), figsize=(3.2 * len(every), 3.0), layout="constrained")[1])
@@ -133,7 +133,7 @@ class SyntheticTable(AbstractKeptAsJson):
         return axes
 
     def to_json(self) -> str:
-        """The plan and all releases with their certificates: canonical JSON."""
+        """Returns the plan and all releases with their certificates: canonical JSON."""
         fields = {
             "plan": self.plan.to_dict(),
             "num_records": self.num_records,
@@ -143,7 +143,7 @@ class SyntheticTable(AbstractKeptAsJson):
 
     @classmethod
     def from_json(cls, text: str) -> "SyntheticTable":
-        """The inverse of `to_json`; raises ValueError for what is no such text, as a file's name is."""
+        """Reads the text of `to_json`; raises ValueError for other text, such as the name of a file."""
         try:
             fields = json.loads(text)
         except ValueError:

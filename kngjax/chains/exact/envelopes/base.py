@@ -31,7 +31,7 @@ class AbstractEnvelope(AbstractModule):
 
     @abc.abstractmethod
     def propose(self, target: Target, form: QuadraticForm, key: PRNGKeyArray, uniforms: Uniforms) -> Proposals:
-        """Independent draws, shape (number, d), and the log of f over the envelope at each: never above 0.
+        """Returns independent draws, shape (number, d), and the log of f over the envelope at each: never above 0.
 
         They are made from `uniforms`, of which there are `num_uniforms(d)` a proposal, or, where that is not possible,
         from the key: what several envelopes share is generated, and compiled, once.
@@ -48,7 +48,7 @@ class BaseMeasureEnvelope(AbstractEnvelope):
 
     @classmethod
     def of(cls, target: Target) -> "BaseMeasureEnvelope":
-        """The envelope of this target."""
+        """Returns the envelope of this target."""
         return cls(-target.domain.log_density(target.domain.interior_point(target.dimension)))
 
     def propose(self, target: Target, form: QuadraticForm, key: PRNGKeyArray, uniforms: Uniforms) -> Proposals:

@@ -41,7 +41,7 @@ class ExponentialPieces(NamedTuple):
 
 
 def bounding_box(target: Target) -> tuple[Float[Array, " dimension"], Float[Array, " dimension"]]:
-    """The smallest box that contains Θ."""
+    """Returns the smallest box that contains Θ."""
     lower, upper = jax.vmap(lambda axis: target.domain.linear_interval(axis, axis))(jnp.eye(target.dimension))
     return jnp.asarray(lower), jnp.asarray(upper)
 
@@ -54,14 +54,14 @@ def log_factors(form: QuadraticForm, shape: ProductShape, theta: Float[Array, "*
 
 
 def edges_of(target: Target, form: QuadraticForm) -> Float[Array, "4 dimension"]:
-    """The sides of the bounding box, with θ̂_j and 0 between them."""
+    """Returns the sides of the bounding box, with θ̂_j and 0 between them."""
     lower, upper = bounding_box(target)
     turns = jnp.clip(form.centre, lower, upper), jnp.clip(jnp.zeros_like(lower), lower, upper)
     return jnp.stack([lower, jnp.minimum(*turns), jnp.maximum(*turns), upper])
 
 
 def pieces_of(form: QuadraticForm, edges: Float[Array, "4 dimension"], shape: ProductShape) -> ExponentialPieces:
-    """The factors between the edges."""
+    """Returns the factors between the edges."""
     middles = 0.5 * (edges[:-1] + edges[1:])
     sides = jnp.sign(middles - jnp.broadcast_to(form.centre, middles.shape))
     rates = jnp.broadcast_to(shape.slopes, middles.shape) + sides * jnp.broadcast_to(shape.weights, middles.shape)
@@ -86,7 +86,7 @@ class ExponentialProduct(AbstractEnvelope):
     def of(
         cls, target: Target, form: QuadraticForm, shape: ProductShape, wanted: Bool[Array, ""]
     ) -> "ExponentialProduct":
-        """The envelope for this shape, scaled to where it is below c‖y‖ in spite of rounding."""
+        """Returns the envelope for this shape, scaled to where it is below c‖y‖ in spite of rounding."""
         shape = within_budget(target, form, shape)
         pieces = pieces_of(form, edges_of(target, form), shape)
         log_mass = jnp.sum(jax.scipy.special.logsumexp(pieces.log_masses, axis=0))
@@ -96,7 +96,7 @@ class ExponentialProduct(AbstractEnvelope):
 
     @classmethod
     def fit(cls, target: Target, form: QuadraticForm, wanted: Bool[Array, ""]) -> "ExponentialProduct":
-        """The envelope with about the least mass if it is wanted, else one that must not be used.
+        """Returns the envelope with about the least mass if it is wanted, else one that must not be used.
 
         The budget c is shared out among both signs of each (T'^{-1}g)_j and the w_j, by a softmax.
         """

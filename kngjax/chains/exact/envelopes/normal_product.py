@@ -41,7 +41,7 @@ class NormalPieces(NamedTuple):
 def pieces_of(
     form: QuadraticForm, edges: Float[Array, "3 dimension"], curvatures: Vector, slopes: Vector, pull: Scalar
 ) -> NormalPieces:
-    """The factors between the edges, for q = κD and v = Rm."""
+    """Returns the factors between the edges, for q = κD and v = Rm."""
     shape = (2, edges.shape[1])
     centre, curvatures = jnp.broadcast_to(form.centre, shape), jnp.broadcast_to(curvatures, shape)
     slopes = jnp.broadcast_to(slopes, shape) + pull * jnp.sign(edges[:-1] + edges[1:])
@@ -71,7 +71,7 @@ class NormalProduct(AbstractEnvelope):
 
     @classmethod
     def fit(cls, target: Target, form: QuadraticForm, wanted: Bool[Array, ""]) -> "NormalProduct":
-        """The envelope with about the least mass if it is wanted, else one that must not be used."""
+        """Returns the envelope with about the least mass if it is wanted, else one that must not be used."""
         dimension = target.dimension
         precision = target.rate * form.transform.T @ form.transform
         roots = jnp.sqrt(jnp.diagonal(precision))

@@ -23,12 +23,12 @@ LARGEST_TILT = 0.98
 
 
 def can_tilt(norm: AbstractNorm | None) -> bool:
-    """Whether tilted noise is known for this norm of y; None means normal noise."""
+    """Tells whether tilted noise is known for this norm of y; None means normal noise."""
     return norm is None or norm.has_tilts
 
 
 def tilted_law(norm: AbstractNorm | None, rate: Scalar, tilt: Vector) -> AbstractTiltedLaw:
-    """The law of y with density ∝ exp(-c‖y‖ - h'y) for ‖h‖_* < c, or ∝ exp(-½c|y|² - h'y)."""
+    """Returns the law of y with density ∝ exp(-c‖y‖ - h'y) for ‖h‖_* < c, or ∝ exp(-½c|y|² - h'y)."""
     return TiltedNormal(rate, tilt) if norm is None else norm.tilted_law(rate, tilt)
 
 
@@ -50,7 +50,7 @@ class TiltedInverse(AbstractEnvelope):
 
     @classmethod
     def of(cls, target: Target, form: QuadraticForm, direction: Vector | None = None) -> "TiltedInverse":
-        """The envelope for this s, None for 0: the only one for norms whose tilted noise is not known."""
+        """Returns the envelope for this s, None for 0: the only one for norms whose tilted noise is not known."""
         dimension, norm = target.dimension, _noise_norm(target, form)
         if direction is None or not can_tilt(norm):
             direction = jnp.zeros(dimension)
@@ -61,7 +61,7 @@ class TiltedInverse(AbstractEnvelope):
 
     @classmethod
     def fit(cls, target: Target, form: QuadraticForm, wanted: Bool[Array, ""]) -> "TiltedInverse":
-        """The envelope with about the least mass if it is wanted, else that of s = 0.
+        """Returns the envelope with about the least mass if it is wanted, else that of s = 0.
 
         The search starts at a multiple of θ̂ - P(θ̂), with P the projection onto Θ. For θ̂ in Θ s = 0 is the best.
         """

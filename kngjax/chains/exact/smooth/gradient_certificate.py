@@ -77,7 +77,7 @@ class GradientCertificate(NamedTuple):
 
 
 def trivial(theta: Vector) -> GradientCertificate:
-    """The certificate that knows nothing, of which the envelope is uniform on Θ."""
+    """Returns the certificate that knows nothing, of which the envelope is uniform on Θ."""
     dimension, infinite, zero = theta.shape[0], jnp.full(NUM_RADII, jnp.inf), jnp.zeros(())
     point = Point(jnp.asarray(theta), jnp.zeros(dimension), jnp.eye(dimension))
     return GradientCertificate(
@@ -96,7 +96,7 @@ def trivial(theta: Vector) -> GradientCertificate:
 
 
 def certify(target: Target, point: Point) -> GradientCertificate:
-    """The certificate about the point θ₀; the trivial one where H₀ is nearly singular, or float64 overflows.
+    """Returns the certificate about the point θ₀; the trivial one where H₀ is nearly singular, or float64 overflows.
 
     Runs under jit and vmap.
 

@@ -52,7 +52,7 @@ class Envelope(NamedTuple):
 
 
 def build(target: Target, certificate: GradientCertificate) -> Envelope:
-    """The envelope of the least mass; that which is uniform on Θ where nothing is known. Under jit and vmap."""
+    """Returns the envelope of the least mass; that which is uniform on Θ where nothing is known. Under jit and vmap."""
     dimension, log_determinant_here = target.dimension, log_determinant(certificate.point)
     log_core, log_volume = log_core_mass(target, log_determinant_here), target.domain.log_volume(dimension)
     edges = jnp.linspace(0.0, farthest_length(target, log_determinant_here), NUM_SHELLS + 1)

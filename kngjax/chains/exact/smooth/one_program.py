@@ -43,7 +43,7 @@ class _Search(NamedTuple):
 def draws_on_the_host(
     target: Target, key: PRNGKeyArray, num_draws: int, centre: Vector | None
 ) -> tuple[Float[Array, "draws dimension"], Bool[Array, ""]]:
-    """Independent draws by the same program, which is run again with another key where it gave up.
+    """Returns independent draws by the same program, which is run again with another key where it gave up.
 
     That it gave up is a fact about its key, and says nothing of what others draw.
     """
@@ -62,7 +62,7 @@ def draws_in_one_program(
     centre: Vector | None,
     rounds: tuple[int, int] | None = None,
 ) -> tuple[Float[Array, "draws dimension"], Bool[Array, ""]]:
-    """Independent draws, and whether they were found, under jit and vmap over data sets.
+    """Returns independent draws, and whether they were found, under jit and vmap over data sets.
 
     NaN where the search was given up, and infinite where something spoke against the proof or float64 could not tell:
     such draws must not be drawn again.

@@ -20,6 +20,6 @@ def log_core_mass(target: Target, log_determinant: Array) -> Float[Array, ""]:
 
 
 def farthest_length(target: Target, log_determinant: Array) -> Float[Array, ""]:
-    """The c‖z‖_K beyond which even all of Θ adds next to nothing to the mass."""
+    """Returns the c‖z‖_K beyond which even all of Θ adds next to nothing to the mass."""
     excess = target.domain.log_volume(target.dimension) - log_core_mass(target, log_determinant)
     return jnp.maximum(excess, 0.0) + 3.0 * target.dimension + 25.0
