@@ -96,7 +96,7 @@ class AbstractIndependentSampler(AbstractSampler):
 
 
 class AbstractChainSampler(AbstractSampler):
-    """A Markov chain that leaves the density invariant; after finitely many sweeps its law is not proved to be it.
+    """A Markov chain that leaves the density invariant; nothing is proved of its law after finitely many sweeps.
 
     **Arguments:** `num_sweeps`: sweeps before the one draw of a release; None for a number that depends on d alone.
     `num_warmup`: sweeps that `sample` discards. `reads_a_sweep`: how often one reads the data for each point, about: by

@@ -38,10 +38,10 @@ class WalkNoise(NamedTuple):
 
 
 class CoordinateWalk(AbstractChainSampler):
-    """Metropolis moves θ_j → θ_j + σ·N(0, 1), one coordinate after the other; d moves are one sweep.
+    """Makes Metropolis moves θ_j → θ_j + σ·N(0, 1), one coordinate after the other; d moves are one sweep.
 
-    The sampler of Reimherr and Awan (2019, section 4.3), with what it needs to be trusted: the gradient or the linear
-    predictors are updated incrementally within a sweep and computed afresh at its start, and randomness comes in
+    This is the sampler of Reimherr and Awan (2019, section 4.3). The gradient or the linear predictors are updated
+    incrementally within a sweep and computed afresh at its start, so that rounding does not add up; randomness comes in
     blocks.
 
     **Arguments:**

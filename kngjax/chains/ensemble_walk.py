@@ -29,11 +29,11 @@ class EnsembleWalkNoise(NamedTuple):
 
 
 class EnsembleWalk(AbstractChainSampler):
-    """Metropolis moves θ_i → θ_i + (2.38/√d)·N(0, Σ̂) with Σ̂ the covariance of the ensemble's other half.
+    """Makes Metropolis moves θ_i → θ_i + (2.38/√d)·N(0, Σ̂) with Σ̂ the covariance of the ensemble's other half.
 
-    The walk move of Goodman and Weare (2010): 2(d + 2) points, no step size to tune, and the same law in every
-    linear basis, so correlated features do no harm. Where the papers' `CoordinateWalk` crawls along the ridges of
-    ‖∇ℓ‖_∞, this moves across all coordinates at once. Releases publish the first point.
+    This is the walk move of Goodman and Weare (2010), with 2(d + 2) points. It has no step size to tune, and the same
+    law in every linear basis, so correlated features do no harm. `CoordinateWalk` crawls along the ridges of ‖∇ℓ‖_∞;
+    `EnsembleWalk` moves across all coordinates at once. Releases publish the first point.
 
     **Arguments:** `num_sweeps`: sweeps before a release, None for 500d; each moves every point once. Measured
     autocorrelation times are 6d sweeps in well-identified problems and up to 200d where n is a few hundred.

@@ -66,7 +66,7 @@ class GradientSpaceNoise(NamedTuple):
 
 
 class GradientSpace(AbstractChainSampler):
-    """Proposals θ = (∇ℓ)^{-1}(z) with z from the K-norm density exp(-c‖z‖_K), weighed by f(θ)/q(θ) ≈ ν(θ)/det ∇²ℓ(θ).
+    """Proposes θ = (∇ℓ)^{-1}(z) with z from the K-norm density exp(-c‖z‖_K), weighed by f(θ)/q(θ) ≈ ν(θ)/det ∇²ℓ(θ).
 
     For a smooth strictly convex loss ∇ℓ is one to one, and in the coordinate g = ∇ℓ(θ) the mechanism's density is
     exp(-c‖g‖_K)·ν(θ)/det ∇²ℓ(θ): K-norm noise but for a factor that hardly varies once n is large. This is Theorem 3.2
@@ -81,10 +81,10 @@ class GradientSpace(AbstractChainSampler):
     G is near enough is judged by a public rule on a few fixed z; elsewhere, and in `kngjax.draw`, ∇ℓ itself is
     inverted.
 
-    What is exact: the weight is that of the point itself, so f is invariant if proposals follow q, whatever G is.
-    What is rounding: Newton's method stops where c‖∇ℓ(θ) - z‖_K is at most 1e-6, in practice often far below, so
-    log q is off by as little. A proposal for which it finds, within its public limit, neither a solution nor a
-    proof that there is none in Θ is rejected too, and marked `diverging` in Info.
+    The weight is exact: it is that of the point itself, so f is invariant if proposals follow q, whatever G is.
+    Newton's method is not: it stops where c‖∇ℓ(θ) - z‖_K is at most 1e-6, in practice often far below, so log q is off
+    by as little. A proposal for which it finds, within its public limit, neither a solution nor a proof that there is
+    none in Θ is rejected too, and marked `diverging` in Info.
 
     Acceptance of ∇ℓ's own solutions, measured for pseudo-Huber regression with d = 12 and ε = 1: .04 at n = 300,
     .12 at 500, .59 at 700, .75 at 1,000, .93 at 3,000, .99 at 10⁴, 1.00 at 10⁵; at ε = .3 and 3 about the same for
@@ -97,7 +97,7 @@ class GradientSpace(AbstractChainSampler):
     2.3.3). Candidates, their weights and the thresholds of acceptance are arrays before the loop over sweeps begins, so
     a sweep is a comparison.
 
-    Where Θ cuts the law hard, most solutions lie outside and are rejected: 100 proposals are then few, take more.
+    If Θ cuts off most of the law, most solutions lie outside and are rejected: take more than 100 proposals then.
 
     **Arguments:** `num_sweeps`: proposals before a release. `num_warmup`: proposals that `sample` discards. `mixture`:
     m, strictly between 0 and 1; public. `expansion`: what `gather` found, private; never to be given.

@@ -100,13 +100,12 @@ class _AbstractHamiltonian(AbstractChainSampler):
 
 
 class NUTS(_AbstractHamiltonian):
-    """NumPyro's no-U-turn sampler (Hoffman and Gelman 2014) on the log-density in unconstrained coordinates.
+    """Runs NumPyro's no-U-turn sampler (Hoffman and Gelman 2014) on the log-density in unconstrained coordinates.
 
-    Right for smooth losses, and for the kinks of the gradient norm at the price of small steps. Refused on
-    piecewise-constant densities. Judge it by R-hat and effective sample size: at large n from a poor start it can be
-    wrong with no divergence at all, which is why starts lie where the density, twice as wide, has its mass. Chains that
-    are moved together wait for the longest trajectory among them: on an accelerator `HMC`, whose steps are counted,
-    wastes less.
+    It suits smooth losses, and takes small steps at the kinks of the gradient norm. Piecewise-constant densities are
+    refused. Judge the chains by R-hat and effective sample size: at large n a chain from a poor start can be wrong
+    without a divergence, so starts lie where a density twice as wide has its mass. Chains that are moved together wait
+    for the longest trajectory among them: on an accelerator `HMC`, whose steps are counted, wastes less.
 
     **Arguments:**
 
@@ -130,7 +129,7 @@ class NUTS(_AbstractHamiltonian):
 
 
 class HMC(_AbstractHamiltonian):
-    """NumPyro's Hamiltonian Monte Carlo with trajectories of a fixed number of leapfrog steps.
+    """Runs NumPyro's Hamiltonian Monte Carlo with a fixed number of leapfrog steps per trajectory.
 
     **Arguments:** `num_steps`: leapfrog steps a trajectory; the others as for `NUTS`.
     """

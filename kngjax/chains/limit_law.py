@@ -91,7 +91,7 @@ def scattered(
     anywhere: Float[Array, "draws dimension"],
     scale: float,
 ) -> tuple[Float[Array, "draws dimension"], Bool[Array, " draws"]]:
-    """Points of Θ scattered about the centre by so many times the limit law's noise, and which of them are its own.
+    """Scatters points of Θ about the centre by multiples of the limit law's noise, and marks the noise's own points.
 
     A point outside Θ is drawn back along the ray from the domain's interior point, to a random point of it, so that
     no two points coincide: an ensemble on a face of Θ could never leave it. Where Θ is the support of a base measure,
@@ -123,7 +123,7 @@ def scattered(
 
 
 def starts(target: Target, centre: Vector, key: PRNGKeyArray, num_points: int) -> Float[Array, "points dimension"]:
-    """Points of Θ where a chain starts: at a draw, about, from the density that is twice as wide as the mechanism's.
+    """Draws points of Θ where chains start, about from a density twice as wide as the mechanism's.
 
     That density is f at c/`INFLATION` for KNG, and at c/`INFLATION`² for the exponential mechanism. The draw is chosen
     with chances proportional to this density over that of the candidates (Rubin 1988), of which half come from the

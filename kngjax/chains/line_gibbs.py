@@ -32,7 +32,7 @@ class LineGibbsNoise(NamedTuple):
 
 
 class LineGibbs(AbstractChainSampler):
-    """Each move draws θ exactly from its conditional law along a line, which is known in closed form.
+    """Draws θ exactly, in each move, from its conditional law along a line, which has a closed form.
 
     Along a line the log-density is piecewise constant (KNG) or piecewise linear (exponential mechanism) with one
     breakpoint a record, so one sort of the breakpoints gives the conditional exactly: no step size, no rejection. A

@@ -21,15 +21,15 @@ class CoordinateWalkKernelState(NamedTuple):
 
 
 class CoordinateWalkKernel(MCMCKernel):
-    """`CoordinateWalk` for `numpyro.infer.MCMC`: one sweep a sample, site name `theta`. Research only.
+    """Runs `CoordinateWalk` in `numpyro.infer.MCMC`: one sweep a sample, site name `theta`. Research only.
 
         mcmc = MCMC(CoordinateWalkKernel(mechanism.target(data)), num_warmup=500, num_samples=1000)
         mcmc.run(jax.random.key(0))
 
-    Serves `chain_method` "sequential", "vectorized" and `jax.vmap`. Our own `kngjax.sample` draws randomness in blocks
-    and is many times faster.
+    It serves `chain_method` "sequential", "vectorized" and `jax.vmap`. `kngjax.sample` draws randomness in blocks and
+    is many times faster.
 
-    Chains start as those of `kngjax.sample` do, each by its own key, or at `init_params`, wherever that is.
+    Chains start as those of `kngjax.sample` do, each by its own key, or at `init_params`.
 
     **Arguments:** `target`: from `mechanism.target(data)`, private. `walk`: its settings; "public" tuning by default.
     """

@@ -50,7 +50,7 @@ class SliceGibbsNoise(NamedTuple):
 
 
 class SliceGibbs(AbstractChainSampler):
-    """Exact moves within slices {score ≤ u} of a quadratic loss: no step size, no rejection, O(d) to O(d²) a move.
+    """Moves exactly within slices {score ≤ u} of a quadratic loss: no step size, no rejection, O(d) to O(d²) a move.
 
     With u = score + Exp/c the density is uniform on the slice, so along a line θ + tv it is uniform on an interval
     (Neal 2003). With y = T(θ - θ̂), of which the score is a norm, one sweep is
@@ -60,11 +60,11 @@ class SliceGibbs(AbstractChainSampler):
     3. d/2 times a fresh u, then a radial move about a point m near the constrained minimiser: θ → m + ρ(θ - m) with
        ρ^d uniform. It is exact about every m. One u moves the score by about 1/c, and the score spreads over √d/c.
 
-    Each kind fails somewhere without the others: moves of θ_j crawl where features are correlated, moves of y_j where Θ
-    binds. Measured with all three: 2 to 4 sweeps an independent θ for d from 12 to 50 and correlations to 0.99.
-    Serves what `Exact` serves, where d is too large for rejection.
+    No kind of move suffices alone: moves of θ_j crawl where features are correlated, moves of y_j where Θ binds.
+    Measured with all three: 2 to 4 sweeps an independent θ for d from 12 to 50 and correlations to 0.99. It serves the
+    quadratic losses of `Exact` where d is too large for rejection.
 
-    **Arguments:** `num_sweeps`: before a release; the default is over a hundred autocorrelation times.
+    **Arguments:** `num_sweeps`: sweeps before a release; the default is over a hundred autocorrelation times.
     `num_warmup`: sweeps that `sample` discards.
     """
 

@@ -37,7 +37,7 @@ class Target(AbstractModule):
 
     @property
     def is_piecewise_constant(self) -> bool:
-        """Whether the density (on a uniform domain) takes finitely many values, so that its gradient says nothing."""
+        """Tells whether the density, on a uniform domain, takes finitely many values; its gradient is then useless."""
         return self.norm is not None and self.loss.gradient_is_piecewise_constant(self.dimension)
 
     @property

@@ -21,11 +21,11 @@ Interval = tuple[Float[Array, ""], Float[Array, ""]]
 class AbstractNorm(ShownAsTyped, AbstractModule):
     """A norm ‖·‖_K on R^d; its unit ball K is {v : ‖v‖_K ≤ 1}.
 
-    What it declares beyond its abstract methods decides which samplers serve it:
+    Optional facts decide which samplers serve a norm:
 
-    - `standard` and `standardise`: it is ‖Sv‖₀ for a norm without parameters (whitened coordinates).
-    - `has_chords`: it knows where lines leave its balls, in `chord` (slices).
-    - `has_tilts`: it knows the law ∝ exp(-c‖y‖ - h'y), in `tilted_law` and `tilted_log_mass` (tilted noise).
+    - `standard` and `standardise`: the norm is ‖Sv‖₀ for a norm without parameters (whitened coordinates).
+    - `has_chords`: `chord` tells where lines leave the norm's balls (slices).
+    - `has_tilts`: `tilted_law` and `tilted_log_mass` have the law ∝ exp(-c‖y‖ - h'y) (tilted noise).
     """
 
     has_chords: ClassVar[bool] = False
@@ -65,7 +65,7 @@ class AbstractNorm(ShownAsTyped, AbstractModule):
 
     @abc.abstractmethod
     def log_volume(self, dimension: int) -> Float[Array, ""]:
-        """Log of the Lebesgue measure of the unit ball."""
+        """Computes the log of the unit ball's Lebesgue measure."""
 
     def in_fractions(self, dimension: int) -> ScaledNorm | None:
         """Gives this norm for whole numbers and fractions, as lattices need it; None for other norms."""
@@ -97,7 +97,7 @@ class AbstractNorm(ShownAsTyped, AbstractModule):
         return transform, inverse, 0.0
 
     def chord(self, radius: Scalar, point: Vector, direction: Vector) -> Interval:
-        """The smallest and the largest t with ‖point + t·direction‖ ≤ radius, for a point within and a direction ≠ 0.
+        """Finds the least and largest t with ‖point + t·direction‖ ≤ radius, for a point within and a direction ≠ 0.
 
         Raises NotImplementedError unless `has_chords`.
         """
@@ -108,12 +108,12 @@ class AbstractNorm(ShownAsTyped, AbstractModule):
         raise NotImplementedError(f"the tilted laws of {type(self).__name__} are not known")
 
     def tilted_log_mass(self, rate: Scalar, tilt: Vector) -> Float[Array, ""]:
-        """log ∫ exp(-c‖y‖ - h'y) dy to some percent and smooth in h, of which the best tilt is sought."""
+        """Approximates log ∫ exp(-c‖y‖ - h'y) dy to some percent, smoothly in h, to find the best tilt."""
         return self.tilted_law(rate, tilt).log_mass
 
 
 class AbstractAbsoluteNorm(AbstractNorm):
-    """A norm that is a function of the |v_j| and falls with none of them."""
+    """A norm of the |v_j| that decreases in none of them."""
 
     def largest_over_box(self, half_widths: Vector) -> Float[Array, ""]:
         """‖w‖, since the norm grows with every |v_j|."""

@@ -59,7 +59,7 @@ class AbstractDomain(ShownAsTyped, AbstractModule):
 
     @abc.abstractmethod
     def chord(self, theta: Vector, direction: Vector) -> Interval:
-        """The smallest and the largest t for which θ + t·direction lies in Θ, for θ in Θ and a direction ≠ 0."""
+        """Finds the least and the largest t with θ + t·direction in Θ, for θ in Θ and a direction ≠ 0."""
 
     @abc.abstractmethod
     def widths(self, dimension: int) -> Float[Array, " dimension"]:
@@ -95,7 +95,7 @@ class AbstractDomain(ShownAsTyped, AbstractModule):
         return jnp.where(inside, self.distribution(dimension).log_prob(supported), -jnp.inf)
 
     def log_volume(self, dimension: int) -> Float[Array, ""]:
-        """Log of the Lebesgue measure of Θ, if ν is uniform."""
+        """Computes the log of Θ's Lebesgue measure, if ν is uniform."""
         return -jnp.asarray(self.distribution(dimension).log_prob(self.interior_point(dimension)))
 
     def draw(self, key: PRNGKeyArray, shape: tuple[int, ...], dimension: int) -> Float[Array, "*shape dimension"]:

@@ -103,7 +103,7 @@ class FeatureHull(ShownAsTyped, AbstractModule):
 
     @property
     def outer_blocks(self) -> tuple[Rows, ...]:
-        """The vertices that a sensitivity has to be computed from: of a polytope around the one that is enforced."""
+        """Returns the vertices that a sensitivity is computed from: those of a polytope around the enforced one."""
         pairs = zip(self.blocks, self.centres, strict=True)
         return tuple(centre + (1.0 + 2.0 * SLACK) * (block - centre) for block, centre in pairs)
 
@@ -112,11 +112,11 @@ class FeatureHull(ShownAsTyped, AbstractModule):
         return np.any([lengths > 1.0 + SLACK for lengths, _, _ in self._lengths(columns)], axis=0)
 
     def move_inside(self, columns: Float[np.ndarray, "records columns"]) -> Float[np.ndarray, "records columns"]:
-        """Rows, shape (n, columns), each in the polytope: one outside moves towards the centre, block by block.
+        """Moves rows, shape (n, columns), that lie outside of the polytope into it, towards the centre, block by block.
 
-        It maps every record by itself, so it cannot raise the sensitivity, and rows of the declared polytope stay. No
-        number leaves the interval between it and the centre's: x - c, rounded, over a length above 1 + SLACK, rounded
-        again, is no longer than x - c, and rounding c plus that keeps order.
+        Each record is moved by itself, so that the sensitivity cannot rise, and rows of the declared polytope stay. No
+        number x leaves the interval between x and the centre's c: x - c, rounded, over a length above 1 + SLACK,
+        rounded again, is no longer than x - c, and rounding c plus that quotient keeps the order.
         """
         blocks = []
         for lengths, part, centre in self._lengths(columns):

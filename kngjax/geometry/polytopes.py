@@ -89,7 +89,7 @@ class Polytope(AbstractNorm):
     def draw_from_ball(
         self, key: PRNGKeyArray, shape: tuple[int, ...], dimension: int
     ) -> Float[Array, "*shape dimension"]:
-        """A simplex of 0 and a piece of the boundary, in proportion to its volume, and a Dirichlet point in it."""
+        """Draws a simplex of 0 and a piece of the boundary, by volume, and a Dirichlet point in that simplex."""
         pick_key, point_key = jax.random.split(key)
         shares = jnp.cumsum(jnp.asarray(self.volumes))
         positions = jax.random.uniform(pick_key, shape) * shares[-1]

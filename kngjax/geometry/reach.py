@@ -11,7 +11,7 @@ from kngjax.core.modules import AbstractModule
 
 @runtime_checkable
 class Reach(Protocol):
-    """A domain, or what stands for one."""
+    """Knows how far x'θ reaches: a domain, or a set in the place of a domain."""
 
     def linear_interval(self, lower: Any, upper: Any) -> tuple[Any, Any]:
         """Returns the smallest and the largest x'θ over θ ∈ Θ and lower ≤ x ≤ upper."""

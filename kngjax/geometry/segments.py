@@ -19,7 +19,7 @@ def log_mass(rate: Float[Array, "*pieces"], length: Float[Array, "*pieces"]) -> 
 def distance(
     uniform: Float[Array, "*draws"], rate: Float[Array, "*draws"], length: Float[Array, "*draws"]
 ) -> Float[Array, "*draws"]:
-    """Returns a draw from the density ∝ exp(-rate·x) on [0, length] from a uniform variable, by inversion."""
+    """Draws from the density ∝ exp(-rate·x) on [0, length] by inversion of a uniform variable."""
     fall = jnp.where(rate > 0, rate * length, 0.0)
     flat = fall < _FLAT
     return jnp.where(flat, uniform * length, -jnp.log1p(uniform * jnp.expm1(-fall)) / jnp.where(flat, 1.0, rate))
@@ -31,6 +31,6 @@ def draw(
     left: Float[Array, "*draws"],
     right: Float[Array, "*draws"],
 ) -> Float[Array, "*draws"]:
-    """A draw from the density ∝ exp(slope·x) on [left, right] from a uniform variable, counted from its higher end."""
+    """Draws from the density ∝ exp(slope·x) on [left, right] with a uniform variable, from the higher end on."""
     step = distance(uniform, jnp.abs(slope), right - left)
     return jnp.where(slope > 0, right - step, left + step)

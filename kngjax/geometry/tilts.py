@@ -21,7 +21,7 @@ Draws = tuple[Float[Array, "draws dimension"], Float[Array, " draws"]]
 
 
 def num_uniforms(dimension: int) -> int:
-    """How many uniform variables a draw of tilted noise may use."""
+    """Counts the uniform variables that a draw of tilted noise may use."""
     return 2 * dimension + 2
 
 
@@ -41,7 +41,7 @@ class AbstractTiltedLaw(AbstractModule):
 
     @abc.abstractmethod
     def draw(self, uniforms: Uniforms) -> Draws:
-        """A draw of each row of `num_uniforms(d)` uniform variables, and the log of the density over the function."""
+        """Makes a draw of each row of `num_uniforms(d)` uniform variables, with log(density/function)."""
 
 
 class TiltedLaplace(AbstractTiltedLaw):

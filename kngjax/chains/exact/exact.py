@@ -28,9 +28,9 @@ PROMISING_PROPOSALS = 100_000
 
 
 class Exact(AbstractIndependentSampler):
-    """Independent draws from exactly the mechanism's density, in real arithmetic.
+    """Draws independently from exactly the mechanism's density, in real arithmetic.
 
-    A release takes it unasked where neither draws in balls, as of KNG with a quadratic loss, nor `Lattice` serves.
+    A release takes it unasked if it serves and no draw with every rounding in its proof does.
 
     - Squared loss: rejection from the best of a menu of envelopes. With ∇ℓ = Aθ - b and θ̂ = A^{-1}b these are noise
       about θ̂, θ = θ̂ + A^{-1}z with z from the K-norm density (normal for the exponential mechanism), accepted if it
@@ -51,8 +51,8 @@ class Exact(AbstractIndependentSampler):
 
     How many proposals a draw took depends on the data: it must not be published.
 
-    **Arguments:** `max_proposals`: after so many the search is given up and reported as failed; None searches until it
-    finds. Public.
+    **Arguments:** `max_proposals`: the number of proposals after which the search is given up and reported as failed;
+    None searches until it succeeds. Public.
     """
 
     max_proposals: int | None = eqx.field(static=True, default=1_000_000_000)
@@ -88,7 +88,7 @@ class Exact(AbstractIndependentSampler):
 
     @property
     def most_proposals(self) -> int | float:
-        """After so many a search is given up."""
+        """Counts the proposals after which a search is given up."""
         return math.inf if self.max_proposals is None else self.max_proposals
 
     def check(self, target: Target) -> None:

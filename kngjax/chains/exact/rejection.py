@@ -35,7 +35,7 @@ def search_from(
     unfinished: Callable[[Search], Bool[Array, ""]],
     batch: int,
 ) -> Search:
-    """The search after batches of proposals from the envelope with the smallest mass, as long as it is unfinished.
+    """Goes on with an unfinished search by batches of proposals from the envelope with the smallest mass.
 
     Proposals are made in a loop of one turn for the chosen envelope and of none for the others: mapped over data sets
     it costs nothing where nobody chose the envelope, and a conditional would always cost as much as all of them.

@@ -44,14 +44,14 @@ class Lattice(ShownAsTyped, AbstractModule):
     """Draws k with P(k) ∝ exp(-ε/(2R)·s(k)) on the points θ = k·2^e of Θ: pure ε-DP in the arithmetic that is done.
 
     s is the mechanism's score over its sensitivity, in whole units of 1/R, R = 4096. Proof, with every rounding:
-    `docs/proofs/lattice.md`. A draw of any data ends, but for more than `max_records` and for what a machine has no
-    memory or time for.
+    `docs/proofs/lattice.md`. A draw ends for all data of at most `max_records` records, within a machine's memory and
+    time.
 
     The law differs from the continuous mechanism's by less than ε/8192 in log-density, by the rounding of the records,
     and by rounding to a grid that is 2^`theta_digits` times finer than Θ.
 
     A release takes it unasked for QuantileLoss, PrivateQuantile and the exponential mechanism. KNG with a quadratic
-    loss is drawn in balls, in any dimension (`kngjax.draws.quadratic_draws`), unless this is asked for by name.
+    loss is drawn in balls, in any dimension (`kngjax.draws.quadratic_draws`), unless `Lattice` is asked for by name.
 
     It serves QuantileLoss, SquaredLoss and SquaredDistanceLoss on Box, L1Ball and L2Ball with uniform measure: KNG with
     its own norm, WeightedLInf, LInf, L1 and L2, and the exponential mechanism, up to 4 coefficients; and
@@ -63,9 +63,9 @@ class Lattice(ShownAsTyped, AbstractModule):
       and of θ, relative to Θ, from 1 to 50. None: 20 and 22, or what exact sums of `max_records` records leave of 52.
     - `max_records`: for QuantileLoss under add_remove, where n is private: a release of more records fails. Under
         replace n is used, and sums of quadratic losses have no limit. None: 2^27, 2^24 for the exponential mechanism.
-    - `expected_proposals`: the envelope is refined until about so many are expected. None: until they cost about as
-        much as boxes.
-    - `most_boxes`: or until it has so many boxes. There is no limit of proposals: a draw is never given up.
+    - `expected_proposals`: the number of expected proposals at which the envelope is no longer refined. None: when
+        proposals cost about as much as boxes.
+    - `most_boxes`: the largest number of boxes of the envelope. Proposals have no limit: a draw is never given up.
     """
 
     data_digits: int | None = eqx.field(static=True, default=None)
@@ -85,7 +85,7 @@ class Lattice(ShownAsTyped, AbstractModule):
 
         **Arguments:** `num_records`: n where it is public, else None.
 
-        Raises ValueError for what it does not serve, OverflowError for more digits than whole numbers of 62 bits have.
+        Raises ValueError for a mechanism that it does not serve, OverflowError for more digits than 62 bits hold.
         """
         parts = _parts(mechanism)
         plans = [self.plan(part, dimension // len(parts), num_records) for part in parts]

@@ -19,18 +19,17 @@ EVEN = (
 class Shells(ShownAsTyped, AbstractModule):
     """Asks a release of KNG with a smooth loss for a draw in the space of gradients, with every rounding in its proof.
 
-    A release takes that unasked where n is public and nε ≥ 1500·d², times half of the largest score of Poisson
-    regression where that is above 2. This is for what a caller knows besides, of the population or the design: never
-    after a look at the records. All of it is public and stands in the certificate. A promise that is false costs time,
-    and no privacy.
+    A release takes such a draw unasked where n is public and nε ≥ 1500·d², times half of the largest score of Poisson
+    regression if that score is above 2. `Shells` adds what a caller knows of the population or the design, never of the
+    records. Its settings are public and stand in the certificate. A false promise costs time, and no privacy.
 
     It serves KNG with PseudoHuberLoss, LogisticLoss, PoissonLoss, and SmoothedQuantileLoss with its logistic kernel, on
     Box, L1Ball and L2Ball with uniform measure, in the norms LInf, WeightedLInf, L1 and L2 and its own.
 
-    **Arguments:** `least_records`: a number that the records are not fewer than, for add_remove, where n is private.
-    `is_even`: whether it is promised that no column is rare (a dummy of one in a hundred is) or nearly collinear with
-    others, and that the scale on which the loss bends, k of PseudoHuberLoss or the bandwidth, is about as wide as the
-    residuals. Then 100·d² is enough in the place of 1500·d².
+    **Arguments:** `least_records`: a number that n is at least, for add_remove, where n is private. `is_even`: whether
+    the caller promises that no column is rare (a dummy of one in a hundred is) or nearly collinear with others, and
+    that the scale on which the loss bends, k of PseudoHuberLoss or the bandwidth, is about as wide as the residuals.
+    Then 100·d² is enough in the place of 1500·d².
     """
 
     least_records: int | None = eqx.field(static=True, default=None)
@@ -55,7 +54,7 @@ class Shells(ShownAsTyped, AbstractModule):
         return given | ({"is_even": True} if self.is_even else {})
 
     def count(self, known: int | None) -> int | None:
-        """The number that the records are not fewer than; None where nobody says one. **Arguments:** `known`: n."""
+        """Returns a number that n is at least; None if none was promised. **Arguments:** `known`: n, or None."""
         if known is None or self.least_records is None:
             return self.least_records if known is None else known
         return min(self.least_records, known)
