@@ -11,7 +11,7 @@ FAR = 1000.0
 
 
 class RecordSource:
-    """Synthetic records within a mechanism's bounds, as rows (features, response), extremes favoured.
+    """Makes synthetic records within a mechanism's bounds, as rows (features, response), with many extremes.
 
     The intercept is a feature with the bounds (1, 1), so it needs no case of its own. Where the loss has no response
     its place is 0, and records near points of the grid take the part of planes through them.

@@ -10,7 +10,7 @@ from jaxtyping import Array, Float
 
 
 def half_size(dimension: int) -> int:
-    """How many points each half has: enough differences to span R^d, and one to spare."""
+    """Counts the points of each half: their differences span R^d, with one to spare."""
     return dimension + 2
 
 

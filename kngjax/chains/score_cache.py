@@ -23,8 +23,10 @@ class ScoreCache(NamedTuple):
 
 
 def score_cache(target: Target) -> ScoreCache:
-    """The gradient where there is a sufficient statistic, O(d) a move; the linear predictors in regression, O(n) a
-    move; θ itself where nothing can be kept.
+    """Chooses what a walk keeps between moves of one coordinate.
+
+    It is the gradient if there is a sufficient statistic, O(d) a move; the linear predictors in a regression, O(n) a
+    move; and else θ itself.
     """
     loss, data = target.loss, target.data
     if isinstance(data, QuadraticSummary):

@@ -138,7 +138,7 @@ class SliceGibbs(AbstractChainSampler):
 
 
 def num_radial_moves(dimension: int) -> int:
-    """How many radial moves a sweep makes: each costs what one of its 2d other moves costs."""
+    """Counts the radial moves of a sweep: each costs as much as one of its 2d other moves."""
     return 1 + dimension // 2
 
 

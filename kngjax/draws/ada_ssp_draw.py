@@ -83,7 +83,7 @@ class NoisyMoments(AbstractDraw):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The exponents of the grids of λ_min, X'y, the diagonal of X'X and, if there is anything, what is off it."""
+        """Returns the exponents of the grids of λ_min, X'y, the diagonal of X'X and, if any, its other entries."""
         exponents = [part.grid.exponents[0] for part in (self.least, self.moment)]
         return {"type": "Direct", "grid_exponents": exponents + self.matrix.exponents}
 

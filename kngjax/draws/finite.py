@@ -25,7 +25,7 @@ def below(number: int, bits: Bits) -> int:
 
 
 def happens(log_odds: Fraction, bits: Bits) -> bool:
-    """True with probability exp(-x), for x ≥ 0 exactly.
+    """Returns True with probability exp(-x), for x ≥ 0 exactly.
 
     A uniform number is known to ever more bits until it lies certainly on one side of exp(-x), which is irrational for
     rational x > 0 (Lindemann), so that this ends with probability 1.
@@ -61,7 +61,7 @@ class LevelLaw:
         self._cumulated = cache(self._masses)
 
     def draw(self, bits: Bits) -> int:
-        """j."""
+        """Draws j."""
         uniform, num_bits = 0, 0
         while True:
             uniform, num_bits = (uniform << _FIRST_BITS) | bits(_FIRST_BITS), num_bits + _FIRST_BITS

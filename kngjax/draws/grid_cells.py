@@ -50,7 +50,7 @@ class Grid(NamedTuple):
         return [number * power_of_two(e) for number, e in zip(cell, self.exponents, strict=True)]
 
     def values(self, cell: Sequence[int]) -> Float[np.ndarray, " dimension"]:
-        """The float64 numbers nearest to the grid's, and the largest ones beyond: functions of the cell alone."""
+        """Returns the float64 numbers nearest to the grid's, the largest ones beyond: functions of the cell alone."""
         return np.nan_to_num(nearest(np.array([*self.exact_values(cell), None], object)[:-1]))
 
     def cell(self, places: Sequence[arb | Fraction]) -> list[int] | None:

@@ -47,7 +47,7 @@ class NoisyTriangle(AbstractNoisyMatrix):
 
     @classmethod
     def of(cls, kind: Kind, scale_squared: Fraction, dimension: int) -> "NoisyTriangle | None":
-        """Isotropic Gaussian noise in the Frobenius norm, of half the variance off the diagonal, or Laplace noise."""
+        """Makes Gaussian noise, isotropic in Frobenius norm (half the variance off the diagonal), or Laplace noise."""
         off_diagonal = scale_squared / 2 if kind == "gaussian" else scale_squared
         diagonal = NoisyNumbers.of(kind, scale_squared, dimension)
         above = NoisyNumbers.of(kind, off_diagonal, dimension * (dimension - 1) // 2)

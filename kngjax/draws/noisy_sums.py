@@ -49,14 +49,14 @@ class NoisyNumbers(NamedTuple):
 
     @classmethod
     def of(cls, kind: Kind, scale_squared: Fraction, number: int) -> "NoisyNumbers | None":
-        """Normal noise of variance λ² or Laplace noise of scale λ; None where float64 might have no such numbers."""
+        """Makes normal noise of variance λ² or Laplace noise of scale λ; None if float64 may have no such numbers."""
         noise = normal_noise(scale_squared, number)
         noise = noise if kind == "gaussian" else dataclasses.replace(noise, kind="sum")
         grid = Grid.for_noise(noise)
         return None if grid is None else cls(noise, grid)
 
     def draw(self, location: Iterable[Any], bits: Bits) -> Float[np.ndarray, " numbers"]:
-        """The location, which is private, plus noise. **Arguments:** `location`: whole numbers and fractions."""
+        """Adds noise to the private location. **Arguments:** `location`: whole numbers and fractions."""
         cell = draw_cell([Fraction(number) for number in location], self.noise, self.grid, bits)
         return self.grid.values(cell)
 
@@ -87,7 +87,7 @@ class AbstractNoisySum(AbstractDraw):
         """Computes T without rounding. Private."""
 
     def noise_for(self, data: Any) -> AbstractScaledNoise:
-        """The noise on the statistic of these records: one and the same, unless it depends on a public count."""
+        """Returns the noise on the statistic of these records: always the same, unless n is public and scales it."""
         return self.noise
 
     def draw(self, data: Any, bits: Bits) -> Float[np.ndarray, " dimension"]:

@@ -45,7 +45,7 @@ class RidgeSettings(NamedTuple):
 
 @functools.lru_cache(maxsize=256)
 def is_private(settings: RidgeSettings, guarantee: Guarantee) -> bool:
-    """Whether it is certain that one posterior sample is as private as this (ε, δ) says, whatever the records are.
+    """Tells whether one posterior sample certainly is as private as this (ε, δ) says, whatever the records are.
 
     Every record has a leverage μ = tM with M = X²/λ and 0 ≤ t ≤ 1, and a residual of at most
     R(t) = Y(1 + √(nMt(1-t))) (`kngjax.sensitivity.moments.largest_ridge_residual`). Both directions of δ are to be at

@@ -95,7 +95,7 @@ def _confirmed(
 
 
 def ridge_settings(bounds: Bounds, ridge: Any, gamma: Any, max_records: Any, dimension: int) -> RidgeSettings | None:
-    """The float64 numbers of a mechanism as the fractions that they are; None where bounds are known to float64 alone.
+    """Returns a mechanism's float64 numbers as fractions; None where bounds are known to float64 alone.
 
     **Arguments:** `ridge`, `gamma`: λ and γ.
     """
@@ -108,7 +108,7 @@ def ridge_settings(bounds: Bounds, ridge: Any, gamma: Any, max_records: Any, dim
 
 
 def draw_ridge(sums: ExactSums, noise: RidgeNoise, grid: Grid, bits: Bits) -> list[int]:
-    """The cell of a draw from this law in real arithmetic: what is proved of any function of such a draw holds of it.
+    """Returns the cell of a draw in real arithmetic: what is proved of functions of such a draw holds of the cell.
 
     With LL' = H, L lower triangular, and z standard normal it is L'^{-1}(L^{-1}X'y + σz), or for p = 2
     L'^{-1}L^{-1}(X'y + σz). As λ > 0 some number of digits tells that every pivot of H is positive.

@@ -29,7 +29,7 @@ class StagePlan(NamedTuple):
 
 
 def keeps_budget(plan: StagePlan, feature_squared: Fraction, guarantee: Guarantee) -> bool:
-    """Whether all stages together are certainly as private as this (ε, δ) says, and h₀ leaves the last stage half of R.
+    """Tells whether all stages certainly are as private as this (ε, δ) says, and h₀ leaves the last stage half of R.
 
     D_α ≤ T = α(s₁² + s₂²)/2 + R but for events of probability Φ(-z) each, and that is (ε, δ) if
     e^{(α-1)(T-ε)} (1-1/α)^α/(α-1) + 2Φ(-z) ≤ δ (Canonne, Kamath and Steinke 2020, Proposition 12).
@@ -49,7 +49,7 @@ def keeps_budget(plan: StagePlan, feature_squared: Fraction, guarantee: Guarante
 
 
 def gamma_within(plan: StagePlan, leverage: Fraction, bound: Fraction) -> Fraction:
-    """A γ for which D_α ≤ R for every record of leverage at most μ and residual at most |r|, as large as digits tell.
+    """Finds a large γ for which D_α ≤ R for every record of leverage at most μ and residual at most |r|.
 
     It solves D_α(D‖D') = R as `kngjax.mechanisms.noise.calibration.posterior_sample_gamma` does, which argues it.
 

@@ -32,7 +32,7 @@ class Uniform:
         return (arb(fmpz(self._number)) + arb(0.5, 0.5)) / arb(2) ** self._digits
 
     def near(self) -> float:
-        """A float64 number at most 2^-52 from U, from its first 64 digits: 2^-64, and a rounding of 2^-53 at most."""
+        """Returns a float64 number at most 2^-52 from U, from 64 digits: 2^-64, and a rounding of at most 2^-53."""
         if (more := _FIRST_DIGITS - self._digits) > 0:
             self._number, self._digits = (self._number << more) | self._bits(more), _FIRST_DIGITS
         return math.ldexp(float(self._number >> (self._digits - _FIRST_DIGITS)), -_FIRST_DIGITS)

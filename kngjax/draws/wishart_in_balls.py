@@ -17,7 +17,7 @@ def wishart_hides(
     scale: Fraction,
     adjacency: Adjacency,
 ) -> bool:
-    """Whether Wishart noise of k degrees of freedom and scale s hides a change τvv', |v| ≤ 1, at (ε, δ), for certain.
+    """Tells whether Wishart noise of k degrees and scale s certainly hides a change τvv', |v| ≤ 1, at (ε, δ).
 
     The formulas are those of `kngjax.mechanisms.noise.matrix_noise.wishart_log_delta`. An exchange is a removal and an
     addition: (ε/2, δ') each are (ε, (1 + e^{ε/2})δ').

@@ -72,7 +72,7 @@ class AbstractNorm(ShownAsTyped, AbstractModule):
         return None
 
     def noise_in_fractions(self, changes: Sequence[Fraction], rate: Fraction) -> ScaledNorm | None:
-        """Noise with density ∝ exp(-(rate/Δ)·‖z‖), Δ = ‖w‖ for changes |v_j| ≤ w_j, without rounding; or None."""
+        """Gives noise of density ∝ exp(-(rate/Δ)·‖z‖), Δ = ‖w‖ for changes |v_j| ≤ w_j, in fractions; or None."""
         norm = self.in_fractions(len(changes))
         if norm is None:
             return None

@@ -21,7 +21,7 @@ def _copy_arrays(base: dist.Distribution) -> dist.Distribution:
 
 
 class BaseMeasure(AbstractDomain):
-    """Any proper NumPyro distribution as base measure; Θ is its support.
+    """Takes a proper NumPyro distribution as base measure; Θ is the distribution's support.
 
     **Arguments:** `base`: a continuous distribution with event shape (d,), or a scalar one, which serves as the
     law of each coefficient independently. Public: a prior, not something fitted to the data.

@@ -190,7 +190,7 @@ class _AbstractBall(AbstractDomain):
 
 
 class L1Ball(_AbstractBall):
-    """The uniform measure on Θ = {θ : Σ_j |θ_j| ≤ radius}.
+    """An l1 ball Θ = {θ : Σ_j |θ_j| ≤ radius} with the uniform measure.
 
     **Arguments:** `radius`: positive, in the units of θ. Public.
     """
@@ -207,7 +207,7 @@ class L1Ball(_AbstractBall):
 
 
 class L2Ball(_AbstractBall):
-    """The uniform measure on Θ = {θ : (Σ_j θ_j²)^½ ≤ radius}.
+    """An l2 ball Θ = {θ : (Σ_j θ_j²)^½ ≤ radius} with the uniform measure.
 
     **Arguments:** `radius`: positive, in the units of θ. Public.
     """
@@ -224,7 +224,7 @@ class L2Ball(_AbstractBall):
 
 
 class Box(AbstractDomain):
-    """The uniform measure on Θ = {θ : lower_j ≤ θ_j ≤ upper_j}.
+    """A box Θ = {θ : lower_j ≤ θ_j ≤ upper_j} with the uniform measure.
 
     **Arguments:** `lower`, `upper`: scalars, which broadcast over the coefficients, or shape (d,), with the
     intercept first; finite, in the units of θ. Or by name, `Box({"intercept": (-9, 9), "age": (-1, 1)})`, for

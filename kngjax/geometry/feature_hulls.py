@@ -25,7 +25,7 @@ _derived = {"derived": True}
 
 
 class FeatureHull(ShownAsTyped, AbstractModule):
-    """The convex hull of public points, or a product of such hulls, that contains every record's features.
+    """A convex hull of public points, or a product of such hulls, that contains every record's features.
 
     **Arguments:** `blocks`: for each block of columns, in their order and without the intercept, the vertices, shape
     (m, columns of the block); for one column its lower and its upper bound will do. A record's features must lie in

@@ -22,7 +22,7 @@ _DIGITS = 128
 
 
 def outer_corners(hull: FeatureHull) -> tuple[Corners, ...] | None:
-    """For each block of columns the corners of a polytope that its columns lie in after `move_inside`.
+    """Lists the corners of a polytope that contains a block's columns after `move_inside`, for each block.
 
     With facets F and the centre c of float64 numbers, P = {s : F_k's ≤ 1 for all k} and R_j = max {|s_j| : s ∈ P}, let
     L = max_k F_k'(x - c), so that |x_j - c_j| ≤ L·R_j. A row's length as float64 computes it, ℓ, is a sum of p products

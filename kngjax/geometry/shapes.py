@@ -96,7 +96,7 @@ class Shape:
         return True if found else None
 
     def may_meet(self, lower: np.ndarray, upper: np.ndarray) -> Bool[np.ndarray, " boxes"]:
-        """False where Θ certainly has no point with θ_j between these: what is no number leaves it open."""
+        """Returns False where Θ certainly has no point with θ_j between these; NaN leaves it open."""
         found = ~np.any((lower > self.upper) | (upper < self.lower), axis=1)
         if self.size is None:
             return found

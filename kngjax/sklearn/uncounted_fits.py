@@ -2,7 +2,7 @@
 
 
 class UncountedFits(ValueError):
-    """A clone was asked to fit without a ledger: searches and cross-validations fit clones, and nobody would count."""
+    """Raised for a clone that is asked to fit without a ledger: nothing would count the fits of a search."""
 
     def __init__(
         self,

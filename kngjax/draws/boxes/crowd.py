@@ -20,7 +20,7 @@ _SHEAR, _LEAST = 0.5, 2.0**-46
 def spread_of(
     centre: np.ndarray, gradient: np.ndarray, hessian: np.ndarray, gauge: ScaledNorm, domain: Shape
 ) -> tuple[np.ndarray, np.ndarray] | None:
-    """A middle of the density ∝ exp(-‖g + H(θ - c)‖) on Θ, and a matrix of its widths; None where neither is known.
+    """Finds a middle of the density ∝ exp(-‖g + H(θ - c)‖) on Θ, and a matrix of its widths; or None.
 
     **Arguments:** `centre`: c, in Θ. `gradient`: g. `hessian`: H.
     """

@@ -14,7 +14,7 @@ _FEWEST_KINDS = 64
 def apex_of(
     records: CheckRecords, domain: DomainLattice, other: Int[np.ndarray, " dimension"]
 ) -> Int[np.ndarray, " dimension"] | None:
-    """A k at or next to which a heap's hyperplanes meet, if the heap is large and the loss is no higher than at other.
+    """Finds a k at or near which a large heap's hyperplanes meet, if the loss is no higher there than at `other`.
 
     Responses of one value are X_i'k for all features if k is 0 but for a constant column; zeros are without one too.
     """

@@ -69,7 +69,7 @@ class LatticePlan(NamedTuple):
 def lattice_plan_of(
     mechanism: AbstractDensityMechanism, dimension: int, num_records: int, data: int | None, theta: int | None
 ) -> LatticePlan:
-    """The plan with so many binary digits, of features and responses relative to their bounds, and of θ relative to Θ.
+    """Plans lattices with so many binary digits: of features and responses relative to bounds, of θ relative to Θ.
 
     None takes 20 and two more for θ, or as many as sums of so many records leave. Raises ValueError if the sums do not
     stay below 2^52.

@@ -43,7 +43,7 @@ class AbstractCoordinates(abc.ABC):
 
     @abc.abstractmethod
     def somewhere(self, low: Corners, high: Corners) -> tuple[np.ndarray, np.ndarray]:
-        """A k about each box, shape (boxes, d), always the same, and whether it is in it; of a single place that."""
+        """Returns a k about each box, shape (boxes, d), always the same, and whether the box contains k."""
 
     @abc.abstractmethod
     def draw(self, low: np.ndarray, high: np.ndarray, bits: Bits) -> np.ndarray | None:

@@ -25,7 +25,7 @@ Divisor = GradientNorm | int
 
 
 def score_of(mechanism: AbstractDensityMechanism, data: Records | ExactSums, plan: LatticePlan) -> AbstractScore:
-    """The whole score of these records, which the mechanism prepared, or of their sums on their lattice. Private."""
+    """Returns the whole score of prepared records, or of their sums on their lattice. Private."""
     if in_fractions.kind_of(mechanism.loss) == "check":
         assert isinstance(data, Records)
         return _quantile_score(mechanism, data, plan)
@@ -79,7 +79,7 @@ class WholeRecords(NamedTuple):
 
 
 def whole_records(data: Records, plan: LatticePlan) -> WholeRecords:
-    """Records that the mechanism prepared, each rounded to its lattice for itself. Private."""
+    """Rounds each prepared record to its lattice by itself. Private."""
     # Beyond what any x'θ reaches a response has one sign, however far it is.
     end = math.ldexp(plan.reach, plan.unit)
     responses = np.clip(np.asarray(data.y, np.float64), -end, end)
@@ -89,7 +89,7 @@ def whole_records(data: Records, plan: LatticePlan) -> WholeRecords:
 def prepared(
     mechanism: AbstractDensityMechanism, X: Any, y: Any, plan: LatticePlan, most: int, dither_key: Any = None
 ) -> WholeRecords:
-    """Records as the mechanism prepares them, each rounded to its lattice for itself. Private.
+    """Prepares records as the mechanism does, and rounds each to its lattice by itself. Private.
 
     Raises RuntimeError for more than `most` of them.
     """

@@ -132,7 +132,7 @@ def _within(uniform: arb, level: arb, tilt: arb, sign: int) -> arb:
 
 
 def tilted_noise(noise: ScaledNorm, tilt: Sequence[Fraction], floor: Fraction = Fraction(0)) -> AbstractTilted | None:
-    """Noise over its scale and weights where z has density ∝ exp(-‖z/w‖/λ - p'z): h_j = λw_jp_j.
+    """Makes noise over scale and weights for z of density ∝ exp(-‖z/w‖/λ - p'z): h_j = λw_jp_j.
 
     None unless ‖h‖_* is proved to be below 1, and for p = 0.
 

@@ -99,7 +99,7 @@ class _Moments:
         self._summing = 2.0 * sum_error(_RECORDS_AT_A_TIME + blocks + 16) + 4.2 * self._relative
 
     def bounds(self, radii: Float[np.ndarray, " some"], is_even: bool) -> tuple[np.ndarray, float]:
-        """Lower bounds at these radii, by parabolas that hold up to the last, and what the odd part takes there."""
+        """Bounds from below at these radii, by parabolas up to the last, and what the odd part takes there."""
         second, third, fourth, sizes = self._sums(float(radii[-1]), is_even)
         if not (np.all(np.isfinite(sizes)) and self._relative < 1e-3):
             return np.full(radii.size, -np.inf), np.inf
@@ -162,7 +162,7 @@ def lift(form: Float[np.ndarray, "dimension dimension"]) -> Entries:
 
 
 def least_on_slice(form: Entries, trace: Float[np.ndarray, " entries"]) -> float:
-    """A lower bound of E'SE over |E| = 1 with w'E = 1: the best λ(S + tww') - t of some t, which is concave in t."""
+    """Bounds E'SE from below over |E| = 1 with w'E = 1: the best λ(S + tww') - t of some t, concave in t."""
     if not np.all(np.isfinite(form)):
         return -np.inf
     outer = np.outer(trace, trace)

@@ -33,7 +33,7 @@ def congruent(factor: arb_mat, form: arb_mat) -> arb_mat:
 
 
 def middle(form: arb_mat) -> tuple[arb_mat, arb]:
-    """The symmetric matrix of the balls' middles, and how far in the spectral norm what they contain may be from it."""
+    """Returns the symmetric matrix of the balls' middles, and the largest distance in spectral norm from it."""
     size = form.nrows()
     entries, rest = [], arb(0)
     table = form.tolist()
@@ -72,7 +72,7 @@ def is_positive(form: arb_mat) -> bool:
 
 
 def least_eigenvalue(form: arb_mat) -> float:
-    """A lower bound that is certain of every symmetric matrix in these balls; -infinite where none was proved."""
+    """Bounds the least eigenvalue of every symmetric matrix in these balls from below; -infinite if unproved."""
     guess = _guesses(form)
     if guess is None:
         return -math.inf
@@ -103,7 +103,7 @@ def certain_least(form: Float[np.ndarray, "size size"]) -> float:
 
 
 def largest_eigenvalue(form: arb_mat) -> float:
-    """An upper bound that is certain of every symmetric matrix in these balls; infinite where none was proved."""
+    """Bounds the largest eigenvalue of every symmetric matrix in these balls from above; infinite if unproved."""
     return -least_eigenvalue(-1 * form)
 
 
@@ -119,7 +119,7 @@ def largest_relative(form: arb_mat, base: arb_mat) -> float:
 
 
 def log_determinant(form: arb_mat) -> arb:
-    """A ball that contains log det S for every symmetric positive definite matrix in these balls; NaN if none is known.
+    """Returns a ball with log det S of every symmetric positive definite S in these balls; NaN if none is known.
 
     Along the segment from C to C + E, which stays in the balls, all eigenvalues are at least λ, so that the derivative
     of log det, tr(S^{-1}E), is at most d|E|/λ.

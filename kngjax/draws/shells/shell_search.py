@@ -47,7 +47,7 @@ class ShellProblem(NamedTuple):
 
 
 def draw(problem: ShellProblem, envelope: ShellEnvelope, grid: Grid, bits: Bits, is_squeezed: bool = True) -> list[int]:
-    """The cell of one draw. **Arguments:** `is_squeezed`: whether float64 may refuse; it changes nothing but time."""
+    """Returns the cell of one draw. **Arguments:** `is_squeezed`: whether float64 may refuse; it changes time alone."""
     component = _components(problem, envelope, bits)
     shells = len(envelope.heights)
     with precision(_DIGITS_OF_SQUEEZES):

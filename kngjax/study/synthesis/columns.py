@@ -186,7 +186,7 @@ class Category(AbstractColumn):
 
 
 class AbstractWholeNumbers(AbstractColumn):
-    """A column of whole numbers from `low` to `high`; others, and cells that are none, count as of `whole_numbers`."""
+    """Describes a column of whole numbers from `low` to `high`; `whole_numbers` reads other cells."""
 
     low: Any
     high: Any

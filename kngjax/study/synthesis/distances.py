@@ -16,7 +16,7 @@ _PARTS = 10
 
 
 class Coded(NamedTuple):
-    """A column of both tables as places of levels, or of intervals of numbers, with what these are."""
+    """Holds a column of both tables as places of levels, or of intervals of numbers, with their labels."""
 
     real: Int[np.ndarray, " rows"]
     drawn: Int[np.ndarray, " others"]

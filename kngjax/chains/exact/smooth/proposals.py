@@ -36,7 +36,7 @@ class Proposals(NamedTuple):
 
 
 def propose(target: Target, envelope: Envelope, key: PRNGKeyArray, number: int | Array, batch: int) -> Proposals:
-    """So many independent proposals, the batch of this number."""
+    """Makes a batch of independent proposals, the batch of this number."""
     norm, domain, loss, dimension = target.norm, target.domain, target.loss, target.dimension
     assert norm is not None
     assert isinstance(loss, AbstractPredictorLoss)
