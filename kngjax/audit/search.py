@@ -79,11 +79,11 @@ def density_ratio(
     """Searches for max |log f_D(θ) - log f_D'(θ)| over neighbouring data sets D, D' and θ in a grid on Θ, for d ≤ 2.
 
     The densities of KNG and the exponential mechanism are normalised on the grid, for which the proof of ε-DP holds as
-    it does on Θ: over finitely many points the mechanism is an exponential mechanism with the same sensitivity. Those
-    of mechanisms that draw directly are normalised already and are compared as they are, with the atoms that a law on
-    the line has at the ends of Θ, and within every gap where f is constant between jumps. So a right
+    it does on Θ: over finitely many points the mechanism is an exponential mechanism with the same sensitivity.
+    Densities of mechanisms that draw directly are normalised already. They are compared as they are, with the atoms
+    that a law on the line has at the ends of Θ, and within every gap where f is constant between jumps. So a right
     mechanism never exceeds ε by more than rounding, however coarse the grid: there are no false alarms. The converse
-    does not hold: what is found is a lower bound on the true ε.
+    does not hold: the search finds a lower bound on the true ε.
 
     Pairs are found by 64 hill climbers, from random and from degenerate starts (all or half of the common records
     equal), with features at corners, on one axis, at zero and anywhere, and responses at the bounds, at 0, anywhere,

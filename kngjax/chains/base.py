@@ -20,7 +20,7 @@ from kngjax.data.records import WeightedRecords
 
 
 class Info(NamedTuple):
-    """Reports what one sweep of a chain did; owner-only. What is the same in every sweep is None, and never copied.
+    """Reports what one sweep of a chain did; owner-only. A field that is the same in every sweep is None.
 
     **Arguments:** `log_density`: log f after the sweep, up to a constant. `acceptance`: the fraction of its moves that
     were accepted, or the acceptance statistic. `num_steps`: density or gradient evaluations. `diverging`: whether a
@@ -117,7 +117,7 @@ class AbstractChainSampler(AbstractSampler):
     def noise(self, key: PRNGKeyArray, target: Target, state: Any, num_sweeps: int) -> Any:
         """Returns the randomness of `num_sweeps` sweeps: arrays with that leading axis.
 
-        Of the state it uses only what no step changes, such as what proposals are made with: never the position.
+        It uses parts of the state that no step changes, such as what proposals are made with, and never the position.
         """
 
     @abc.abstractmethod

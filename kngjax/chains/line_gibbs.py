@@ -36,7 +36,7 @@ class LineGibbs(AbstractChainSampler):
 
     Along a line the log-density is piecewise constant (KNG) or piecewise linear (exponential mechanism) with one
     breakpoint a record, so one sort of the breakpoints gives the conditional exactly: no step size, no rejection. A
-    line draw costs O(n log n + nd). What matters is the directions:
+    line draw costs O(n log n + nd). The directions matter:
 
     - `directions="limit_law"`: H^{-1}e_j in turn, with H the Hessian at the non-private estimate. Each changes about
       one coordinate of the gradient, so correlated features do no harm; computed from private data, for research.

@@ -1,6 +1,6 @@
 """Output perturbation with every rounding in its proof: a minimiser plus exact noise, rounded once.
 
-Of ridge regression the minimiser of exact sums is a fraction. Of losses with bounded gradients it is found by a search:
+Ridge regression has a fraction as minimiser of exact sums. For losses with bounded gradients a search finds it:
 any θ̃ with |∇J(θ̃)| ≤ τ lies within τ/λ of θ̂, as J is λ-strongly convex. So whatever search finds one, and whatever it
 depends on, θ̃ of neighbours differ by at most Δ = (sup |∇ℓ_n(θ; D') - ∇ℓ_n(θ; D)| + 2τ)/λ, and N(θ̃, (Δ/s)²I) hides
 that for a shift s of which the profile of Gaussian noise is certainly met. τ is public, and the search goes on, with

@@ -1,6 +1,6 @@
 """Exact draws of two ordered numbers by their ranks among sorted values: whole numbers, and bits as they are needed.
 
-Of k1 ≤ k2 from a finite set, P(k1, k2) ∝ exp(-c·s), with i(k) = #{values ≤ k}, a = D·i(k1) - C1, b = D·i(k2) - C2 for
+For k1 ≤ k2 from a finite set, P(k1, k2) ∝ exp(-c·s), with i(k) = #{values ≤ k}, a = D·i(k1) - C1, b = D·i(k2) - C2 for
 whole C1 < C2, and
 
     s = max(0, a, b) - min(0, a, b), which is half of |a| + |b - a| + |b|.

@@ -77,9 +77,9 @@ class ShellDraw(AbstractDraw):
     def of(cls, mechanism: KNG, facts: Schema) -> "ShellDraw | None":
         """Returns the draw where public facts show that it serves; None elsewhere.
 
-        Of few records and a wide Θ a draw takes too many proposals: n is public under replace, and n·ε must be at least
-        1500·d² (see `Shells`); or the log-density varies little over Θ. Poisson regression takes so many times more as
-        its largest score is above 2, as its noise grows with that.
+        With few records and a wide Θ a draw takes too many proposals: n is public under replace, and n·ε must be at
+        least 1500·d² (see `Shells`); or the log-density varies little over Θ. Poisson regression takes so many times
+        more as its largest score is above 2, as its noise grows with that.
         """
         known = _known(mechanism, facts)
         if known is None or facts.num_records is None:

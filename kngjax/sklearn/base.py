@@ -100,7 +100,7 @@ class AbstractPrivateEstimator(BaseEstimator, abc.ABC):
 
     @abc.abstractmethod
     def predict(self, X: Any) -> np.ndarray:
-        """Predicts the response of each row of X, shape (m,). That costs nothing, and is private if X is."""
+        """Predicts the response of each row of X, shape (m,). A prediction is free, and private if X is."""
 
     @abc.abstractmethod
     def owner_score(self, X: Any, y: Any) -> float:

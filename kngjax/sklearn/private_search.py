@@ -239,7 +239,7 @@ class _Held:
 def _codes_of(person: Any, rows: int) -> np.ndarray:
     """Numbers the persons as `codes_of`; all rows are nobody's where identifiers cannot be read. Private.
 
-    That they cannot may depend on one person's: so the fits say it, once they are paid, in one constant text.
+    Whether they can be read may depend on one person's cell, so the fits fail once they are paid, in one constant text.
     """
     codes, refusal = run_hiding_errors(functools.partial(codes_of, person))
     return codes if refusal is None else np.full(rows, -1)

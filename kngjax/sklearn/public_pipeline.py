@@ -79,7 +79,7 @@ class PublicPipeline(Pipeline):
         return X
 
     def predict(self, X: Any, **settings: Any) -> Any:
-        """Predicts the response of each row of X by the last step. That costs nothing, and is private if X is."""
+        """Predicts the response of each row of X by the last step; free, and private if X is."""
         return super().predict(with_public_types(X), **settings)
 
     @available_if(lambda self: hasattr(self._last, "predict_proba"))

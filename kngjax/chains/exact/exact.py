@@ -44,10 +44,10 @@ class Exact(AbstractIndependentSampler):
     - KNG with a smooth loss of x'θ that declares its curvature (pseudo-Huber, logistic, Poisson, smoothed quantile),
       any number of coefficients and any norm: rejection in the space of gradients (`smooth`), with a proposal or two a
       draw where n records at ε have nε ≥ 60d², columns are neither rare nor nearly collinear and the estimate lies
-      well inside Θ; else ever more. Of a loss that is not kngjax's what it declares is tried on a public grid first.
-      It is one program, which takes some hundreds of proposals a draw, and then gives up; on the host it is run up to
-      thirty times. For research alone: releases are drawn with every rounding in their proof, see
-      `kngjax.draws.Shells`, and search on.
+      well inside Θ; else ever more. The facts of a loss outside of kngjax are tried on a public grid first.
+      One program takes some hundreds of proposals a draw, and then gives up; the host runs it up to thirty times. It
+      is for research alone: releases are drawn with every rounding in their proof, see `kngjax.draws.Shells`, and
+      search on.
 
     How many proposals a draw took depends on the data: it must not be published.
 

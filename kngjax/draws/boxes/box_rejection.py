@@ -5,9 +5,9 @@ is accepted with probability
 
     exp(t - ‖G(θ)‖)·vol(b)/(ωk_b) ≤ 1,       as k_b ≥ exp(t - T_b)·vol(b)/ω and ‖G‖ ≥ T_b on b,
 
-so that it has density ∝ exp(-‖G(θ)‖) on Θ whatever the boxes, their floors T_b, t and ω are. What float64 certainly
-rejects is not looked at again; all else is decided in balls, with the gradient in float64 as long as its error leaves
-nothing open. Proposals are independent: boxes may be refined after any number of rejections.
+so that it has density ∝ exp(-‖G(θ)‖) on Θ whatever the boxes, their floors T_b, t and ω are. Proposals that float64
+certainly rejects are not looked at again; all others are decided in balls, with the gradient in float64 as long as its
+error leaves nothing open. Proposals are independent: boxes may be refined after any number of rejections.
 """
 
 import math

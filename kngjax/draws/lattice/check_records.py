@@ -42,8 +42,8 @@ class Open(NamedTuple):
 class CheckRecords:
     """Records that differ, by X and then Y, and how often each is there: whole numbers in float64 (`QuantileScore`).
 
-    What records add to gradients and losses is X times slopes: of a run of them it takes how many there are, from sums
-    up to each record, no look at any. So the work is that of X's that differ, which are few in many tables.
+    Records add X times slopes to gradients and losses. The sum of a run follows from sums up to each record, without a
+    look at any record. So the work grows with the number of different X, which is small in many tables.
 
     **Arguments:** as of `QuantileScore`.
     """

@@ -32,17 +32,17 @@ class QuantileScore(AbstractScore):
     """Scores of the check loss: G = Σ_i X_i(D·1{Y_i ≤ X_i'k} - N), or Σ_i D·ρ_τ(Y_i - X_i'k), with τ = N/D.
 
     On a box a record whose residual keeps its sign there adds a constant to G and a linear function to the loss: such
-    records are kept as sums, and only the others, open ones, are asked again. Of those of one X, in the order of Y, the
-    first ones have Y_i ≤ X_i'k on all of the box, the last ones nowhere on it, and what lies between is open: where it
-    starts and stops is found by bisection. Equal records are one, counted: on a box where few are open every pattern of
-    their signs is tried, since bounds for each by itself would let ties cancel that cannot.
+    records are kept as sums, and only the others, open ones, are asked again. Among records of one X, in the order of
+    Y, the first ones have Y_i ≤ X_i'k on all of the box, the last ones nowhere on it, and those between are open:
+    bisection finds where they start and stop. Equal records are one, counted: on a box where few are open every pattern
+    of their signs is tried, since bounds for each by itself would let ties cancel that cannot.
 
     Bounds on a box: `sums` holds the share of the records that are not open, the same for every k of the box or linear
     in k, hence least at ends of its sides. An open record adds D - N or -N times X_i to G, whatever k: coordinate by
     coordinate between the two sums where each record takes the smaller and the larger, and exactly one of the patterns.
     And along one v, from the origin of the coordinates to the middle of the box: ‖G‖ ≥ G'v/‖v‖_*. Far from the origin
-    this is more, as features cancel along a law's long axes, where open records weigh little in G'v. To the loss an
-    open record adds at least 0. So no score in a box is below `lower`.
+    this is more, as features cancel along a law's long axes, where open records weigh little in G'v. An open record
+    adds at least 0 to the loss. So no score in a box is below `lower`.
 
     Sums are of whole numbers in float64, exact below 2^53 in any order: `docs/proofs/check-scores.md`.
 

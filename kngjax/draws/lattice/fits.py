@@ -156,7 +156,7 @@ def _fit(records, density, domain) -> Fit:
 def _times(design, others):
     """Multiplies a matrix, transposed, by another or a vector.
 
-    Of one column it is a dot product, for which BLAS starts threads that take longer to wait for than to multiply.
+    With one column it is a dot product, for which BLAS starts threads that take longer to wait for than to multiply.
     """
     return np.einsum("ij,i...->j...", design, others) if design.shape[1] == 1 else design.T @ others
 

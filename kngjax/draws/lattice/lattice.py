@@ -97,7 +97,7 @@ class Lattice(ShownAsTyped, AbstractModule):
     def prepare(self, mechanism: AbstractMechanism, X: Any, y: Any = None) -> Prepared:
         """Prepares the records; in passes over them, of a quadratic loss, their sums on the lattice. Private.
 
-        Of many records of KNG with a quantile loss it makes scores, which keep few of them. Sums and scores are the
+        For KNG with a quantile loss, many records become scores, which keep few of the records. Sums and scores are the
         same to the bit whatever the batches and their order. Arguments and errors are those of `mechanism.prepare`.
         """
         part, *others = _parts(mechanism)

@@ -110,8 +110,8 @@ def check_score(mechanism: AbstractDensityMechanism, records: WholeRecords, plan
 def divisor_of(mechanism: AbstractDensityMechanism, plan: LatticePlan) -> Divisor:
     """W: at least what one record can change the whole gradient by, in its norm, or the whole loss. Public.
 
-    Of a quantile loss they are D times the gradient and the loss, τ = N/D; of a quadratic loss the gradient, coordinate
-    j in units of 2^(a_j + e), and twice the loss, in units of 2^(2e); for means a_j = 0.
+    For a quantile loss they are D times the gradient and the loss, τ = N/D; for a quadratic loss the gradient,
+    coordinate j in units of 2^(a_j + e), and twice the loss, in units of 2^(2e); for means a_j = 0.
 
     Raises ValueError if no record within the rounded bounds can change anything.
     """

@@ -153,7 +153,7 @@ class GradientNorm:
     def dual(self, sizes: np.ndarray) -> Float[np.ndarray, "..."]:
         """Returns the least c with |G'v| ≤ c·R‖G‖ for all G, in floats, of |v| of shape (..., d).
 
-        Of a check loss factors are at most R where a record has X_j ≠ 0, and there |v_j| is 0 or at least ½: no square
+        For a check loss factors are at most R where a record has X_j ≠ 0, and there |v_j| is 0 or at least ½: no square
         is next to 0.
         """
         parts = sizes / self.factors

@@ -4,7 +4,7 @@
 but one. Which of them hold with equality is guessed in float64, and is right if all others hold strictly, which balls
 tell. A wrong guess is told from a right one by as many digits as that takes, and the next one is tried: there are
 finitely many, and where v has a density a condition holds with neither equality nor a margin with probability 0.
-What is fixed by equality alone, such as a coefficient at an end of its interval, is known as a fraction.
+A coefficient that an equality fixes, such as one at an end of its interval, is known as a fraction.
 """
 
 import itertools

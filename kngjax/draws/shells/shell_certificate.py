@@ -11,7 +11,7 @@ triangular R of float64 numbers: |δ|_M = |R'^{-1}δ|, N(z) = |R(z - z₀)|, u_i
     -ĝ'δ ≤ -b'(z - z₀) + ½δ'Bδ + (|Rĝ - p| + η|p|)·|δ|_M,   B = Σ|b'x_i|K_i x_i x_i',
 
 where each K_i ≥ |ρ'''_i| for |u_i| ≤ U_i below, since b'(z - z₀) = b'H₀δ + b'(H̄ - H₀)δ and |R(ĝ - H₀b)| =
-|Rĝ - RH₀R'p|. Of e' = e + |Rĝ - p| + η|p| it is enough that
+|Rĝ - RH₀R'p|. With e' = e + |Rĝ - p| + η|p| it is enough that
 e'|δ|_M ≤ ½e'(1 + |δ|²_M).
 
 *Radius.* For |δ|_M ≤ ρ and θ ∈ Θ, |u_i| ≤ U_i = min(ρ|Rx_i|, sup over Θ), and H̄ ≥ H_low = Σκ_i x_i x_i', each κ_i
