@@ -34,11 +34,11 @@ def observe(
     """Adds log p(θ̃ | φ) of a release to a NumPyro model of its records, of which nothing but the release is known.
 
     ∇ℓ_n(θ̃; D) is a sum of n independent scores of records at the point that was released. So given the parameters φ of
-    a model of one record it is n·m(θ̃; φ) + S with S ~ N(0, n·C(θ̃; φ)), and z = ∇ℓ_n(θ̃) + γθ̃ has a public law:
+    a model of one record it is n·m(θ̃; φ) + S with S ~ N(0, n·C(θ̃; φ)), and z = ∇ℓ_n(θ̃) + γ(θ̃ - c₀) has a public law:
 
-        log p(θ̃, S | φ) = -c‖n·m(θ̃; φ) + S + γθ̃‖_K + log det (n·E ρ''xx' + γI)(φ) + log N(S; 0, n·C(θ̃; φ)) + const
+        log p(θ̃, S | φ) = -c‖n·m(θ̃; φ) + S + γ(θ̃ - c₀)‖_K + log det (n·E ρ''xx' + γI)(φ) + log N(S; 0, n·C(θ̃; φ)) + const
 
-    with γ = 0 but for objective perturbation. S is latent, d numbers a release, and the site `{name}_score` holds it in
+    where the ridge γ and its centre c₀ are 0 but for objective perturbation. S is latent, d numbers a release, and the site `{name}_score` holds it in
     coordinates in which it is nearly standard normal whatever φ is, so that NUTS need not look for its scale. m, C and
     the determinant are computed by quadrature over the law of a response, clipped as responses were. The determinant
     stands for KNG's normaliser, const/det H at the records' own minimum, to second order; of objective perturbation it
