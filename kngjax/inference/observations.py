@@ -36,13 +36,14 @@ def observe(
     ∇ℓ_n(θ̃; D) is a sum of n independent scores of records at the point that was released. So given the parameters φ of
     a model of one record it is n·m(θ̃; φ) + S with S ~ N(0, n·C(θ̃; φ)), and z = ∇ℓ_n(θ̃) + γ(θ̃ - c₀) has a public law:
 
-        log p(θ̃, S | φ) = -c‖n·m(θ̃; φ) + S + γ(θ̃ - c₀)‖_K + log det (n·E ρ''xx' + γI)(φ) + log N(S; 0, n·C(θ̃; φ)) + const
+        log p(θ̃, S | φ) = -c‖n·m(θ̃; φ) + S + γ(θ̃ - c₀)‖_K + log det (n·E ρ''xx' + γI)(φ)
+                          + log N(S; 0, n·C(θ̃; φ)) + const
 
-    where the ridge γ and its centre c₀ are 0 but for objective perturbation. S is latent, d numbers a release, and the site `{name}_score` holds it in
-    coordinates in which it is nearly standard normal whatever φ is, so that NUTS need not look for its scale. m, C and
-    the determinant are computed by quadrature over the law of a response, clipped as responses were. The determinant
-    stands for KNG's normaliser, const/det H at the records' own minimum, to second order; of objective perturbation it
-    is the Jacobian at θ̃, exactly.
+    where the ridge γ and its centre c₀ are 0 except for objective perturbation. S is latent, with d numbers a release;
+    the site `{name}_score` holds it in coordinates in which it is nearly standard normal whatever φ is, so that NUTS
+    need not find its scale. m, C and the determinant are computed by quadrature over the law of a response, clipped as
+    the responses were. For KNG the determinant approximates the normaliser to second order; for objective perturbation
+    it is the Jacobian at θ̃, exactly.
 
     **Arguments:**
 
