@@ -31,7 +31,7 @@ Matrices = Float[np.ndarray, "draws dimension dimension"]
 
 
 class AbstractCovariance(abc.ABC):
-    """A way to know H beside an estimate, for a share of ε. All of it is public.
+    """Defines how H becomes known beside an estimate, for a share of ε. All of it is public.
 
     Sampling variances are released whatever the way is (`kngjax.inference.score_variances`).
 
@@ -80,7 +80,7 @@ class AbstractCovariance(abc.ABC):
 
 @dataclasses.dataclass(frozen=True)
 class Sandwich(AbstractCovariance):
-    """H = Σwxx' is released at θ̃, each of its different numbers once: nothing is assumed of the errors.
+    """Releases H = Σwxx' at θ̃, each of its different numbers once, and assumes nothing of the errors.
 
     Numbers have noise in blocks (`BlockSums`). H as it may be is drawn from its law given what was
     released and that it is positive definite, so that there always are intervals.
@@ -183,7 +183,7 @@ def _unit_of(curvature: RecordCurvature, first: Release) -> float:
 
 @dataclasses.dataclass(frozen=True)
 class PublishedMoments(AbstractCovariance):
-    """H = X'X is what the estimate publishes with noise, as `AdaSSP` does: nothing is released for it.
+    """Takes H = X'X from the noisy moments that an estimate such as `AdaSSP` publishes, and releases nothing more.
 
     What the noise may have been is drawn again; eigenvalues of what is left are at least a hundredth of its deviation,
     in public units.

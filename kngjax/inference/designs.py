@@ -17,7 +17,7 @@ _RARE = 0.1
 
 
 def rows_of(design: Any, bounds: Bounds, dimension: int | None) -> Float[np.ndarray, "rows dimension"]:
-    """Rows of d features, the intercept's 1 first, clipped to the bounds.
+    """Makes rows of d features, the intercept's 1 first, clipped to the bounds.
 
     **Arguments:** all public. `design`: None for rows spread evenly over the bounds of each column, independently;
     terms, for what is usual of columns in their own units (`usual_columns`); an array of rows, (m, k); or a function of
@@ -46,7 +46,7 @@ def rows_of(design: Any, bounds: Bounds, dimension: int | None) -> Float[np.ndar
 
 
 def usual_columns(design: Design, ranges: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Cells of each column of a design, in own units, as tables have them rather than as they serve best.
+    """Makes cells for each column of a design, in own units, as a typical table has them and not as the best case.
 
     Numbers are spread evenly over the middle half of their bounds, and each level but the first has a tenth of the
     records, or an equal share of fewer: bounds are public, and so wider than what is found within them.

@@ -20,7 +20,9 @@ _STEPS, _HALVINGS = 60, 30
 
 
 class Estimand(NamedTuple):
-    """θ* = argmin E ρ(e - x'θ) of residuals e, with what a record has there. **Arguments:** `theta`: θ*, shape (d,).
+    """Holds θ* = argmin E ρ(e - x'θ) for residuals e, with the moments of a record at θ*.
+
+    **Arguments:** `theta`: θ*, shape (d,).
     `hessian`: E ρ''xx'. `score_square`: E s²xx', both of shape (d, d).
     """
 
@@ -30,7 +32,7 @@ class Estimand(NamedTuple):
 
 
 def target_in_words(target: Any) -> str:
-    """ "mean", "median" or "0.9-quantile". Raises ValueError for what is no target."""
+    """Returns "mean", "median" or "0.9-quantile". Raises ValueError for what is no target."""
     if target in ("mean", "median"):
         return target
     if isinstance(target, str) or np.ndim(target) or not 0.0 < float(target) < 1.0:
@@ -39,7 +41,7 @@ def target_in_words(target: Any) -> str:
 
 
 def bias_of(loss: AbstractResidualLoss, rows: np.ndarray, law: Any, target: Any) -> Float[np.ndarray, " dimension"]:
-    """θ* - θ_T: argmin_θ E ρ(e - x'θ) less the coefficients of the target of e given x, by least squares on the rows.
+    """Returns θ* - θ_T: argmin_θ E ρ(e - x'θ) less the least squares coefficients of the target of e given x.
 
     Where the residuals have one law and an intercept is in the span of the columns, it is that of the intercept alone.
 
@@ -56,7 +58,7 @@ def bias_of(loss: AbstractResidualLoss, rows: np.ndarray, law: Any, target: Any)
 
 
 def estimand_of(loss: AbstractResidualLoss, rows: np.ndarray, law: Any) -> Estimand:
-    """θ* and its moments over the rows and the law of residuals given each, by Newton's method.
+    """Computes θ* and its moments over the rows and the law of residuals at each row, by Newton's method.
 
     Of the quantile loss θ* is taken to be the least squares fit of the quantiles, and ρ'' has the density as its mean.
     """
@@ -89,12 +91,12 @@ def estimand_of(loss: AbstractResidualLoss, rows: np.ndarray, law: Any) -> Estim
 
 
 def repeated(rows: np.ndarray) -> np.ndarray:
-    """The rows again and again, up to some five hundred: nodes are shifted from row to row, and errors average out."""
+    """Repeats the rows up to some five hundred: nodes shift from row to row, and errors average out."""
     return np.tile(rows, (-(-_LEAST_ROWS // len(rows)), 1))
 
 
 def residual_nodes(law: Any, number: int) -> tuple[np.ndarray, np.ndarray]:
-    """Values and weights of residuals at each of so many rows, shape (number, nodes)."""
+    """Returns values and weights of residuals at each of so many rows, shape (number, nodes)."""
     from numpyro import distributions
 
     made = distributions.Normal(law.mean, law.stdev) if isinstance(law, NormalDist) else law
@@ -110,12 +112,12 @@ def residual_nodes(law: Any, number: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _is_one(law: Any) -> bool:
-    """Whether residuals have one law at all rows."""
+    """Tells whether residuals have one law at all rows."""
     return isinstance(law, NormalDist) or law.batch_shape in ((), (1,))
 
 
 def _target_of(rows: np.ndarray, law: Any, target: Any) -> np.ndarray:
-    """The coefficients of the target."""
+    """Returns the coefficients of the target."""
     values, weights = residual_nodes(law, len(rows))
     if target == "mean":
         found = np.sum(weights * values, axis=1)
@@ -134,7 +136,7 @@ def _moments_at(loss: Any, theta: np.ndarray, *arrays: np.ndarray) -> tuple[floa
 
 @Compiled
 def _moments(loss: Any, theta: Any, rows: Any, values: Any, weights: Any) -> tuple[Array, ...]:
-    """E ρ, E sx, E ρ''xx' and E s²xx' of one record."""
+    """Returns E ρ, E sx, E ρ''xx' and E s²xx' of one record."""
 
     def of_each(function: Any) -> Array:
         of_row = jax.vmap(function, (None, 0))

@@ -64,7 +64,7 @@ class FarDraws:
         return cls(unit_rate, float(log_near), log_volume, linear, norms, dimension)
 
     def share(self, num_records: int, epsilon: float) -> float:
-        """The probability of a draw beyond the limit law's reach, to a factor of some two, on a table as is assumed.
+        """Returns the probability of a draw beyond the limit law's reach on the assumed table, to a factor of some two.
 
         It is that of exp(-c·n·‖E s(x'(θ - θ0))x‖_K) over Θ against the limit law's mass d!·vol(K)·c^-d/det H.
         """
@@ -80,13 +80,13 @@ class FarDraws:
 
 
 def levels_off(mechanism: Any) -> bool:
-    """Whether far from the estimate the density of a mechanism falls no further, as that of KNG of a regression."""
+    """Tells whether the density stops falling far from the estimate, as that of KNG does for a regression."""
     exponent = getattr(mechanism, "exponent", None)
     return exponent is not None and exponent.scored_by == "gradient" and not exponent.is_pointwise
 
 
 def end_gap_share(rate: float, density: float, level: float, num_records: int, width: float) -> float:
-    """The probability that a private quantile comes from beyond all values, on a width of nothing.
+    """Returns the probability that a private quantile lies beyond all values, if these fill almost none of the bounds.
 
     There the density is that of rank 0 or n, e^{-cnτ} or e^{-cn(1-τ)} of the peak, and near the quantile the mass is
     2/(cnf). **Arguments:** `rate`: c, of ranks. `density`: f, of the values at the quantile.
@@ -96,7 +96,7 @@ def end_gap_share(rate: float, density: float, level: float, num_records: int, w
 
 
 def _points(shape: Shape, dimension: int) -> tuple[np.ndarray, float]:
-    """Points of Θ about its middle, evenly, and the logarithm of its volume."""
+    """Spreads points evenly over Θ, about its middle, and computes the logarithm of its volume."""
     random = np.random.default_rng(0)
     if shape.radius is None:
         half = 0.5 * (shape.upper - shape.lower)

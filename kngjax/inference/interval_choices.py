@@ -31,7 +31,9 @@ _WAYS = {kind.__name__: kind for kind in (Sandwich, PublishedMoments)}
 
 
 def public_bandwidth(scale: float, num_records: int) -> float:
-    """h of the curvature of a quantile loss. **Arguments:** `scale`: how far responses scatter, a public guess."""
+    """Computes the bandwidth h of the curvature of a quantile loss.
+
+    **Arguments:** `scale`: how far responses scatter, a public guess."""
     return _BANDWIDTH * scale * num_records**-0.2
 
 

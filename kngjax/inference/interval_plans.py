@@ -69,13 +69,13 @@ class AbstractIntervalPlan(abc.ABC):
 
     @property
     def has_deviations(self) -> bool:
-        """Whether the width of an interval tells how far its middle is off, within 1.3."""
+        """Tells whether the width of an interval gives the error of its middle within a factor of 1.3."""
         return True
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class RegressionPlan(AbstractIntervalPlan):
-    """The estimate, H at it, and the sampling variances of some combinations of coefficients.
+    """Releases the estimate θ̃, H at θ̃, and the sampling variances of some combinations of coefficients.
 
     **Arguments:** `mechanism`: of the estimate, at its own ε. `covariance`: how H is known. `epsilons`: of H, 0 where
     nothing is released for it, and of the variances. `bandwidth`: as of `RecordCurvature`. `usual`: public guesses.
@@ -94,7 +94,7 @@ class RegressionPlan(AbstractIntervalPlan):
 
     @property
     def dimension(self) -> int:
-        """d."""
+        """Returns d, the number of coefficients."""
         return self.mechanism.dimension
 
     @property

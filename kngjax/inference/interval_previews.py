@@ -62,7 +62,7 @@ class IntervalPreview:
 
     @functools.cached_property
     def _is_far(self) -> bool:
-        """Whether an estimate may come from far off, where sums at it say nothing of its error.
+        """Tells whether an estimate may be drawn from far off, where sums at the estimate say nothing of its error.
 
         Noise of KNG has density ∝ exp(-c‖z‖)/det H of z, and intervals from sums take H as it is at the released value.
         Where that is far off, scores have reached their ends and H is nearly 0: such values are not covered, and the
@@ -75,7 +75,7 @@ class IntervalPreview:
 
     @property
     def is_offered(self) -> bool:
-        """Whether the public rule offers these intervals, or nobody knows how wide they would be."""
+        """Tells whether the public rule offers these intervals, or nobody knows how wide they would be."""
         return not self._is_far and (self.offer is None or self.offer.is_made)
 
     @functools.cached_property

@@ -29,7 +29,7 @@ _COUNTED = "num_records is less than a released count by what its noise may be; 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Interval:
-    """Intervals that hold what is estimated with probability `level`, sampling and noise for privacy together.
+    """Holds intervals that contain the estimand with probability `level`, over sampling and privacy noise together.
 
     The privacy of a release is proved for all data; this level is a statement about a population, under `assumptions`.
 
@@ -111,7 +111,9 @@ def _intervals_of(
 def _wider_logarithms(
     ends: Float[np.ndarray, " two"], half: float, least: float
 ) -> tuple[Float[np.ndarray, " one"], Float[np.ndarray, " one"]]:
-    """log(e^a - w/2), of no number the lower bound of y, and log(e^b + w/2). **Arguments:** `half`: w/2."""
+    """Returns log(e^a - w/2), or the lower bound of y where that is no number, and log(e^b + w/2).
+
+    **Arguments:** `half`: w/2."""
     with np.errstate(divide="ignore", over="ignore"):
         lowest = ends[:1] + np.log(np.maximum(1.0 - half * np.exp(-ends[:1]), 0.0))
     lowest = np.maximum(lowest, least)

@@ -123,7 +123,7 @@ def _end(holds: Callable[[float], bool], most: float, halvings: int = _HALVINGS)
 
 
 def _at_least(count: float, mean: float, noise: Noise, num_records: int | None) -> float:
-    """P(X + N ≥ c) = P(X ≥ c) + Σ_x P(X = x)·(P(N ≥ c - x) - 1{c ≤ x})."""
+    """Computes P(X + N ≥ c) = P(X ≥ c) + Σ_x P(X = x)·(P(N ≥ c - x) - 1{c ≤ x})."""
     excess, scale = noise
     variance = mean if num_records is None else mean * (1.0 - mean / num_records)
     reach, far = _DEVIATIONS * math.sqrt(variance) + 40.0, _NEGLIGIBLE * scale
@@ -138,7 +138,7 @@ def _at_least(count: float, mean: float, noise: Noise, num_records: int | None) 
 
 
 def _of_both(t: float, scale: float, spread: float) -> float:
-    """P(L + N > t) for Laplace's law of this scale and a normal one of this spread, in closed form.
+    """Computes P(L + N > t) for Laplace noise of this scale and a normal N of this spread, in closed form.
 
     P(L + N > t) = P(N > t) + ½e^(s²/2b²)·(e^(-t/b)·P(N < t - s²/b) - e^(t/b)·P(N > t + s²/b)).
     """
@@ -165,7 +165,7 @@ def _log_masses(x: np.ndarray, mean: float, num_records: int | None) -> Any:
 
 
 def _beyond(count: float, mean: float, num_records: int | None) -> float:
-    """P(X ≥ c)."""
+    """Computes P(X ≥ c)."""
     if count <= 0.0:
         return 1.0
     if num_records is None:

@@ -30,7 +30,7 @@ _DRAWS = 16_000
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class MeanPlan(AbstractIntervalPlan):
-    """The means of n records, and Σ(x_j - θ̃_j)² of each column at the released means θ̃, taken within the bounds.
+    """Releases the means θ̃ of n records, then Σ(x_j - θ̃_j)² of each column, with θ̃ taken within the bounds.
 
     Of persons they are of the means of each one's rows, which are independent where rows are not.
 

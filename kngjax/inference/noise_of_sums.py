@@ -13,14 +13,14 @@ from kngjax.mechanisms.k_norm import KNormMechanism
 
 
 def box_noise(summing: KNormMechanism, random: Any, number: int) -> Float[np.ndarray, "draws columns"]:
-    """A Gamma(D + 1) radius times a point of the box, of D columns."""
+    """Draws a Gamma(D + 1) radius times a point of the box, for D columns."""
     columns = summing.dimension
     assert columns is not None
     return in_box(_scales(summing.noise_in_fractions(columns, 1)), random, number)
 
 
 def block_noise(summing: BlockSums, random: Any, number: int) -> Float[np.ndarray, "draws columns"]:
-    """A Gamma(D + 1) radius times a point of the product of the blocks' balls, of D columns."""
+    """Draws a Gamma(D + 1) radius times a point of the product of the blocks' balls, for D columns."""
     noise = summing.noise_in_fractions(summing.dimension, 1)
     shape, blocks = (number, summing.dimension), noise.blocks
     sizes, rests = random.exponential(size=shape), random.exponential(size=(number, 2 * len(blocks)))
@@ -46,7 +46,7 @@ def noise_of_deviations(
 
 
 def in_box(widths: Float[np.ndarray, " columns"], random: Any, number: int) -> Float[np.ndarray, "draws columns"]:
-    """A Gamma(D + 1) radius times a point of the box with these half widths."""
+    """Draws a Gamma(D + 1) radius times a point of the box with these half widths."""
     columns = len(widths)
     return random.gamma(columns + 1.0, size=(number, 1)) * random.uniform(-1.0, 1.0, (number, columns)) * widths
 

@@ -103,7 +103,7 @@ def add_likelihood(
 def log_likelihood(
     parts: tuple[ReleasedGradient, ...], moments: ScoreMoments, num_records: Any, score: Float[Array, " scores"]
 ) -> Float[Array, ""]:
-    """log p(θ̃, u | φ) + const for S in the coordinates u that `observe` describes.
+    """Computes log p(θ̃, u | φ) + const for S in the coordinates u that `observe` describes.
 
     With z = Lζ, LL' the known covariance of z, μ = L^{-1}(n·m + γθ̃) and RR' = L^{-1}nCL^{-T} the exponent of
     N(S; 0, nC) is -½|R^{-1}(ζ - μ)|². Were z normal, ζ given φ would be N((I + RR')^{-1}μ, R(I + R'R)^{-1}R'). So ζ is
@@ -147,7 +147,7 @@ def _parts(release: Any) -> tuple[ReleasedGradient, ...]:
 
 
 def _count(parts: tuple[ReleasedGradient, ...], given: Any) -> Any:
-    """n, which certificates and the caller agree on. Raises ValueError where it is open, or too small."""
+    """Returns n, on which certificates and the caller agree. Raises ValueError where it is open, or too small."""
     known = {part.num_records for part in parts if part.num_records is not None}
     if len(known) > 1:
         raise ValueError(f"the releases have {sorted(known)} records, so they are not from the same ones: call twice")
@@ -174,7 +174,9 @@ def _count(parts: tuple[ReleasedGradient, ...], given: Any) -> Any:
 
 
 def _rows(parts: tuple[ReleasedGradient, ...], design: Any) -> tuple[np.ndarray, ...]:
-    """The features of each release. Raises ValueError where they are missing, or not the same after clipping."""
+    """Returns the features of each release.
+
+    Raises ValueError where they are missing, or not the same after clipping."""
     if design is None and any(part.mechanism.bounds.x_lower is not None for part in parts):
         raise ValueError(
             "a regression needs a design, public or made-up rows of features, (rows, columns): what the records' "

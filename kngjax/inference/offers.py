@@ -39,7 +39,7 @@ class Offer(NamedTuple):
 
     @property
     def is_made(self) -> bool:
-        """Whether intervals are offered, or nobody knows whether they would be wide."""
+        """Tells whether intervals are offered, or nobody knows whether they would be wide."""
         return self.noise is None or self.noise <= _MOST
 
     def refusal(self, what: str, epsilon: float, num_records: int, counted: str, words: str) -> str:

@@ -11,7 +11,7 @@ _DRAWS, _ROWS, _STEPS, _HALVINGS = 200, 200, 25, 8
 def noise_of_minima(
     law: ScoreLaw, rows: np.ndarray, num_records: int, noise: np.ndarray, ridge: float
 ) -> Float[np.ndarray, "dimension dimension"]:
-    """E δδ' of the solutions δ of n·E s(x'δ)x + γδ = z, for noise z with the radii of K-norm noise.
+    """Computes E δδ' for the solutions δ of n·E s(x'δ)x + γδ = z, with noise z whose radii are those of K-norm noise.
 
     **Arguments:** all public. `noise`: the covariance of z. `ridge`: γ > 0.
     """

@@ -29,7 +29,7 @@ class MatrixFamily(NamedTuple):
     base: Float[np.ndarray, "dimension dimension"]
 
     def matrices(self, numbers: Float[np.ndarray, "*draws numbers"]) -> Float[np.ndarray, "*draws dimension dimension"]:
-        """H(h)."""
+        """Returns H(h)."""
         made = self.base + np.tensordot(numbers, _directions(self.u + self.v, self.u - self.v), axes=1)
         return 0.5 * (made + np.swapaxes(made, -1, -2))
 
@@ -119,13 +119,13 @@ def matrices_given(
 
 
 def _directions(p: np.ndarray, q: np.ndarray) -> np.ndarray:
-    """(pq' + qp')/2, which is uu' - vv' for p = u + v and q = u - v."""
+    """Returns (pq' + qp')/2, which is uu' - vv' for p = u + v and q = u - v."""
     products = p[:, :, None] * q[:, None]
     return 0.5 * (products + np.swapaxes(products, 1, 2))
 
 
 def _is_positive_definite(matrix: np.ndarray) -> bool:
-    """Whether it is, by more than rounding, with unit diagonal."""
+    """Tells whether the matrix, scaled to a unit diagonal, is positive definite by more than rounding."""
     diagonal = np.diagonal(matrix)
     if not (np.all(np.isfinite(matrix)) and np.all(diagonal > 0.0)):
         return False

@@ -82,7 +82,7 @@ def draw_numbers(target: MatrixTarget, start: Array, randoms: Randoms, periods: 
 
 
 def _inverse(target: MatrixTarget, numbers: Array) -> tuple[Array, Array]:
-    """W = H⁻¹ and the largest H_ii·W_ii; NaN where H is not positive definite."""
+    """Returns W = H⁻¹ and the largest H_ii·W_ii; NaN where H is not positive definite."""
     made = jnp.moveaxis(target.base[:, :, None] + jnp.tensordot(target.directions, numbers, ((0,), (0,))), -1, 0)
     scale = jax.lax.rsqrt(jnp.diagonal(made, axis1=1, axis2=2))
     factor = jnp.linalg.cholesky(made * scale[:, :, None] * scale[:, None, :], symmetrize_input=False)
@@ -124,7 +124,7 @@ def _by_block(target: MatrixTarget, values: Array) -> Array:
 
 
 def _sizes(target: MatrixTarget, plus: Array, minus: Array) -> Array:
-    """The norm of each block, of the sums of its positive and of its negative parts."""
+    """Returns the norm of each block, from the sums of its positive and of its negative parts."""
     return jnp.where(target.is_exchange[:, None], jnp.maximum(plus, minus), plus + minus)
 
 
@@ -170,7 +170,7 @@ def _move(target: MatrixTarget, moving: _Moving, c: Array, uniform: Array) -> _M
 def _level(
     target: MatrixTarget, plus: Array, minus: Array, block: Array, old: Array
 ) -> tuple[Array, Array, Array, Array]:
-    """Between which moves the norm of the noise is level, and the sums of the block's parts without this number."""
+    """Returns the moves between which the norm of the noise is constant, and the block's sums without this number."""
     sizes = _sizes(target, plus, minus)
     others = jnp.max(jnp.where(jnp.arange(len(sizes))[:, None] == block, 0.0, sizes), axis=0)
     up = jnp.maximum(plus[block] - jnp.maximum(old, 0.0), 0.0)
@@ -183,7 +183,7 @@ def _level(
 
 
 def _draw_within(lower: Array, upper: Array, begin: Array, end: Array, uniform: Array) -> Array:
-    """A draw t of [lower, upper] of density proportional to exp(-|distance of t from [begin, end]|), by inversion.
+    """Draws t in [lower, upper] with density proportional to exp(-|distance of t from [begin, end]|), by inversion.
 
     Masses are over the largest density within, so that none underflows however far the two intervals are apart.
     """

@@ -72,7 +72,7 @@ class Preview:
 
     @property
     def noise(self) -> "pd.Series | None":
-        """The standard deviation of the noise for privacy of each coefficient, as expected; None where unknown.
+        """Returns the expected standard deviation of each coefficient's privacy noise; None where it is unknown.
 
         It follows from what is assumed of the records, `setting.words`, and is a guess where `withheld` says why.
         """
@@ -83,17 +83,17 @@ class Preview:
 
     @property
     def standard_error(self) -> "pd.Series | None":
-        """The standard error of the estimate without privacy, as expected."""
+        """Returns the expected standard error of the estimate without privacy."""
         return None if self.expected is None else self._named(self._deviations(self.expected.sampling))
 
     @property
     def ratio(self) -> "pd.Series | None":
-        """Noise over standard error."""
+        """Returns noise over standard error."""
         return None if self.noise is None or self.standard_error is None else self.noise / self.standard_error
 
     @property
     def width(self) -> "pd.Series | None":
-        """The width of a plan's 95% intervals over that without privacy, as expected; infinite where there are none.
+        """Returns the expected width of a plan's 95% intervals over that without privacy; infinite if there are none.
 
         None of a mechanism, which has none: preview `kngjax.WithIntervals`.
         """
@@ -102,7 +102,7 @@ class Preview:
 
     @property
     def pull(self) -> "pd.Series | None":
-        """The share of each of the mechanism's coefficients that a ridge takes; of θ̃ itself it is known afterwards."""
+        """Returns the share of each of the mechanism's coefficients that a ridge takes; θ̃ later tells it exactly."""
         return None if self.expected is None else self._named(np.diag(self.expected.noise.pull))
 
     @property
@@ -120,35 +120,35 @@ class Preview:
 
     @property
     def epsilon(self) -> float:
-        """ε of the mechanism, or of all of a plan."""
+        """Returns ε of the mechanism, or of the whole plan."""
         assert self.setting is not None
         return self.setting.epsilon / self.kept
 
     @property
     def is_in_the_limit(self) -> bool:
-        """Whether n·ε is at least 30d and hardly a draw is far off, or the noise is of one law whatever the records."""
+        """Tells whether the limit law holds: n·ε is at least 30d and draws are hardly far off, or noise has one law."""
         if self.setting is None or self.expected is None:
             return False
         return self.expected.noise.is_exact or (self.has_enough and (self.expected.far or 0.0) <= LITTLE)
 
     @property
     def has_enough(self) -> bool:
-        """Whether n·ε is at least 30d, of what one estimate has of both."""
+        """Tells whether n·ε is at least 30d, with the n and ε that one estimate has."""
         assert self.setting is not None
         return self.num_records * self.kept * self.epsilon >= LIMIT_LAW_FROM * self.setting.dimension
 
     @property
     def trusted(self) -> bool:
-        """Whether the noise is what the mechanism's law is in the limit, or was simulated by the mechanism itself."""
+        """Tells whether noise follows from the limit law where that holds, or was simulated by the mechanism."""
         return self.expected is not None and (self.is_in_the_limit or self.simulated is not None)
 
     def epsilon_for(self, ratio: float = 0.5) -> float:
-        """The least ε with noise of at most `ratio` standard errors in every coefficient; infinite where none is."""
+        """Finds the least ε with noise of at most `ratio` standard errors in every coefficient; infinite for none."""
         self._require_known()
         return self._least(lambda one: self._ratio_at(self.num_records, one) <= ratio, self.epsilon, 1e3)
 
     def num_records_for(self, ratio: float = 0.5) -> float | int:
-        """The least n with noise of at most `ratio` standard errors in every coefficient; infinite where none is."""
+        """Finds the least n with noise of at most `ratio` standard errors in every coefficient; infinite for none."""
         self._require_known()
         least = self._least(lambda n: self._ratio_at(n, self.epsilon) <= ratio, self.num_records, 1e12)
         return math.ceil(least) if math.isfinite(least) else least
@@ -177,7 +177,7 @@ class Preview:
         return " or ".join(ways) + " would do" if ways else "no n or epsilon alone would do"
 
     def least_curvature(self) -> float:
-        """The least share of the expected curvature H, at most 1, with which a release is not little but noise.
+        """Finds the least share of the expected curvature H, at most 1, with which a release is more than noise.
 
         Of counts H is in proportion to their mean, which is private, and noise goes by 1/H. Infinite where a release is
         little but noise with all of it.
@@ -249,7 +249,7 @@ class Preview:
         return pd.DataFrame(columns if self._largest_bias() is None else columns | {"bias": self.bias})
 
     def plot(self, ax: Any = None) -> Any:
-        """Noise and standard error of each coefficient over ε, on logarithmic axes of Matplotlib, which it returns."""
+        """Plots noise and standard error of each coefficient over ε, and returns the logarithmic axes of Matplotlib."""
         if self.setting is None or self.standard_error is None:
             raise ValueError(f"the noise of {self.mechanism} is not known beforehand")
         if self.withheld is not None:
@@ -321,7 +321,7 @@ class Preview:
             raise ValueError(f"the noise of {self.mechanism} is not known beforehand")
 
     def _least(self, serves: Any, start: float | int, most: float, precision: float = 1.01) -> float:
-        """The least number at which something serves that serves above it, to that factor; infinite where none does."""
+        """Finds the least number from which on something serves, to that factor; infinite where no number serves."""
         low, high = start, start
         while not serves(high):
             low, high = high, 2.0 * high

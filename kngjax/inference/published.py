@@ -19,7 +19,7 @@ _KINDS = ("mechanisms", "losses", "norms", "domains")
 
 
 def mechanism_of(described: dict[str, Any]) -> AbstractMechanism:
-    """The mechanism with these settings: the inverse of how certificates describe it. All of it is public.
+    """Makes the mechanism with these settings: the inverse of how certificates describe it. All of it is public.
 
     **Arguments:** `described`: `certificate.mechanism`.
 
@@ -34,7 +34,9 @@ def mechanism_of(described: dict[str, Any]) -> AbstractMechanism:
 
 
 def lies_at_the_edge(described: dict[str, Any], value: np.ndarray) -> bool:
-    """Whether a released value lies on the edge of its Θ, which cut it off. **Arguments:** as of `mechanism_of`."""
+    """Tells whether a released value lies on the edge of its Θ, which cut it off.
+
+    **Arguments:** as of `mechanism_of`."""
     if described.get("domain") is None or described["domain"]["type"] not in _classes():
         return False
     with jax.ensure_compile_time_eval(), float64():
@@ -42,7 +44,7 @@ def lies_at_the_edge(described: dict[str, Any], value: np.ndarray) -> bool:
 
 
 def is_at_the_boundary(domain: Any, value: np.ndarray) -> bool:
-    """Whether a point a millionth farther from the middle of a domain lies outside."""
+    """Tells whether a point a millionth farther from the middle of a domain lies outside."""
     middle = np.asarray(domain.interior_point(len(value)))
     return not bool(domain.contains(jnp.asarray(middle + (value - middle) * (1.0 + 1e-6))))
 

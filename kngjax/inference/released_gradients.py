@@ -84,7 +84,7 @@ class ReleasedGradient(FreshArrays):
 
     @property
     def is_regression(self) -> bool:
-        """Whether it explains a response; else it is a mean."""
+        """Tells whether the release explains a response; else it is a mean."""
         return isinstance(self.mechanism.loss, AbstractPredictorLoss)
 
     @property
@@ -100,7 +100,7 @@ class ReleasedGradient(FreshArrays):
 def moments_of_regressions(
     parts: tuple[ReleasedGradient, ...], rows: tuple[np.ndarray, ...], record: Any, num_records: Any
 ) -> ScoreMoments:
-    """m and C of the scores s·x of all releases together, over the rows and the law of a response given each.
+    """Computes m and C of the scores s·x of all releases together, over the rows and the law of a response at each.
 
     **Arguments:** `parts`: releases from the same records. `rows`: of each the clipped features, (m, d). `record`: a
     function of the first ones to a NumPyro distribution. `num_records`: n.
@@ -129,7 +129,7 @@ def moments_of_regressions(
 
 
 def moments_of_means(parts: tuple[ReleasedGradient, ...], law: Any) -> ScoreMoments:
-    """m and C of θ̃ - x for records x of independent columns, clipped to the bounds of each release.
+    """Computes m and C of θ̃ - x for records x with independent columns, clipped to the bounds of each release.
 
     **Arguments:** `law`: a NumPyro distribution of batch shape (d,).
     """
@@ -147,15 +147,15 @@ def moments_of_means(parts: tuple[ReleasedGradient, ...], law: Any) -> ScoreMome
 
 
 def _of_each(function: Any, predictors: Array, values: Array) -> Array:
-    """f(η_i, y_ik), shape (rows, nodes)."""
+    """Computes f(η_i, y_ik), shape (rows, nodes)."""
     return jax.vmap(lambda predictor, of_row: jax.vmap(lambda value: function(predictor, value))(of_row))(
         predictors, values
     )
 
 
 def _log_determinant(part: ReleasedGradient, x: Array, values: Array, chances: Array, num_records: Any) -> Array:
-    """log det (nE ρ''xx' + γI) at θ̃, or where KNG's normaliser has the Hessian by a Newton step from there to the
-    minimum of E ℓ."""
+    """Computes log det (nE ρ''xx' + γI) at θ̃; for KNG at the minimum of E ℓ, found by a Newton step from θ̃, since its
+    normaliser has the Hessian there."""
     loss, noise, theta = part.mechanism.loss, part.noise, jnp.asarray(part.value)
     assert isinstance(loss, AbstractPredictorLoss)
 

@@ -27,7 +27,7 @@ _DRAWN = 40_000
 def nodes_and_weights(
     law: Any, number: int, interval: tuple[float, float] | None, is_smooth: bool
 ) -> tuple[Float[Array, "rows nodes"], Float[Array, "rows nodes"]]:
-    """Values y and weights w with E f(clip(y)) ≈ Σ_k w_k f(y_k) for each row, smooth in the law's parameters.
+    """Returns values y and weights w with E f(clip(y)) ≈ Σ_k w_k f(y_k) for each row, smooth in the law's parameters.
 
     Continuous laws have nodes at their quantiles Q(Φ(t)), Student's t at sinh(t) with its density as weight; from row
     to row the t are shifted, so that errors at kinks of f average out over rows. Counts are summed, with the mass
@@ -110,7 +110,9 @@ def _of_counts(law: Any, interval: tuple[float, float] | None, number: int) -> t
 
 
 def quantiles_of(law: Any, level: float, number: int) -> Float[np.ndarray, " rows"]:
-    """The quantile of each row's law. **Arguments:** `law`: of NumPyro, or a `NormalDist`. `number`: of rows."""
+    """Returns the quantile of each row's law.
+
+    **Arguments:** `law`: of NumPyro, or a `NormalDist`. `number`: of rows."""
     from numpyro import distributions
 
     if isinstance(law, NormalDist):
@@ -127,7 +129,7 @@ def quantiles_of(law: Any, level: float, number: int) -> Float[np.ndarray, " row
 
 
 def density_of(law: Any, places: Any) -> np.ndarray:
-    """The density at each place; of a law a row there is one place for each row."""
+    """Returns the density at each place; with one law for each row there is one place for each row."""
     if isinstance(law, NormalDist):
         return np.array([law.pdf(place) for place in np.ravel(places)]).reshape(np.shape(places))
     with float64():

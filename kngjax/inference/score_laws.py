@@ -27,7 +27,7 @@ _FARTHEST = 15.0
 
 @dataclass(frozen=True)
 class Responses:
-    """A law of responses about a regression without slopes. Public.
+    """Describes the law of responses about a regression without slopes. Public.
 
     **Arguments:** `quantiles`: equally likely values. `density`: of the law, None where it has none. `words`: what was
     assumed. `law`: of residuals itself, None of responses. `by_row`: where it varies with the features, equally likely
@@ -79,7 +79,7 @@ class Responses:
 
     @classmethod
     def normal(cls, scale: float, words: str) -> "Responses":
-        """N(0, scale²)."""
+        """Makes the law N(0, scale²)."""
         if not 0.0 < scale < np.inf:
             raise ValueError(f"residuals must scatter by a positive finite number, not {scale}")
         law = NormalDist(0.0, scale)
@@ -120,7 +120,7 @@ class Responses:
         return cls(np.quantile(by_row, _levels()), density, words, law, by_row)
 
     def quantile(self, level: float) -> float:
-        """The value that a share of about `level` does not exceed."""
+        """Returns the value that a share of about `level` does not exceed."""
         return float(np.quantile(self.quantiles, level))
 
 
@@ -158,7 +158,7 @@ class ScoreLaw:
         return cls(best, curvature, score_square, steps, scores)
 
     def mean_score(self, steps: np.ndarray) -> np.ndarray:
-        """E s(c + t)."""
+        """Computes E s(c + t)."""
         return np.interp(steps, self.steps, self.scores)
 
 
@@ -174,7 +174,7 @@ def _curvature_and_square(loss: AbstractPredictorLoss, predictor: Any, values: A
 
 
 def _zero(loss: AbstractPredictorLoss, values: np.ndarray) -> float:
-    """c with E s(c) = 0, or the nearest; the score does not fall."""
+    """Finds c with E s(c) = 0, or the nearest; the score does not fall."""
     low, high = min(-_FARTHEST, float(np.min(values))), max(_FARTHEST, float(np.max(values)))
     for _ in range(4):
         grid = np.linspace(low, high, 2 * _HALF + 1)

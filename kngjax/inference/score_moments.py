@@ -25,7 +25,7 @@ _LARGEST = float(np.finfo(np.float64).max)
 
 @dataclasses.dataclass(frozen=True)
 class RecordCurvature:
-    """w and s² of records at θ, each over a public number that it does not exceed. Public.
+    """Computes w and s² of records at θ, each divided by a public bound. Public.
 
     **Arguments:** `loss`: ρ. `bounds`: of records, with their largest weight. `bandwidth`: h for a score that jumps,
     whose w is 1{|y - x'θ| ≤ h}·J/(2h), J the jump; None for others.
@@ -36,7 +36,7 @@ class RecordCurvature:
     bandwidth: float | None = None
 
     def units(self, theta: Float[np.ndarray, " dimension"]) -> tuple[float, float]:
-        """The largest w and s² that a record within the bounds has at θ; float64 may be off by its last digits.
+        """Bounds w and s² of a record within the bounds at θ; float64 may be off by its last digits.
 
         Finite at every θ, as the budget of the sums is spent by then: of what is beyond float64, like squared scores of
         Poisson's loss at x'θ > 355, the largest number that is not.
@@ -62,7 +62,7 @@ class RecordCurvature:
         theta: Float[np.ndarray, " dimension"],
         units: tuple[float, float] | None = None,
     ) -> tuple[Floats, Floats]:
-        """w and s² of each record over `units`, within [0, 1]; with weights ωw and ω²s². Private.
+        """Computes w and s² of each record over `units`, within [0, 1]; with weights ωw and ω²s². Private.
 
         Of persons w and s of each row, without weights; s over the root of its unit, that of all k votes.
 
@@ -105,7 +105,7 @@ def _share(numbers: Floats, unit: float) -> Floats:
 
 
 def can_serve(loss: Any) -> bool:
-    """Whether w and s² of the loss are known here."""
+    """Tells whether w and s² of the loss are known here."""
     if not isinstance(loss, AbstractPredictorLoss):
         return False
     return loss.score_is_piecewise_constant or loss.verified_score() is not None

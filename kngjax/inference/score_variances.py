@@ -92,7 +92,7 @@ class Directions(NamedTuple):
         return np.stack(found, axis=1)
 
     def _along(self, x: Floats) -> Iterator[Float[np.ndarray, " records"]]:
-        """b'x of one combination after another, in memory that the next one takes.
+        """Yields b'x of one combination after another, in memory that the next one reuses.
 
         Column by column, so that what is computed of a record does not depend on where it stands.
         """

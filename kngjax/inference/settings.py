@@ -44,7 +44,7 @@ class Expected(NamedTuple):
 
 @dataclass(frozen=True)
 class Scenario:
-    """A mechanism with public assumptions about one record.
+    """Joins a mechanism with public assumptions about one record.
 
     **Arguments:** `mechanism`. `hessian`, `score_covariance`: of one record on average, shape (d, d). `law`, `rows`: of
     a regression, else None. `room`: for each coefficient the deviation of a number of which nothing is known but what
@@ -173,7 +173,7 @@ class Scenario:
 
     @functools.cached_property
     def epsilon(self) -> float:
-        """ε of the mechanism, which may take a search."""
+        """Returns ε of the mechanism, which may take a search."""
         return float(self.mechanism.epsilon)
 
     def expected(self, num_records: int, and_far: bool = True) -> Expected | None:
@@ -194,7 +194,7 @@ class Scenario:
         return Expected(noise, self.sampling(num_records), self.far_share(num_records) if and_far else None)
 
     def sampling(self, num_records: int) -> Float[np.ndarray, "dimension dimension"]:
-        """H^{-1}JH^{-1}: the covariance of the estimate of n records without privacy."""
+        """Returns H^{-1}JH^{-1}, the covariance of the estimate of n records without privacy."""
         inverse = np.linalg.inv(num_records * self.hessian)
         return inverse @ (num_records * self.score_covariance) @ inverse
 
@@ -213,7 +213,7 @@ class Scenario:
         return replace(self, mechanism=mechanism)
 
     def far_share(self, num_records: int) -> float | None:
-        """The probability of a draw from far off; None where that is not asked of the mechanism."""
+        """Returns the probability of a draw from far off; None for mechanisms of which that is not asked."""
         if (far := self.far_draws()) is not None:
             return far.share(num_records, self.epsilon)
         if self.responses is None or self.law is not None:
@@ -241,7 +241,7 @@ def _guessed(coefficients: Any, dimension: int) -> np.ndarray:
 
 
 def without_weights(mechanism: Any) -> Any:
-    """The mechanism whose law is that of records which all have the weight W, where Δ is W times that without weights.
+    """Removes weights: returns a mechanism with the law of records that all have the weight W, where Δ scales by W.
 
     Losses and noise are W times as large then, so that W cancels, but from fixed numbers: λ counts as λ/W, and γ, of
     the noise (γH)^{-1} with H in proportion to W, as Wγ.

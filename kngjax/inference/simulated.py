@@ -17,7 +17,7 @@ _TABLES = 100
 def simulated_noise(
     setting: Scenario, num_records: int, expected: Expected
 ) -> Float[np.ndarray, "dimension dimension"] | None:
-    """E(θ̃ - θ)(θ̃ - θ)' over a hundred tables of n records as assumed, less the covariance without privacy.
+    """Simulates E(θ̃ - θ)(θ̃ - θ)' on a hundred tables of n assumed records, less the covariance without privacy.
 
     So it holds bias and draws from far off as well. NaN where no draw was found; None of weights that make another law.
     """
@@ -31,14 +31,14 @@ def simulated_noise(
 
 
 def _is_of_one_law(setting: Scenario, mechanism: Any, num_records: int) -> bool:
-    """Whether the mechanism without weights has the noise of weights that are all the largest."""
+    """Tells whether the mechanism without weights has the noise of weights that are all the largest."""
     weighted = setting.mechanism.noise.expected(num_records * setting.weight * setting.hessian, num_records)
     plain = mechanism.noise.expected(num_records * setting.hessian, num_records)
     return np.allclose(weighted.covariance, plain.covariance, rtol=1e-6, atol=0.0)
 
 
 def _tables(setting: Scenario) -> Any:
-    """Rows, drawn with replacement, and responses of the assumed law about a regression without slopes."""
+    """Draws rows with replacement, and responses of the assumed law about a regression without slopes."""
     assert setting.rows is not None
     assert setting.responses is not None
     assert setting.law is not None

@@ -9,7 +9,7 @@ from jaxtyping import Float
 
 @dataclasses.dataclass(frozen=True)
 class WaldTest:
-    """A test that Aθ0 = 0, by draws e of the error θ̃ - θ0: under it Aθ̃ is one more draw of Ae.
+    """Tests that Aθ0 = 0, by draws e of the error θ̃ - θ0: under this hypothesis Aθ̃ is one more draw of Ae.
 
     It compares Mahalanobis lengths v'C^{-1}v about the mean of the draws of Ae, C their covariance. Whatever law they
     have, a p-value is at most α with probability α, up to 1 in their number, if the draws are of the law of the error.
@@ -55,7 +55,7 @@ class WaldTest:
 
     @property
     def pvalue_error(self) -> float:
-        """The standard deviation of `pvalue` that is due to the number of draws."""
+        """Returns the standard deviation of `pvalue` that is due to the number of draws."""
         return float(np.sqrt(self.pvalue * (1.0 - self.pvalue) / self.draws))
 
     def __repr__(self) -> str:

@@ -52,7 +52,7 @@ def width_of(making: Any, setting: Scenario, num_records: int, combinations: Com
 
 
 def width_without_privacy(setting: Scenario, num_records: int, combinations: Combinations = None) -> Widths:
-    """2·1.96·SE, of the estimate that has no noise."""
+    """Returns 2·1.96·SE of the estimate without privacy noise."""
     return (
         2.0 * scipy.special.ndtri(0.5 + LEVEL / 2.0) * np.sqrt(_variances(setting.sampling(num_records), combinations))
     )

@@ -30,7 +30,7 @@ from kngjax.releases.release import Release
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class WithIntervals(AbstractReleasePlan):
-    """A plan for `kngjax.release`: an M-estimate with confidence intervals, all for the ε, and δ, of its mechanism.
+    """Plans a release of an M-estimate with confidence intervals, together for the ε and δ of its mechanism.
 
     θ̃ is released for a part of ε; its error H^{-1}(z - S) is then known but for H and the variance of S of the records
     (`kngjax.inference.intervals_from_sums`). A sampling variance of each number is released for .05 of ε, and how H is
@@ -116,7 +116,9 @@ class WithIntervals(AbstractReleasePlan):
 
     @holding_no_records
     def certify(self, X: Any = None, y: Any = None, *, person: Any = None) -> list[Certificate]:
-        """The certificates of what is released, before a value is looked at. Arguments as of `kngjax.release`."""
+        """Returns the certificates of what is released, before a value is looked at.
+
+        Arguments as of `kngjax.release`."""
         return list(self.planned(with_persons(X, person), y).certificates)
 
     def settings(self) -> dict[str, Any]:
@@ -126,7 +128,7 @@ class WithIntervals(AbstractReleasePlan):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class ReleaseWithIntervals(AbstractKeptAsJson):
-    """An estimate, what its intervals are made of, and what is proved of both together. All of it may be published.
+    """Holds an estimate, the numbers that its intervals rest on, and what is proved of both. All may be published.
 
     **Arguments:** `parts`: the releases: of the estimate, of H, and of the variances. `making`: how intervals are made
     of them, JSON-ready. `guarantee`: of all parts together.
@@ -138,7 +140,7 @@ class ReleaseWithIntervals(AbstractKeptAsJson):
 
     @property
     def value(self) -> Float[np.ndarray, " dimension"]:
-        """θ̃, shape (d,), intercept first."""
+        """Returns θ̃, shape (d,), intercept first."""
         return self.parts[0].value
 
     @property
@@ -162,7 +164,7 @@ class ReleaseWithIntervals(AbstractKeptAsJson):
 
     @property
     def has_deviations(self) -> bool:
-        """Whether the width of an interval tells how far its middle is off; not where H has nearly too much noise."""
+        """Tells whether an interval's width gives the error of its middle; it does not where H is nearly too noisy."""
         return self._making is not None and self._making.has_deviations
 
     @property
@@ -175,7 +177,7 @@ class ReleaseWithIntervals(AbstractKeptAsJson):
 
     @functools.cached_property
     def middle(self) -> Float[np.ndarray, " dimension"]:
-        """The middle of the 95% interval of each coefficient, from which the pull of a ridge is taken off.
+        """Returns the middle of the 95% interval of each coefficient, with the pull of a ridge taken off.
 
         Where there is no interval it is θ̃.
         """
@@ -194,7 +196,7 @@ class ReleaseWithIntervals(AbstractKeptAsJson):
         return self.errors if isinstance(self.errors, NoInterval) else WaldTest.of(matrix, self.value, self.errors)
 
     def intervals(self, level: float = 0.95, combinations: Any = None) -> Interval | NoInterval:
-        """Confidence intervals of the coefficients, of what was released and public facts alone: they cost nothing.
+        """Makes confidence intervals of the coefficients from released numbers and public facts: they cost nothing.
 
         Each is by itself: all of several hold at once less often.
 
@@ -252,14 +254,14 @@ class ReleaseWithIntervals(AbstractKeptAsJson):
         return html_table("Release with intervals", [*rows, *why, ("all together", self.guarantee.explain())])
 
     def to_json(self) -> str:
-        """Canonical JSON of all parts, from which `from_json` and the intervals follow."""
+        """Writes canonical JSON of all parts, from which `from_json` makes the release and its intervals again."""
         parts = [json.loads(part.to_json()) for part in self.parts]
         fields = {"parts": parts, "making": self.making, "guarantee": self.guarantee.to_dict()}
         return json.dumps(fields, sort_keys=True, allow_nan=False)
 
     @classmethod
     def from_json(cls, text: str) -> "ReleaseWithIntervals":
-        """The inverse of `to_json`."""
+        """Reads what `to_json` wrote."""
         fields = json.loads(text)
         parts = tuple(Release.from_json(json.dumps(part)) for part in fields["parts"])
         return cls(parts, fields["making"], Guarantee.from_dict(fields["guarantee"]))

@@ -57,13 +57,13 @@ COMPUTED_BY = ("kngjax", "jax", "numpyro", "numpy", "python-flint")
 
 @functools.cache
 def _versions() -> tuple[tuple[str, str], ...]:
-    """Read once: to look for them takes longer than many a draw."""
+    """Reads the versions once, since looking for them takes longer than many a draw."""
     return tuple((name, importlib.metadata.version(name)) for name in COMPUTED_BY)
 
 
 @dataclasses.dataclass(frozen=True)
 class Certificate:
-    """The statement that goes with a released value. Everything in it is public.
+    """States what is proved of a released value, and what is assumed. Everything in it is public.
 
     **Arguments:**
 
@@ -97,7 +97,7 @@ class Certificate:
 
     @classmethod
     def of(cls, draw: AbstractDraw, facts: Schema) -> "Certificate":
-        """The certificate of a draw, from public settings alone. **Arguments:** `facts`: of the records."""
+        """Makes the certificate of a draw, from public settings alone. **Arguments:** `facts`: of the records."""
         mechanism, is_proved = draw.mechanism, draw.assurance == PROVED
         assumptions = (
             *ASSUMPTIONS,
@@ -123,14 +123,14 @@ class Certificate:
 
     @property
     def names(self) -> tuple[str, ...] | None:
-        """The declared names of the coefficients, the intercept first; None where none were declared."""
+        """Returns the declared names of the coefficients, the intercept first; None where none were declared."""
         bounds = self.mechanism.get("bounds") or {}
         declared = None if self.mechanism["type"] in _OF_NO_COLUMN else bounds.get("names")
         return None if declared is None else ("intercept",) * bounds["intercept"] + tuple(declared)
 
     @property
     def exact(self) -> bool:
-        """Whether the value is a draw from exactly the mechanism's law, in real arithmetic."""
+        """Tells whether the value is a draw from exactly the mechanism's law, in real arithmetic."""
         return self.assurance != NONE
 
     @property
@@ -156,7 +156,7 @@ class Certificate:
 
     @property
     def epsilon(self) -> float | None:
-        """The ε that this very release costs; None where a chain leaves it unproved.
+        """Returns the ε that this release costs; None where a chain leaves it unproved.
 
         Infinite for a guarantee that states no ε, as ρ-zCDP: `cost.at(delta=...)` has one at every δ above η.
         """
@@ -164,7 +164,7 @@ class Certificate:
 
     @property
     def delta(self) -> float:
-        """The δ that this very release costs in all, `rounding_delta` included; NaN where nothing is proved."""
+        """Returns the δ that this release costs, `rounding_delta` included; NaN where nothing is proved."""
         return math.nan if (cost := self.cost) is None else cost.delta
 
     @property
@@ -189,7 +189,7 @@ class Certificate:
         return f"{sampler} (Markov chain): its limit law is {self.guarantee.explain()}; this finite run is not proved"
 
     def explain(self) -> str:
-        """The certificate as text for a reader who knows statistics."""
+        """Explains the certificate as text for a reader who knows statistics."""
         if self.exact:
             law = "the mechanism's law on a public grid" if self.rounding is None else "exactly the mechanism's law"
             proved = (
@@ -236,7 +236,7 @@ class Certificate:
         ]
 
     def _protected(self) -> list[tuple[str, str]]:
-        """Whom the guarantee protects, where that is not each record by itself."""
+        """Says whom the guarantee protects, where that is not each record by itself."""
         unit, adjacency = self.guarantee.unit, self.guarantee.adjacency
         return [] if unit == RECORD else [("protects", f"each {unit}: {adjacency.pairs(unit)}")]
 
@@ -262,14 +262,14 @@ class Certificate:
         )
 
     def _with_rounding(self) -> str:
-        """(ε, δ) of an exact draw, rounding included, where that is more than the law's."""
+        """Returns (ε, δ) of an exact draw, rounding included, where that is more than the law's."""
         if self.rounding is None:
             return ""
         near = f"within {float(self.rounding.distance):.3g} of that in total variation"
         return f"; with rounding {near if self.epsilon == math.inf else self._proved()}"
 
     def _proved(self) -> str:
-        """(ε, δ) of this release in all."""
+        """Returns (ε, δ) of this release in all."""
         return f"({self.epsilon:.6g}, {self.delta:.3g})-differentially private under {self.guarantee.adjacency}"
 
     def _parts(self) -> str:
@@ -280,7 +280,7 @@ class Certificate:
         return " ".join(words)
 
     def to_dict(self) -> dict[str, Any]:
-        """A JSON-ready dictionary; what is unknown is null."""
+        """Returns a JSON-ready dictionary; what is unknown is null."""
         fields = dataclasses.asdict(self)
         delta = None if math.isnan(self.delta) else self.delta
         proved: dict[str, Any] = {"epsilon": self.epsilon, "delta": delta}
@@ -300,7 +300,9 @@ class Certificate:
 
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> "Certificate":
-        """The inverse of `to_dict`, of certificates of older releases too. Raises ValueError for no certificate's."""
+        """Reads what `to_dict` wrote, for certificates of older releases too.
+
+        Raises ValueError for no certificate's."""
         fields = renewed({name: value for name, value in fields.items() if name != "proved_of_this_release"})
         return cls(
             **{

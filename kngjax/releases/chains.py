@@ -114,7 +114,7 @@ def require_success(succeeded: bool, advice: str = SEARCH_GIVEN_UP) -> None:
 
 
 def estimate(mechanism: AbstractDensityMechanism, data: Data) -> Float[np.ndarray, " dimension"]:
-    """θ̂ without privacy, about which chains start and searches look; Θ's interior point where none is found. Private.
+    """Computes θ̂ without privacy, about which chains start; Θ's interior point where no minimum is found. Private.
 
     For smooth losses it is about that, by one program, see `descend`.
     It decides how long a draw takes, and may not decide whether there is one: what finds it has limits of its own.
@@ -141,7 +141,7 @@ def _reach(domain, bounds, dimension):
 
 
 def blocks(sampler: AbstractChainSampler, dimension: int) -> tuple[int, int]:
-    """How many blocks of how many sweeps a release makes: at least `release_sweeps` sweeps in all."""
+    """Returns how many blocks of how many sweeps a release makes: at least `release_sweeps` sweeps in all."""
     num_sweeps = sampler.release_sweeps(dimension)
     block = min(sampler.sweeps_a_block, num_sweeps)
     return -(-num_sweeps // block), block
@@ -150,7 +150,7 @@ def blocks(sampler: AbstractChainSampler, dimension: int) -> tuple[int, int]:
 def direct_draws(
     mechanism: AbstractDirectMechanism, data: Data, key: PRNGKeyArray, num_draws: int
 ) -> tuple[Float[Array, "draws dimension"], Bool[Array, ""]]:
-    """Independent draws of a mechanism from its own law, and whether all succeeded."""
+    """Makes independent draws of a mechanism from its own law, and tells whether all succeeded."""
     if mechanism.runs_on_host:
         return mechanism.draws(data, key, num_draws)
     return _compiled_direct_draws(mechanism, data, key, num_draws)
@@ -168,7 +168,7 @@ def independent_draws(
     key: PRNGKeyArray,
     num_draws: int,
 ) -> tuple[Float[Array, "draws dimension"], Bool[Array, ""]]:
-    """Independent exact draws, and whether the search for them succeeded."""
+    """Makes independent exact draws, and tells whether the search for them succeeded."""
     if sampler.runs_on_host(jax.eval_shape(mechanism.target, data)):
         return sampler.draws(mechanism.target(data), key, num_draws)
     return compiled_independent_draws(mechanism, data, sampler, key, num_draws)
@@ -195,7 +195,7 @@ def start_chains(
     key: PRNGKeyArray,
     num_chains: int,
 ) -> Any:
-    """The states of independent chains, each begun by its own key at points that scatter widely about the centre.
+    """Starts independent chains, each by its own key, at points that scatter widely about the centre.
 
     `key` gives these keys, and no randomness of a block: see `advance`.
     """

@@ -32,7 +32,7 @@ def is_allowed(ledger: Any, certificate: Certificate) -> bool:
 
 
 def settings(mechanism: AbstractMechanism) -> Any:
-    """All public settings of a mechanism, JSON-ready; infinities as words."""
+    """Lists all public settings of a mechanism, JSON-ready; infinities as words."""
     return in_json(describe(mechanism))
 
 

@@ -30,7 +30,7 @@ WEIGHTED = "Chosen because it asks the loss for every sum, and so knows the reco
 def default_sampler(
     mechanism: AbstractDensityMechanism, dimension: int, num_records: int | None = None
 ) -> tuple[AbstractSampler, str]:
-    """The sampler that serves this mechanism best, and why: a function of public facts alone.
+    """Chooses the sampler that serves this mechanism best, and says why, from public facts alone.
 
     **Arguments:** `num_records`: n where it is public, which decides for smooth losses.
     """
@@ -72,7 +72,7 @@ def _best(
 
 
 def density_of(mechanism: AbstractDensityMechanism, dimension: int) -> Density:
-    """The public facts of a mechanism's density that samplers depend on."""
+    """Collects the public facts of a mechanism's density that samplers depend on."""
     norm = jax.eval_shape(lambda: mechanism.score_norm(dimension))
     return Density(mechanism.loss, norm, mechanism.domain.is_uniform, mechanism.exponent.is_pointwise, dimension)
 
@@ -80,7 +80,7 @@ def density_of(mechanism: AbstractDensityMechanism, dimension: int) -> Density:
 def exact_sampler(
     mechanism: AbstractDensityMechanism, dimension: int, num_records: int | None = None
 ) -> tuple[AbstractSampler, str]:
-    """`default_sampler` if its draws are exact in real arithmetic; else ValueError, naming what to ask for."""
+    """Returns the default sampler if its draws are exact in real arithmetic; else raises ValueError with advice."""
     density = density_of(mechanism, dimension)
     sampler, reason = _best(mechanism, density, num_records)
     if mechanism.intake.weights_enter_loss:
@@ -115,14 +115,14 @@ def refuse_gradients(mechanism: AbstractDensityMechanism, facts: Schema) -> None
 
 
 def _information(mechanism: AbstractDensityMechanism, dimension: int, num_records: int | None) -> tuple[float, float]:
-    """n·ε, and how far log f varies over Θ at most."""
+    """Returns n·ε, and the most that log f varies over Θ."""
     if num_records is None:
         return 0.0, math.inf
     return float(mechanism.epsilon) * num_records, mechanism.exponent.log_range(dimension, num_records)
 
 
 def _of_the_lattice(mechanism: AbstractDensityMechanism, dimension: int, num_records: int | None) -> str:
-    """Why a quantile loss, which lattices are for, is not drawn on one here; nothing of other losses."""
+    """Says why a quantile loss is not drawn on a lattice here; nothing for other losses."""
     if not mechanism.loss.score_is_piecewise_constant:
         return ""
     try:

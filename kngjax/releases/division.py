@@ -13,7 +13,7 @@ Level = str | float | int | bool
 
 
 def how_priced(adjacency: Adjacency, unit: str = RECORD) -> str:
-    """Parallel composition in words: what all groups together cost, of what each costs for 'add_remove'."""
+    """Says what all groups together cost, by parallel composition, from what each costs for 'add_remove'."""
     if unit != RECORD:
         twice = "twice " if adjacency is Adjacency.REPLACE else ""
         return f"{twice}what the dearest group costs, as rows of one {unit} share that {unit}'s votes over all groups"
@@ -28,7 +28,7 @@ def _divided(unit: str) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class Division:
-    """The groups that records are divided into, by the public levels of some of their columns.
+    """Divides records into groups by the public levels of some of their columns.
 
     **Arguments:** `by`: the columns. `levels`: those that are declared of each column.
     """
@@ -40,15 +40,15 @@ class Division:
         return math.prod(map(len, self.levels))
 
     def groups(self) -> Iterator[tuple[Level, ...]]:
-        """The level of each column, for every group, whether or not a record has these levels."""
+        """Lists the level of each column for every group, whether or not a record has these levels."""
         return itertools.product(*self.levels)
 
     def name(self, group: tuple[Level, ...]) -> str:
-        """A group in words, like "region = north, sex = female"."""
+        """Names a group in words, like "region = north, sex = female"."""
         return ", ".join(f"{column} = {level}" for column, level in zip(self.by, group, strict=True))
 
     def explain(self, unit: str = RECORD) -> str:
-        """How records are divided, in words. **Arguments:** `unit`: whom guarantees protect."""
+        """Says in words how records are divided. **Arguments:** `unit`: whom guarantees protect."""
         columns = "; ".join(
             f"{column}, public levels {', '.join(map(str, levels))}"
             for column, levels in zip(self.by, self.levels, strict=True)
@@ -56,12 +56,12 @@ class Division:
         return f"{_divided(unit)} are divided by {columns}; each is in one group at most"
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-ready."""
+        """Returns a JSON-ready dictionary."""
         return {"by": list(self.by), "levels": [list(levels) for levels in self.levels]}
 
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> "Division":
-        """The inverse of `to_dict`."""
+        """Reads what `to_dict` wrote."""
         return cls(tuple(fields["by"]), tuple(tuple(levels) for levels in fields["levels"]))
 
 
@@ -88,10 +88,10 @@ class Membership:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-ready."""
+        """Returns a JSON-ready dictionary."""
         return {**self.division.to_dict(), "group": list(self.group), "together": self.together.to_dict()}
 
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> "Membership":
-        """The inverse of `to_dict`."""
+        """Reads what `to_dict` wrote."""
         return cls(Division.from_dict(fields), tuple(fields["group"]), Guarantee.from_dict(fields["together"]))

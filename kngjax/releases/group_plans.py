@@ -42,7 +42,7 @@ def owed_together(groups: Iterable[Sequence[Owed]], adjacency: Adjacency) -> Owe
 
 
 def _exchanged(cost: Guarantee) -> Guarantee:
-    """`to_replace`, with what can be stated anywhere stated at (1 + e^ε)δ; of a sum each part by itself."""
+    """Converts to replace, stating at (1 + e^ε)δ what can be stated anywhere; for a sum each part by itself."""
     if cost.parts and Guarantee.counted(cost.parts) == cost:
         return Guarantee.counted((_exchanged(part), count) for part, count in cost.parts)
     twice = cost.to_replace()

@@ -24,7 +24,7 @@ _ROUNDING = 1e-14
 
 @dataclasses.dataclass(frozen=True)
 class Mixture:
-    """How near the law of an older draw by a chain is to the mechanism's, for every data set.
+    """Bounds how far the law of an older draw by a chain is from the mechanism's, for every data set.
 
     **Arguments:** `distance`: a. `reason`: its derivation, from public numbers alone. Raises ValueError for a distance
     that is no probability.
@@ -38,7 +38,7 @@ class Mixture:
             raise ValueError(f"the distance of a mixture must lie between 0 and 1, got {self.distance}")
 
     def cost(self, epsilon: float) -> tuple[float, float]:
-        """(ε', δ') of a draw if the mechanism's law is ε-DP, rounded outward; infinite ε' where nothing is proved."""
+        """Returns (ε', δ') of a draw if the mechanism's law is ε-DP, rounded outward; infinite ε' without proof."""
         if self.distance == 1.0:
             return math.inf, 1.0
         larger = (epsilon - math.log1p(-self.distance)) * (1.0 + _ROUNDING)
@@ -60,7 +60,7 @@ def renewed(fields: dict[str, Any]) -> dict[str, Any]:
 
 
 def _renamed(settings: Any) -> Any:
-    """Settings of a sampler with today's names of assurances, those of its parts too."""
+    """Rewrites a sampler's settings, and those of its parts, with today's names of assurances."""
     if isinstance(settings, list):
         return [_renamed(part) for part in settings]
     if not isinstance(settings, dict):

@@ -104,7 +104,7 @@ class Release(AbstractKeptAsJson):
         return kng.inference.Interval.of(self, level)
 
     def to_json(self) -> str:
-        """Canonical JSON: sorted keys, shortest decimals that round-trip."""
+        """Writes canonical JSON: sorted keys, and the shortest decimals that round-trip."""
         fields: dict[str, Any] = {"value": self.value.tolist(), "certificate": self.certificate.to_dict()}
         if self.published:
             fields["published"] = {name: number.tolist() for name, number in self.published.items()}
@@ -112,7 +112,7 @@ class Release(AbstractKeptAsJson):
 
     @classmethod
     def from_json(cls, text: str) -> "Release":
-        """The inverse of `to_json`."""
+        """Reads what `to_json` wrote."""
         fields = json.loads(text)
         certificate = Certificate.from_dict(fields["certificate"])
         return cls._of(np.asarray(fields["value"]), certificate, published=fields.get("published", {}))
@@ -262,7 +262,7 @@ def certify(
     person: Any = None,
     sampler: AbstractSampler | Lattice | Shells | None = None,
 ) -> Certificate:
-    """The certificate that `release` would give, before anything is spent, drawn, or seen of a value.
+    """Returns the certificate that `release` would give, before anything is spent or drawn, or a value is seen.
 
     Its `cost` is what a ledger would be debited, and can be reserved beforehand: `ledger.reserve(certificate.cost)`, or
     of a mechanism for "add_remove" `certificate.cost.to_replace()` in a ledger for "replace".
@@ -348,7 +348,7 @@ def _drawn_alone(
 def _parted(
     numbers: Float[np.ndarray, " numbers"], dimension: int, published: dict[str, tuple[int, ...]]
 ) -> tuple[Float[np.ndarray, " dimension"], dict[str, np.ndarray]]:
-    """θ, and by name what is released besides. **Arguments:** `published`: the names and shapes of that."""
+    """Returns θ, and by name what is released besides. **Arguments:** `published`: the names and shapes of that."""
     if not published:
         return numbers, {}
     sizes = [math.prod(shape) for shape in published.values()]

@@ -171,7 +171,7 @@ def _batch(
 
 
 def _alike(mechanism: AbstractMechanism, parts: Mapping[str, SimulatedPart]) -> str:
-    """The name of the first mechanism that takes the same of the same records."""
+    """Returns the name of the first mechanism that takes the same of the same records."""
 
     def public(one: AbstractMechanism) -> Any:
         return type(one.intake), one.bounds, one.loss
@@ -185,7 +185,7 @@ def _alike(mechanism: AbstractMechanism, parts: Mapping[str, SimulatedPart]) -> 
 
 
 def _generated(design, num_records, mechanism, key):
-    """Data as a mechanism takes them, and θ."""
+    """Generates data as a mechanism takes them, and θ."""
     X, y, truth = design(key, num_records)
     return _taken(mechanism, X, y), truth
 

@@ -47,7 +47,7 @@ def sample(
     thinning: int = 1,
     progress: bool | None = None,
 ) -> Draws:
-    """Many draws from the mechanism's law, for research and for the data owner's eyes only.
+    """Makes many draws from the mechanism's law, for research and for the data owner's eyes only.
 
     Chains start from a law that is wider than the mechanism's, each by its own key, so that R-hat tells where they do
     not agree, and are tuned on the private data: nothing of the result is private. R-hat knows nothing of a mode that

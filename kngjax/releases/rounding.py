@@ -43,7 +43,7 @@ _SLACK = 1 + Fraction(1, 2**40)
 
 @dataclasses.dataclass(frozen=True)
 class Rounding:
-    """θ_j to a random offset's cell about a public centre c_j: to the point of the cell that is nearest to c_j.
+    """Rounds θ_j within a randomly offset cell about a public centre c_j: to the point of the cell nearest to c_j.
 
     So a box, or a ball about c, is not left. Cells are h_j = 2^(exponents_j) wide up to a distance of u_j =
     2^(units_j) from the centre, and twice as wide beyond every doubling of that distance, as float64's own spacing:
@@ -65,7 +65,7 @@ class Rounding:
 
     @classmethod
     def of(cls, mechanism: AbstractMechanism, dimension: int, num_records: int | None = None) -> "Rounding":
-        """The grid for a mechanism's values: 2^-10 of the noise wide where its size is public, at least 2^-20 of s_j.
+        """Makes the grid for a mechanism's values: 2^-10 of the noise if its size is public, at least 2^-20 of s_j.
 
         u_j is half of Θ's width, or of the bounds of a mean or a quantile, or what the mechanism takes for the size
         of its values; or the size of the noise, where that is larger. For large ε cells are wider, so that (1 + e^ε)η
@@ -88,17 +88,17 @@ class Rounding:
         return cls(tuple(map(float, centre)), *(tuple(column) for column in zip(*cells, strict=True)))
 
     def __call__(self, value: Float[np.ndarray, " dimension"]) -> Float[np.ndarray, " dimension"]:
-        """The rounded value, with offsets that are drawn here from the operating system's randomness."""
+        """Returns the rounded value, with offsets drawn from the operating system's randomness."""
         return self.rounded(value, [_offset() for _ in self.centre])
 
     def rounded(self, value: Float[np.ndarray, " dimension"], offsets: Any) -> Float[np.ndarray, " dimension"]:
-        """The rounded value for these offsets U, Fractions in [0, 1): exact, up to the float nearest to each."""
+        """Rounds the value by these offsets U, Fractions in [0, 1): exactly, up to the float nearest to each."""
         coordinates = zip(value, self.centre, self.exponents, self.units, offsets, strict=True)
         return np.array([_round_number(float(one[0]), *one[1:]) for one in coordinates])
 
     @property
     def distance(self) -> Fraction:
-        """η: by how much rounding in float64 may change the law of the output, in total variation."""
+        """Bounds η, by how much rounding in float64 may change the law of the output, in total variation."""
         if not self.units:
             return Fraction(2 * len(self.exponents), 2 ** (RIGHT_DIGITS - KEPT_DIGITS))
         grids = zip(self.centre, self.exponents, self.units, strict=True)
@@ -106,12 +106,12 @@ class Rounding:
         return sum(sizes, Fraction(0)) * _SLACK / 2 ** (RIGHT_DIGITS - 1) + Fraction(len(sizes), 2**_OFFSET_BITS)
 
     def delta(self, epsilon: float) -> float:
-        """(1 + e^ε)η, rounded outward, at most 1: of a guarantee that states an ε."""
+        """Returns (1 + e^ε)η, rounded outward, at most 1, for a guarantee that states an ε."""
         return min(1.0, outward(with_both_orders(exactly(epsilon), self.distance)))
 
 
 def _cell(centre: float, unit: float, noise: float, factor: float) -> tuple[int, int]:
-    """The exponents of h and u for |c|, at least u, the least noise, and (1 + e^ε)d."""
+    """Returns the exponents of h and u for |c|, at least u, the least noise, and (1 + e^ε)d."""
     # A column of one public value has no width.
     exponent = _exponent(max(unit, noise) or centre or 1.0)
     size = centre + math.ldexp(1.0, exponent)
@@ -129,7 +129,7 @@ def _cell(centre: float, unit: float, noise: float, factor: float) -> tuple[int,
 
 
 def _exponent(value: float) -> int:
-    """The least e with value ≤ 2^e."""
+    """Returns the least e with value ≤ 2^e."""
     fraction, exponent = math.frexp(value)
     return exponent - (fraction == 0.5)
 
@@ -143,7 +143,7 @@ def _offset() -> Fraction:
 
 
 def _round_number(value: float, centre: float, exponent: int, unit: int, offset: Fraction) -> float:
-    """c ± u·g⁻¹(…) of the end of the cell that is nearest to c; rounding to a float is monotone, so Θ is not left."""
+    """Returns c ± u·g⁻¹(…) of the cell's end nearest to c; rounding to a float is monotone, so it stays in Θ."""
     step = (Fraction(value) - Fraction(centre)) / _power(unit)
     width = _power(exponent - unit)
     # The cell about c reaches from (U - 1)·width to U·width; on the left offsets count from the other end.
@@ -156,7 +156,7 @@ def _round_number(value: float, centre: float, exponent: int, unit: int, offset:
 
 
 def _straighten(size: Fraction) -> Fraction:
-    """g(t)."""
+    """Computes g(t)."""
     if size <= 1:
         return size
     doubling = (size.numerator // size.denominator).bit_length() - 1
@@ -164,7 +164,7 @@ def _straighten(size: Fraction) -> Fraction:
 
 
 def _curve(position: Fraction) -> Fraction:
-    """g⁻¹: on [k + 1, k + 2] it is (g - k)·2^k."""
+    """Computes g⁻¹: on [k + 1, k + 2] it is (g - k)·2^k."""
     if position <= 1:
         return position
     doubling = math.floor(position) - 1

@@ -29,7 +29,7 @@ Measure = Callable[[Array, Array], Array]
 
 
 def error(theta: Array, truth: Array) -> Float[Array, ""]:
-    """|θ̃ - θ|_2."""
+    """Computes |θ̃ - θ|_2."""
     return jnp.linalg.norm(theta - truth)
 
 
@@ -60,7 +60,7 @@ class Simulation:
         )
 
     def table(self) -> list[dict[str, int | float]]:
-        """A row a size and ε: mean and standard error over replicates of each measure, for a data frame or a CSV."""
+        """Makes a row for each size and ε: mean and standard error of each measure, for a data frame."""
         rows = []
         for index, size in enumerate(self.sizes):
             for number, epsilon in enumerate(self.epsilons):
@@ -185,7 +185,7 @@ def _sampler(
     num_records: int,
     epsilon: float,
 ) -> AbstractSampler | None:
-    """The sampler of a mechanism, the best one where none is asked for; raises ValueError for one that it has not.
+    """Returns the sampler of a mechanism, by default the best; raises ValueError for one that does not serve it.
 
     **Arguments:** `num_records`, `epsilon`: the least that it has to serve.
     """
@@ -207,6 +207,6 @@ def _require_numbers(measures: Mapping[str, Measure], dimension: int) -> None:
 
 @functools.partial(Compiled, static_argnames="measures")
 def _measured(measures, thetas, truths):
-    """The values of each measure, shape (sizes, epsilons, replicates), NaN where there is no estimate."""
+    """Computes the values of each measure, shape (sizes, epsilons, replicates), NaN where there is no estimate."""
     found = [jax.vmap(jax.vmap(jax.vmap(measure)), (1, None), 1)(thetas, truths) for measure in measures]
     return [jnp.where(jnp.isnan(thetas[..., 0]), jnp.nan, values) for values in found]

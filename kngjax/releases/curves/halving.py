@@ -63,7 +63,9 @@ class Halving:
         most: int,
         settings: Lattice | None = None,
     ) -> "Halving":
-        """**Arguments:** as of `kngjax.QuantileProcess`. `settings`: of the lattice, None for the finest that serves.
+        """Plans the nodes.
+
+        **Arguments:** as of `kngjax.QuantileProcess`. `settings`: of the lattice, None for the finest that serves.
 
         Raises ValueError for what no lattice serves, in words.
         """
@@ -113,19 +115,19 @@ class Halving:
         return Sensitivity(1.0, said.format(depths=len(self.depths), unit=bounds.protects))
 
     def noise(self, node: Node) -> float:
-        """The standard deviation of the noise on how many of its records lie below a curve, where Θ does not bind.
+        """Returns the deviation of the noise on a node's number of records below its curve, if Θ does not bind.
 
-        That of a coordinate of K-norm noise with density ∝ exp(-ε'/2·max_j |z_j|/w_j): w_j·(2/ε')√((d + 1)(d + 2)/3).
+        K-norm noise of density ∝ exp(-ε'/2·max_j |z_j|/w_j) has w_j·(2/ε')√((d + 1)(d + 2)/3) in each coordinate.
         """
         mechanism, d = self.mechanisms[node.index], self.dimension
         (change,) = _changes([float(node.relative)], mechanism)
         return change * 2.0 / float(mechanism.epsilon) * math.sqrt((d + 1) * (d + 2) / 3.0)
 
     def whole_noises(self) -> dict[int, float]:
-        """By level the same with what it has from the curves beside it: R = Z + t·R_above + (1 - t)·R_below.
+        """Returns by node the deviation of its noise with that of neighbouring curves: R = Z + t·R_above + (1 - t)·R_below.
 
-        For a node's records are those between its curves: as many too many as the upper one has, of which the part t is
-        to lie below, and too few as the lower one has.
+        The records of a node lie between two curves. Noise of the upper curve adds records, of which the part t should
+        lie below the node's own curve; noise of the lower curve takes records away.
         """
         size = len(self.mechanisms)
         shares: dict[int | None, np.ndarray] = {None: np.zeros(size)}
@@ -136,7 +138,7 @@ class Halving:
         return {index: float(np.linalg.norm(row)) for index, row in shares.items() if index is not None}
 
     def stand_ins(self, levels: Any) -> list[KNG]:
-        """For previews, of each level KNG of all records whose score has the noise of its curve: these are not drawn.
+        """Makes for previews, at each level, a KNG of all records with the noise of that curve; none of these is drawn.
 
         Its rate is ε'w(τ)/w(t) for the noise of the curve's own node, less for what it has from the curves beside it.
         Noise of θ is H^{-1} times that of the score, and H at a curve is the same of the records about it and of all.
@@ -157,7 +159,7 @@ class Halving:
 
     @property
     def _in_order(self) -> list[Node]:
-        """The nodes, in increasing order of their levels."""
+        """Lists the nodes, in increasing order of their levels."""
         return sorted((node for nodes in self.depths for node in nodes), key=lambda node: node.index)
 
     def sampler(self, levels: Any) -> dict[str, Any]:
@@ -165,7 +167,7 @@ class Halving:
         return {**describe(self.settings), "parts": self.parts(levels)}
 
     def parts(self, levels: Any) -> list[dict[str, Any]]:
-        """Mechanism, price and assurance of each curve, in increasing order of their levels, JSON-ready."""
+        """Lists mechanism, price and assurance of each curve, in increasing order of their levels, JSON-ready."""
         return [
             {
                 "level": levels[node.index],
@@ -182,18 +184,18 @@ class Halving:
 
     @property
     def first(self) -> KNG:
-        """The mechanism of the first curve, of all records: it says which ones are admitted."""
+        """Returns the mechanism of the first curve, which is of all records and decides which are admitted."""
         return self.mechanisms[self.depths[0][0].index]
 
     def prepare(self, X: Any, y: Any, *, dither_key: Any = None) -> WholeRecords:
-        """Records, validated, clipped and rounded to the lattice, each by itself. Private.
+        """Validates and clips records, and rounds them to the lattice, each by itself. Private.
 
         Raises RuntimeError for more than `most` of them.
         """
         return prepared(self.first, X, y, self.plans[0], self.most, dither_key)
 
     def members(self, node: Node, records: WholeRecords, curves: Curves) -> WholeRecords:
-        """The records of this node: those with as many drawn curves below y as there are below it. Private.
+        """Selects this node's records: those with as many drawn curves below y as lie below the node. Private.
 
         Whatever the curves are, a record is in one node of a depth at most; rows of a person may be in several.
         """
@@ -209,14 +211,14 @@ class Halving:
         return Problem(check_score(mechanism, members, plan), plan.domain, rate_of(mechanism))
 
     def region(self, node: Node, curves: Curves) -> CurveRegion | None:
-        """The part of Θ between the curves beside it, on the polytope of the public bounds; None for all of it."""
+        """Returns the part of Θ between neighbouring curves, on the polytope of the public bounds; None for all."""
         if node.below is None and node.above is None:
             return None
         beside = (None if index is None else curves[index] for index in (node.below, node.above))
         return CurveRegion(self.vertices, self.plans[0].domain.exponents, *beside)
 
     def envelope(self, node: Node, records: WholeRecords, curves: Curves) -> LatticeEnvelope:
-        """From which a curve is drawn. Private."""
+        """Makes the envelope from which a curve is drawn. Private."""
         problem = self.problem(node, self.members(node, records, curves))
         return self.settings.envelope(problem, self.region(node, curves))
 
@@ -238,18 +240,18 @@ class Halving:
 
 
 def _changes(levels: list[float], mechanism: KNG) -> list[float]:
-    """How much one record can change a score at each level by, over the size of its features."""
+    """Bounds the change of a score at each level by one record, over the size of its features."""
     with float64():
         return np.asarray(gradients.quantile_changes(np.array(levels), mechanism.adjacency)).tolist()
 
 
 def adjacency_of(depth: int, adjacency: Adjacency) -> Adjacency:
-    """For which neighbours a node is private: how many records it has is private, but for the first one."""
+    """Returns the adjacency for a node: below the first depth its number of records is private."""
     return adjacency if depth == 0 else Adjacency.ADD_REMOVE
 
 
 def budget_of(depth: int, depths: int, epsilon: float, adjacency: Adjacency) -> float:
-    """ε of each node at a depth: ε/L, and where an exchanged record may change two nodes half of it; rounded down."""
+    """Returns ε of each node at a depth: ε/L, or half of it where an exchanged record may change two; rounded down."""
     share = exactly(float(epsilon)) / depths
     return inward(share if depth == 0 or adjacency is Adjacency.ADD_REMOVE else share / 2)
 

@@ -11,7 +11,7 @@ _DECIMALS = 4
 
 
 class Node(NamedTuple):
-    """A level, drawn from the records between the nearest levels that were drawn before.
+    """Holds a level, which is drawn from the records between the nearest levels that were drawn before.
 
     **Arguments:** `index`: of the level, in increasing order. `depth`: how many levels were drawn before on the way to
     it. `below`, `above`: the nearest ones among these, by index; None where there is none. `rank`: how many levels that
@@ -27,12 +27,12 @@ class Node(NamedTuple):
 
 
 def depth_of(number: int) -> int:
-    """L = ⌈log₂(m + 1)⌉, the least depth of a tree of m levels."""
+    """Returns L = ⌈log₂(m + 1)⌉, the least depth of a tree of m levels."""
     return number.bit_length()
 
 
 def tree_of(levels: Sequence[Fraction]) -> tuple[tuple[Node, ...], ...]:
-    """The nodes of a tree of the least depth, by depth and then by level.
+    """Makes the nodes of a tree of the least depth, by depth and then by level.
 
     Of all such trees it is one whose most unbalanced relative level, by |t - ½|, is the least unbalanced: one record's
     gradient is as long as max(t, 1 - t).
@@ -47,7 +47,7 @@ def tree_of(levels: Sequence[Fraction]) -> tuple[tuple[Node, ...], ...]:
 
     @functools.cache
     def best(first: int, last: int, depth: int) -> tuple[Fraction, int]:
-        """How unbalanced the tree of these levels is at its worst node, and which is its first one."""
+        """Computes how unbalanced the tree of these levels is at its worst node, and which level is its first."""
         most = 2 ** (depth - 1) - 1
         found = []
         for index in range(max(first, last - most), min(last, first + most) + 1):

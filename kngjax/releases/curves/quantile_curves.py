@@ -18,7 +18,7 @@ from kngjax.releases.release import Release
 
 
 class QuantileCurves(AbstractKeptAsJson):
-    """Released curves of quantile regression at several levels; what is made of them is post-processing and costs none.
+    """Holds released quantile regression curves of several levels; whatever is made of these curves costs nothing.
 
     **Arguments:** `release`: of a `kngjax.QuantileProcess`: one number a level and coefficient, with one certificate.
     """
@@ -30,12 +30,12 @@ class QuantileCurves(AbstractKeptAsJson):
 
     @property
     def levels(self) -> Float[np.ndarray, " levels"]:
-        """τ, increasing."""
+        """Returns the levels τ, increasing."""
         return np.array(self.certificate.mechanism["levels"])
 
     @functools.cached_property
     def value(self) -> Float[np.ndarray, "levels dimension"]:
-        """The coefficients of each level, shape (m, d), intercept first; read-only."""
+        """Returns the coefficients of each level, shape (m, d), intercept first; read-only."""
         return self.release.value.reshape(len(self.levels), -1)
 
     @property
@@ -55,7 +55,7 @@ class QuantileCurves(AbstractKeptAsJson):
         return None if bounds["names"] is None else ("intercept",) * bounds["intercept"] + tuple(bounds["names"])
 
     def quantiles(self, x: Any, tau: Any) -> Float[np.ndarray, "rows ..."]:
-        """The quantiles at public rows, increasing with their level: linear in Φ⁻¹(τ) between the released levels.
+        """Predicts quantiles at public rows, increasing with their level: linear in Φ⁻¹(τ) between the released levels.
 
         x'θ_j at the released levels is sorted for each row, which changes nothing where x lies within the bounds. What
         lies beyond the outer levels goes on along their lines. All stays within the bounds of y, where there are any.
@@ -71,7 +71,7 @@ class QuantileCurves(AbstractKeptAsJson):
         return found if tau.ndim else found[:, 0]
 
     def draw(self, x: Any, key: PRNGKeyArray) -> Float[np.ndarray, " rows"]:
-        """A response for each public row, drawn from the released quantiles: `quantiles` at a uniform level.
+        """Draws a response for each public row from the released quantiles: `quantiles` at a uniform level.
 
         **Arguments:** `x`: as of `quantiles`. `key`: `kngjax.research_key(seed)`; it may be public.
         """
@@ -83,7 +83,7 @@ class QuantileCurves(AbstractKeptAsJson):
         return self._at(curves, np.clip(uniform, least, 1.0 - least))[:, 0]
 
     def _curves(self, x: Any) -> Float[np.ndarray, "rows levels"]:
-        """x'θ of each row at each level, increasing."""
+        """Computes x'θ of each row at each level, increasing."""
         has_intercept = self.certificate.mechanism["bounds"]["intercept"]
         rows, columns = np.asarray(x, np.float64), self.value.shape[1] - has_intercept
         if rows.ndim != 2 or rows.shape[1] != columns or not np.all(np.isfinite(rows)):
@@ -101,7 +101,7 @@ class QuantileCurves(AbstractKeptAsJson):
         return found if bounds["y_lower"] is None else np.clip(found, bounds["y_lower"], bounds["y_upper"])
 
     def explain(self) -> str:
-        """The certificate as text, and a line for each part that was drawn: how, and what it cost."""
+        """Explains the certificate as text, with a line for each curve: how it was drawn, and what it cost."""
         sampler = self.certificate.sampler
         # Parts of releases that were made when curves could be drawn as location and scale.
         lines = [
@@ -131,12 +131,12 @@ class QuantileCurves(AbstractKeptAsJson):
         return html_table("Quantile curves", [*rows, *self.certificate.rows()])
 
     def to_json(self) -> str:
-        """Canonical JSON: that of the release."""
+        """Writes the release as canonical JSON."""
         return self.release.to_json()
 
     @classmethod
     def from_json(cls, text: str) -> "QuantileCurves":
-        """The inverse of `to_json`, and what a ledger keeps of it."""
+        """Reads what `to_json` wrote, or what a ledger keeps of it."""
         return cls(Release.from_json(text))
 
 

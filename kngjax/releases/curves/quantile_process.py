@@ -32,7 +32,7 @@ _CLEAR = 4.0
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class QuantileProcess(ShownAsTyped, AbstractReleasePlan):
-    """A plan for `kngjax.release`: quantile regression at m levels τ_1 < ... < τ_m, all for one ε.
+    """Plans quantile regressions at m levels τ_1 < ... < τ_m, all for one ε, for `kngjax.release`.
 
     Levels are drawn by halving, in the order of a balanced tree of depth L = ⌈log₂(m + 1)⌉ (Kaplan, Schnapp and Stemmer
     2022, of numbers): first one in the middle, then one on either side of it, and so on. A level between the nearest
@@ -116,7 +116,7 @@ class QuantileProcess(ShownAsTyped, AbstractReleasePlan):
 
     @property
     def dimension(self) -> int | None:
-        """d, the number of coefficients of a curve; None while scalar bounds leave it open."""
+        """Returns d, the number of coefficients of a curve; None while scalar bounds leave it open."""
         return self.bounds.dimension
 
     def _halving(self, facts: Schema) -> Halving:
@@ -130,7 +130,7 @@ class QuantileProcess(ShownAsTyped, AbstractReleasePlan):
 
     @holding_no_records
     def certify(self, X: Any = None, y: Any = None) -> Certificate:
-        """The certificate of all curves together, before a value is looked at."""
+        """Returns the certificate of all curves together, before a value is looked at."""
         [certificate] = self.planned(X, y).certificates
         return certificate
 
@@ -149,7 +149,7 @@ class QuantileProcess(ShownAsTyped, AbstractReleasePlan):
         return plan_of(halving, self.settings(), facts)
 
     def refusal(self, num_records: int) -> str | None:
-        """Why levels would be little but noise, in words: min(τ, 1 - τ)·n is below four times their own noise.
+        """Says in words which levels would be little but noise: min(τ, 1 - τ)·n is below four times their own noise.
 
         None where none would. **Arguments:** `num_records`: n, or a guess of it. Bounds must say how many columns there
         are.
