@@ -33,9 +33,9 @@ Matrices = Float[np.ndarray, "draws dimension dimension"]
 class AbstractCovariance(abc.ABC):
     """Defines how H becomes known beside an estimate, for a share of ε. All of it is public.
 
-    Sampling variances are released whatever the way is (`kngjax.inference.score_variances`).
+    Sampling variances are released besides (`kngjax.inference.score_variances`).
 
-    **Arguments:** `share`: what of ε is for H; None is settled by public facts. `bandwidth`: of the quantile loss.
+    **Arguments:** `share`: the share of ε for H; None lets public facts settle it. `bandwidth`: of the quantile loss.
     """
 
     share: float | None
@@ -82,14 +82,14 @@ class AbstractCovariance(abc.ABC):
 class Sandwich(AbstractCovariance):
     """Releases H = Σwxx' at θ̃, each of its different numbers once, and assumes nothing of the errors.
 
-    Numbers have noise in blocks (`BlockSums`). H as it may be is drawn from its law given what was
-    released and that it is positive definite, so that there always are intervals.
+    The numbers get noise in blocks (`BlockSums`). Intervals draw H from its law given the released numbers and given
+    that it is positive definite, so that there always are intervals.
 
-    **Arguments:** `share`: of ε for H, .35 or .45; None takes the one that previewed noise needs. `bandwidth`: of the
-    quantile loss, how near to the regression a response counts for its density there; None takes 2.1·n^{-1/5} of a
-    tenth of the width of the bounds of y. `indicators`: groups of coefficients, by place, of columns of zeros and ones
-    of which a record has at most one that is 1, as the levels of a category. `slopes`: of other columns of which a
-    record has at most one that is not 0. A `Study` knows both.
+    **Arguments:** `share`: the share of ε for H, usually .35 or .45; None takes the share that previewed noise needs.
+    `bandwidth`: for the quantile loss, how near to the regression a response counts towards its density there; None
+    takes 2.1·n^{-1/5} of a tenth of the width of the bounds of y. `indicators`: groups of coefficients, by place, whose
+    columns are 0 or 1, with at most one 1 in a record, such as the levels of a category. `slopes`: groups of other
+    columns, at most one of which is not 0 in a record. A `Study` fills in both.
     """
 
     share: float | None = None

@@ -32,15 +32,15 @@ _DRAWS = 16_000
 class MeanPlan(AbstractIntervalPlan):
     """Releases the means θ̃ of n records, then Σ(x_j - θ̃_j)² of each column, with θ̃ taken within the bounds.
 
-    Of persons they are of the means of each one's rows, which are independent where rows are not.
+    With persons, x is the mean of a person's rows: persons are independent where rows are not.
 
-    A record within the bounds l and u adds at most max((u_j - θ̃_j)², (l_j - θ̃_j)²), which is public by then, and in
-    that unit a number in [0, 1]. What the sums may have been without their noise is taken to be from 0 to n, and
-    nothing is left out. They are not cut at the largest variance of a mean θ̃, (u_j - θ̃_j)(θ̃_j - l_j): numbers at the
-    bounds reach it, and draws would lie below alone.
+    A record within the bounds l and u adds at most max((u_j - θ̃_j)², (l_j - θ̃_j)²), which is public by then; in that
+    unit it adds a number in [0, 1]. Without noise the sums are taken to lie between 0 and n. They are not cut at the
+    largest variance of a mean θ̃, (u_j - θ̃_j)(θ̃_j - l_j): records at the bounds reach it, and all draws would then lie
+    below the truth.
 
-    **Arguments:** `mechanism`: `KNormMechanism` of the means, at its own ε. `share`: of all of ε, for the squares.
-    `epsilon`: of them. `num_records`: n, once it is known.
+    **Arguments:** `mechanism`: `KNormMechanism` of the means, at its own ε. `share`: the share of all of ε for the
+    squares. `epsilon`: the ε of the squares. `num_records`: n, once it is known.
     """
 
     mechanism: Any

@@ -1,4 +1,4 @@
-"""`preview`: what a release will be worth, before anything is spent, from public facts alone."""
+"""Previews what a release will be worth, before anything is spent, from public facts alone."""
 
 import dataclasses
 import functools
@@ -32,33 +32,33 @@ def preview(
     """Previews what a release of n records would be worth, with no data and nothing spent.
 
     At the released θ̃ the gradient is noise of a known law, ∇ℓ_n(θ̃) = z, so that θ̃ - θ0 ≈ H^{-1}(z - S) with
-    H = Σρ''xx' and S ≈ N(0, Σs²xx') at the θ0 that records are scattered about: H and the law of S come from the
-    assumptions below (Reimherr and Awan 2019, Theorem 3.2; of objective perturbation z = -(b + γ(θ̃ - c)), of output
-    perturbation and AdaSSP the noise is added in closed form).
+    H = Σρ''xx' and S ≈ N(0, Σs²xx') at the θ0 that records scatter about. H and the law of S follow from the
+    assumptions below (Reimherr and Awan 2019, Theorem 3.2). Objective perturbation has z = -(b + γ(θ̃ - c)); output
+    perturbation and AdaSSP add their noise in closed form.
 
     **Arguments:** all public.
 
-    - `mechanism`: any. Of `AdaOPS` and `PrivateIRLS` the noise is not known before, and counts and moments of designs
-        have no standard error: what is expected is then None. Weights of records are taken to be all the largest. Or a
-        plan, `WithIntervals`: then `width` says how wide its intervals will be, and `explain` how wide others.
+    - `mechanism`: any, or a plan `WithIntervals`, whose `width` then says how wide its intervals will be. The noise of
+        `AdaOPS` and `PrivateIRLS` is not known beforehand, and counts and moments of designs have no standard error:
+        the preview then has None. All weights of records are taken to be the largest.
     - `num_records`: n, or under add_remove a guess of it.
     - `design`: what the features will be like. None takes them to be spread evenly over their bounds, which is the best
         case: real ones fill less of their bounds, and figures are withheld. Else rows, (m, columns), public or made up;
         or a function of a key and a number of rows to such; or `kngjax.terms.Design`, for an even spread in own units.
-    - `residual`: the law of responses about the regression (of logistic and Poisson regression: of the responses; of
-        a quantile of numbers: of the numbers), a NumPyro distribution, or a number for the deviation of a normal one.
-        None takes a tenth of the width of the bounds of y; half of the responses 1; a mean count of a tenth of its
-        bound. Or a function of rows of features, the intercept's 1 first, to the law of the residual given each:
+    - `residual`: the law of responses about the regression, as a NumPyro distribution or as the standard deviation of
+        a normal one; for logistic and Poisson regression the law of the responses, for a quantile of numbers that of
+        the numbers. None takes a tenth of the width of the bounds of y; half of the responses 1; a mean count of a
+        tenth of its bound. A function maps rows of features, the intercept's 1 first, to the law at each row:
         `lambda x: Normal(0.0, 0.3 + 0.2 * x[:, 1])`.
-    - `simulate`: whether to draw from the mechanism itself on a hundred made-up tables; None does so for regressions
-        where n·ε < 30d, where the limit law says little, but for those that are hopeless. It takes seconds to minutes.
-        With weights it draws from the mechanism without them, and not at all where that is of another noise.
-    - `target`: what the coefficients are to be of responses given features, "mean", "median" or the level of a
-        quantile, to which `bias` refers. None is the level of a quantile loss, smoothed or not, and the mean for
-        squared, Huber's and pseudo-Huber's; expectiles are their own. A loss with residuals has one.
-    - `coefficients`: a guess of them, shape (d,), the intercept first. Of `AdaSSP` noise on X'X goes by them: None is
-        the middle of the bounds of y and slopes of 0, and `explain` says by how much noise may then be larger; with a
-        guess it is not simulated. Of other mechanisms the preview does not use it.
+    - `simulate`: whether to draw from the mechanism itself on a hundred made-up tables, which takes seconds to
+        minutes. None does so for regressions with n·ε < 30d, where the limit law says little, unless they are
+        hopeless. With weights it draws from the mechanism without weights, or not at all if the noise would differ.
+    - `target`: the estimand that `bias` refers to: "mean", "median" or the level of a quantile of responses given
+        features. None takes the level of a quantile loss, smoothed or not, and the mean for the squared, Huber and
+        pseudo-Huber losses; expectiles are their own target.
+    - `coefficients`: a guess of the coefficients, shape (d,), the intercept first. The noise of `AdaSSP` on X'X depends
+        on them; other mechanisms ignore the guess. None takes the middle of the bounds of y and slopes of 0, and
+        `explain` says by how much noise may then be larger. With a guess nothing is simulated.
 
     Raises ValueError where the number of columns or the scatter of responses is left open, and for more records than
     the mechanism's `max_records`.

@@ -31,13 +31,13 @@ NEXT_TO_NONE = 0.01
 class Preview:
     """Holds what `preview` found from public facts: nothing here is private. Print it for `explain()`.
 
-    **Arguments:** `mechanism`: its kind. `num_records`: n. `setting`: what was assumed. `expected`: what follows, in
-    units of the mechanism's coefficients; None where that is not known. `names`: of the coefficients. `own_units`: the
-    matrix from the mechanism's coefficients to those that are shown. `simulated`: the second moments of the noise on
-    made-up tables, None where none were made. `again`: what is assumed at another n and ε, None where there is no
-    mechanism, where its other settings follow from them; without it they stay as they are. `kept`: of ε, what a plan
-    of intervals leaves to the estimate. `intervals`: what is expected of a plan's intervals; None of a mechanism.
-    `withheld`: why figures are not printed: they rest on rows or responses that nobody described; None where they are.
+    **Arguments:** `mechanism`: its kind. `num_records`: n. `setting`: the assumptions. `expected`: their consequences,
+    in units of the mechanism's coefficients; None where these are not known. `names`: of the coefficients. `own_units`:
+    the matrix from the mechanism's coefficients to those that are shown. `simulated`: the second moments of the noise
+    on made-up tables; None where none were made. `again`: makes the assumptions at another n and ε, or None where there
+    is no mechanism, if settings of the mechanism follow from n and ε. `kept`: the share of ε that a plan of intervals
+    leaves to the estimate. `intervals`: the preview of a plan's intervals; None for a mechanism. `withheld`: says why
+    figures are not printed, if they rest on rows or responses that nobody described; None where figures are printed.
     """
 
     mechanism: str

@@ -11,10 +11,10 @@ from jaxtyping import Float
 class WaldTest:
     """Tests that Aθ0 = 0, by draws e of the error θ̃ - θ0: under this hypothesis Aθ̃ is one more draw of Ae.
 
-    It compares Mahalanobis lengths v'C^{-1}v about the mean of the draws of Ae, C their covariance. Whatever law they
-    have, a p-value is at most α with probability α, up to 1 in their number, if the draws are of the law of the error.
-    For several coefficients that assumes that errors of sampling go together as H^{-1} says, as where squared scores do
-    not depend on the features: only the sampling variance of each coefficient is released.
+    The test compares Mahalanobis lengths v'C^{-1}v about the mean of the draws of Ae, with C their covariance. If the
+    draws have the law of the error, whatever it is, a p-value is at most α with probability α, up to one over the
+    number of draws. For several coefficients this assumes that sampling errors are correlated as H^{-1} says, which
+    holds where squared scores do not depend on the features: only the variance of each coefficient is released.
 
     **Arguments:** `statistic`: the length for Aθ̃, of the chi-squared law with `df_num` degrees where errors are normal.
     `pvalue`: (1 + the number of draws with at least that length)/(1 + `draws`). `df_num`: the number of rows of A.

@@ -32,28 +32,29 @@ from kngjax.releases.release import Release
 class WithIntervals(AbstractReleasePlan):
     """Plans a release of an M-estimate with confidence intervals, together for the ε and δ of its mechanism.
 
-    θ̃ is released for a part of ε; its error H^{-1}(z - S) is then known but for H and the variance of S of the records
-    (`kngjax.inference.intervals_from_sums`). A sampling variance of each number is released for .05 of ε, and how H is
-    known is the choice of `covariance`:
+    θ̃ is released for a part of ε. Its error H^{-1}(z - S) is then known except for H and the variance of S, which
+    depend on the records (`kngjax.inference.intervals_from_sums`). A sampling variance of each number is released for
+    .05 of ε. The `covariance` decides how H becomes known: `kngjax.Sandwich(share)`, the default, releases H at θ̃ for
+    that share of ε, and assumes nothing of the errors unless coefficients are summed. For `AdaSSP`, which publishes
+    X'X, nothing more is released; for a mean the variance of each column is, for .15 of ε.
 
-    - `kngjax.Sandwich(share)`, which None takes: H is released at θ̃, for that share of ε, and drawn given its noise and
-      that it is positive definite. Nothing is assumed of the errors, but for sums of
-      coefficients. Beside `AdaSSP`, which publishes X'X, nothing is
-      released for it; beside a mean the variance of each column is, for .15 of ε.
+    If the mechanism has Gaussian noise, as `AdaSSP` does, its ρ is not that of everything together: sums with pure
+    noise at ε_2 cost ε_2²/2 besides. `guarantee` states the total.
 
-    Of a mechanism with Gaussian noise, as `AdaSSP`, ρ is not that of everything together: sums with pure noise at ε_2
-    cost ε_2²/2 of it besides. `guarantee` has what both come to.
+    **Arguments:** all public.
 
-    **Arguments:** all public. `mechanism`: KNG, `ObjectivePerturbation`, `OutputPerturbation`, `ExponentialMechanism`,
-    `PosteriorSample`, `AdaOPS` or `AdaSSP` of a regression with a loss of x'θ, or `KNormMechanism` of a mean; where
-    records have weights, of smooth losses; its ε, and δ, is that of everything together. `covariance`: as above.
-    `num_records`: a guess of n under add_remove; a wrong one costs accuracy and no privacy. Under replace n, or None.
-    `force`: release also where public facts foresee that the intervals will be very wide, which else is refused before
-    the debit (`kngjax.inference.offers`). Without a guess of n under add_remove, and without bounds of y, nothing is
-    foreseen: certificates say so. `setting`: what is assumed of records, for that rule alone; None for what is usual.
-    `combinations`: A, shape (d, d), where Aθ is printed and not θ: the variances that are released are those of Aθ.
+    - `mechanism`: KNG, `ObjectivePerturbation`, `OutputPerturbation`, `ExponentialMechanism`, `PosteriorSample`,
+        `AdaOPS` or `AdaSSP` of a regression with a loss of x'θ, or `KNormMechanism` of a mean; records with weights
+        need a smooth loss. Its ε and δ are those of everything together.
+    - `covariance`: as above.
+    - `num_records`: a guess of n under add_remove; a wrong one costs accuracy, not privacy. Under replace n, or None.
+    - `force`: releases also intervals that public facts foresee to be very wide, and that are otherwise refused before
+        the debit (`kngjax.inference.offers`). Without a guess of n under add_remove, or without bounds of y, nothing
+        is foreseen, and certificates say so.
+    - `setting`: the assumptions about records that this rule uses; None for the usual ones.
+    - `combinations`: A, shape (d, d), if Aθ is printed in place of θ: the released variances are those of Aθ.
 
-    Raises ValueError for mechanisms and losses the error of which is not known here.
+    Raises ValueError for mechanisms and losses whose error is not known here.
     """
 
     mechanism: AbstractMechanism
@@ -118,7 +119,8 @@ class WithIntervals(AbstractReleasePlan):
     def certify(self, X: Any = None, y: Any = None, *, person: Any = None) -> list[Certificate]:
         """Returns the certificates of what is released, before a value is looked at.
 
-        Arguments as of `kngjax.release`."""
+        Arguments as of `kngjax.release`.
+        """
         return list(self.planned(with_persons(X, person), y).certificates)
 
     def settings(self) -> dict[str, Any]:
@@ -198,11 +200,11 @@ class ReleaseWithIntervals(AbstractKeptAsJson):
     def intervals(self, level: float = 0.95, combinations: Any = None) -> Interval | NoInterval:
         """Makes confidence intervals of the coefficients from released numbers and public facts: they cost nothing.
 
-        Each is by itself: all of several hold at once less often.
+        Each interval holds by itself; several at once hold less often.
 
-        **Arguments:** `level`: between 0 and 1. Its coverage is that in the limit of many records. `combinations`: for
-        intervals of Aθ in place of θ, the public matrix A, shape (k, d), as the rows (1, x) of predictions: errors of
-        coefficients depend on one another, so that these do not follow from the ends of theirs.
+        **Arguments:** `level`: between 0 and 1; the coverage for many records. `combinations`: the public matrix A,
+        shape (k, d), for intervals of Aθ in place of θ, such as the rows (1, x) of predictions. The errors of
+        coefficients are correlated, so the ends of intervals of θ do not give those of Aθ.
         """
         if not (isinstance(level, int | float) and 0.0 < level < 1.0):
             raise ValueError(f"level must lie between 0 and 1, like 0.95, got {level!r}")

@@ -68,17 +68,17 @@ class Certificate:
     **Arguments:**
 
     - `mechanism`: its type and all its public settings.
-    - `guarantee`: of one draw from exactly the mechanism's law; `cost`, `epsilon` and `delta` are the release's.
+    - `guarantee`: of one draw from exactly the mechanism's law; `cost`, `epsilon` and `delta` are those of the release.
     - `sensitivity`: Δ with its derivation.
     - `sampler`: its type and public settings. `reason`: why it was taken, from public facts alone.
-    - `assurance`: "proved" if the proof includes every rounding; "in_reals" if the law is exact in real arithmetic, and
-        the output was rounded; "none" of a Markov chain.
+    - `assurance`: "proved" if the proof includes every rounding; "in_reals" if the law is exact in real arithmetic and
+        the output was rounded; "none" for a Markov chain.
     - `rounding`: of the output; None with "proved".
     - `assumptions`, `unproved`: what the guarantee rests on, and what nobody has proved of this release.
-    - `versions`: of the packages that computed it.
-    - `membership`: of a release of one group of the records, what all groups cost together; else None.
+    - `versions`: of the packages that computed the release.
+    - `membership`: for one group of the records, what all groups cost together; else None.
     - `num_records`: n, where it is public, under replace, and was known before the data were read; else None.
-    - `mixture`: of an older release by a chain, where something was proved of it; else None.
+    - `mixture`: for an older release by a chain, what was proved of it; else None.
     """
 
     mechanism: dict[str, Any]

@@ -39,14 +39,14 @@ from kngjax.releases.plan import AbstractReleasePlan, Plan
 class Release(AbstractKeptAsJson):
     """Holds one privately released value with its certificate, and nothing else.
 
-    Only `kngjax.release` makes one, and `Release.from_json` reads one: research draws with a certificate beside them
-    are no release, so the constructor refuses. That stops accidents; whoever writes the JSON by hand is not stopped.
+    Only `kngjax.release` makes a release, and `Release.from_json` reads one. The constructor refuses, because research
+    draws with a certificate beside them are no release. This prevents accidents; it does not stop a forged JSON.
 
-    **Arguments:** `value`: θ, shape (d,), intercept first; read-only. `certificate`: what was proved of it. `names`: of
-    the coefficients: those that the bounds declare, else those of the data frame; None where there are none. A frame's
-    own stay on this object and go nowhere else: in a file without a header line they are somebody's record.
-    `published`: what the mechanism publishes besides the value, by name, read-only: `AdaSSP` the moments with their
-    noise, `AdaOPS` its ridge and scale; of most nothing. The certificate names it, and what it proves is of all of it.
+    **Arguments:** `value`: θ, shape (d,), intercept first; read-only. `certificate`: states what was proved of it.
+    `names`: the names of the coefficients that the bounds declare, else those of the data frame; None where there are
+    none. A frame's own names stay on this object and go nowhere else: in a file without a header line they are
+    somebody's record. `published`: what the mechanism publishes besides the value, by name, read-only: `AdaSSP` its
+    noisy moments, `AdaOPS` its ridge and scale; most mechanisms nothing. The guarantee covers all of it.
     """
 
     value: Float[np.ndarray, " dimension"]
@@ -143,7 +143,7 @@ def release(
 
 @overload
 def release(mechanism: AbstractReleasePlan, X: Any = None, y: Any = None, **settings: Any) -> Any:
-    """Releases what a plan makes of the records."""
+    """Releases the results that a plan makes of the records."""
     ...
 
 
@@ -162,35 +162,33 @@ def release(
 ) -> Any:
     """Releases one draw from the mechanism's law, with its certificate: what may be published.
 
-    Randomness comes from the operating system. A chain starts at a point that the density, made wider, chooses among
-    draws from an inflated limit law about the estimate without privacy and from the base measure; the rule for its
-    steps and its length are public, and it never stops on a diagnostic. Computed in float64 whatever the caller's JAX
-    settings.
+    Randomness comes from the operating system. Everything is computed in float64, whatever the caller's JAX settings.
+    A chain, if one is named, starts at a draw from the limit law or the base measure, chosen by the widened density;
+    its rule of steps and its length are public, and it never stops on a diagnostic.
 
     **Arguments:**
 
     - `mechanism`: everything public: loss, bounds, domain, ε, adjacency. Or a plan of several releases that belong
-        together, as `kngjax.WithIntervals`, which returns what it makes of them.
+        together, such as `kngjax.WithIntervals`, which returns what it makes of them.
     - `X`, `y`: the private records, as in `kngjax.data.prepare`; or X alone, a `kngjax.stream`.
-    - `weights`: private, one a record, where the bounds declare their maximum, `Bounds(..., weight=...)`.
-    - `person`: private, one identifier a row, whole numbers, text or categories, where the bounds are for rows of
-        persons, `Bounds(..., unit=kngjax.Unit("patient", most_rows=1))`. Under replace the persons are counted before
-        anything is spent: how many there are is public.
-    - `sampler`: None takes the best for this mechanism; mechanisms that draw directly from their law take none.
-    - `ledger`: a budget, `kngjax.Ledger(path)`, which this release is debited from before a value is looked at and
-      anything is drawn; what fails afterwards stays spent. Or a reservation made there beforehand.
-    - `progress`: True shows a progress bar, None shows it on a terminal. By default there is none: how fast
-        it moves may depend on the data, so it is for the data owner's eyes alone.
+    - `weights`: private, one for each record; the bounds declare their maximum, `Bounds(..., weight=...)`.
+    - `person`: private, one identifier for each row: whole numbers, text or categories. The bounds say how persons
+        count, `Bounds(..., unit=kngjax.Unit("patient", most_rows=1))`. Under replace the number of persons is public,
+        and they are counted before anything is spent.
+    - `sampler`: None takes the best proved draw for this mechanism; a mechanism that draws directly takes none.
+    - `ledger`: a budget, `kngjax.Ledger(path)`, or a reservation made there. The release is debited before a value is
+        looked at; if it fails afterwards, the debit stays spent.
+    - `progress`: True shows a progress bar, None shows it on a terminal, and False, the default, shows none. The speed
+        of the bar may depend on the data, so it is for the data owner's eyes alone.
 
-    What types, names, shapes and settings refuse is refused first, in words, and costs nothing: TypeError or ValueError
-    of `mechanism.intake.check_schema`, for a sampler that cannot draw from this density or cannot be tuned publicly,
-    for a key, a seed or a generator; RuntimeError while a side door is open, see `kngjax.core.side_doors`, and where
-    this process does not compute as IEEE 754 says (`kngjax.core.arithmetic`; tried once more when the value is drawn,
-    and then a failure after the debit). Then the certificate is made, of public facts alone, and
-    `kngjax.ledger.BudgetExceeded` raised where the budget does not allow it, as `Ledger.reserve` does for the rest.
-    Whatever goes wrong after the debit may depend on values, and is `kngjax.ReleaseFailed`: one text without a cause;
-    but where the ledger cannot keep the release, `kngjax.ledger.LedgerError` says so, and nothing is released. What is
-    interrupted from outside (Ctrl-C, a kill) ends as Python ends it. What was debited stays spent.
+    Public mistakes are refused first, in words, and cost nothing: TypeError or ValueError from
+    `mechanism.intake.check_schema`, for a sampler that cannot draw from this density or cannot be tuned publicly, or
+    for a key, a seed or a generator; RuntimeError while a side door is open (`kngjax.core.side_doors`), or where this
+    process does not compute as IEEE 754 says (`kngjax.core.arithmetic`, tried again when the value is drawn). Then the
+    certificate is made from public facts, and `kngjax.ledger.BudgetExceeded` raised where the budget is too small.
+    Failures after the debit may depend on values: they raise `kngjax.ReleaseFailed`, one text without a cause. Where
+    the ledger cannot keep the release, `kngjax.ledger.LedgerError` says so, and nothing is released. An interruption
+    from outside (Ctrl-C, a kill) ends as Python ends it. A debit stays spent in all these cases.
     """
     unknown = sorted(set(refused) - {"key", "seed", "rng_key", "num_draws", "num_chains", "random_state"})
     if unknown:
@@ -264,8 +262,8 @@ def certify(
 ) -> Certificate:
     """Returns the certificate that `release` would give, before anything is spent or drawn, or a value is seen.
 
-    Its `cost` is what a ledger would be debited, and can be reserved beforehand: `ledger.reserve(certificate.cost)`, or
-    of a mechanism for "add_remove" `certificate.cost.to_replace()` in a ledger for "replace".
+    A ledger would be debited its `cost`, which can be reserved beforehand: `ledger.reserve(certificate.cost)`. For a
+    mechanism with adjacency "add_remove" in a ledger for "replace" reserve `certificate.cost.to_replace()`.
 
     **Arguments** and errors as for `release`, of types, names, shapes and settings.
     """

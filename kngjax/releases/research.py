@@ -1,4 +1,4 @@
-"""Many draws from a mechanism's law for the owner's eyes: nothing of them is private."""
+"""Makes many draws from a mechanism's law for the owner's eyes: they give no privacy."""
 
 import dataclasses
 import time
@@ -49,21 +49,21 @@ def sample(
 ) -> Draws:
     """Makes many draws from the mechanism's law, for research and for the data owner's eyes only.
 
-    Chains start from a law that is wider than the mechanism's, each by its own key, so that R-hat tells where they do
-    not agree, and are tuned on the private data: nothing of the result is private. R-hat knows nothing of a mode that
-    no start reached. Where R-hat of a coefficient is above 1.01, or an effective sample size below 400, a warning says
-    so in one fixed sentence: it goes where warnings go, and numbers are for the owner alone, `summary().explain()`.
+    The draws give no privacy: chains are tuned on the private data. Each chain starts by its own key from a law that is
+    wider than the mechanism's, so that R-hat shows disagreement; it cannot show a mode that no start reached. If R-hat
+    of a coefficient exceeds 1.01, or an effective sample size is below 400, a warning says so in one fixed sentence.
+    The numbers are for the owner alone: `summary().explain()`.
 
     **Arguments:**
 
     - `data`: from `mechanism.prepare`.
     - `key`: a research key, `kngjax.research_key(seed)`.
     - `sampler`: None takes the best for this mechanism.
-    - `num_draws`: kept draws a chain. `num_chains`: independent chains. `num_warmup`: discarded sweeps a chain, None
-      for the sampler's own. `thinning`: sweeps a kept draw.
+    - `num_draws`: kept draws for each chain. `num_chains`: independent chains. `num_warmup`: discarded sweeps for each
+      chain, None for the sampler's own number. `thinning`: sweeps for each kept draw.
 
-    **Returns** `Draws`, with R-hat, Monte Carlo errors and effective sample sizes by the coefficients' names, all of
-    which and the time that the draws took `summary()` holds, `to_arviz()`, and plots.
+    **Returns** `Draws`, with R-hat, Monte Carlo errors and effective sample sizes by the coefficients' names.
+    `summary()` holds these and the time that the draws took; `to_arviz()` and plots are there too.
     """
     draws = sampled(mechanism, data, key, sampler, num_draws, num_chains, num_warmup, thinning, progress)
     if draws.info is not None:

@@ -35,13 +35,13 @@ def error(theta: Array, truth: Array) -> Float[Array, ""]:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Simulation:
-    """Holds what `simulate` found: of simulated data, so nothing here is private.
+    """Holds what `simulate` found; the data were simulated, so nothing here is private.
 
     **Arguments:**
 
     - `sizes`: the numbers of records, shape (sizes,). `epsilons`: shape (epsilons,).
     - `theta`: the estimates, shape (sizes, epsilons, replicates, d), NaN where a search was given up.
-    - `truth`: what they are measured against, shape (sizes, replicates, d).
+    - `truth`: the coefficients that estimates are measured against, shape (sizes, replicates, d).
     - `measures`: by name, each of shape (sizes, epsilons, replicates).
     """
 
@@ -107,13 +107,12 @@ def simulate(  # pyright: ignore[reportInconsistentOverload]
 ) -> Simulation | dict[str, Simulation]:
     """Generates data, draws, and measures, many times over, by one compiled program for every n, ε and replicate.
 
-    Only a small program that makes the data and sums them up is compiled for each n; where a loss has no sufficient
-    statistic, n is a shape of the other one too. Replicates are mapped over in batches, each with every mechanism and
-    every ε on the same data; between batches the progress bar moves. A replicate depends on its own key and on the
-    batch size alone, so that results are the same to the bit on one device and on many. Where draws are made on the
-    host, between compiled calls, as `PrivateQuantile` makes those of several levels jointly, data sets follow one
-    another, with programs in common; `max_bytes`, `batch_size` and `devices` then count for nothing. `Exact` draws
-    those of smooth losses in batches, and on the host what a batch gave up, with another key.
+    A small program that makes and sums up the data is compiled for each n; the program that draws is compiled once,
+    unless a loss has no sufficient statistic. Replicates run in batches, each with every mechanism and every ε on the
+    same data. A replicate depends on its own key and the batch size alone, so results are the same to the bit on one
+    device and on many. Some draws are made on the host, such as several levels of `PrivateQuantile` jointly: their data
+    sets follow one another, and `max_bytes`, `batch_size` and `devices` are ignored. `Exact` draws smooth losses in
+    batches, and redraws on the host, with another key, what a batch gave up.
 
     **Arguments:**
 
@@ -124,9 +123,9 @@ def simulate(  # pyright: ignore[reportInconsistentOverload]
     - `sampler`: for KNG and the exponential mechanism; chains start about an estimate from the replicate's own
       records, not about θ. None takes what `sample` takes at the smallest n and ε.
     - `measures`: by name, functions of an estimate and θ to a number; None for the error |θ̃ - θ|_2.
-    - `max_bytes`: of memory for the records of one batch on one device. `batch_size`: instead of what follows from it.
-    - `devices`: None for all that JAX sees. `float32`: for research where speed counts: estimates lose digits as n
-      grows; not on the host. `progress`: None shows the bar on a terminal.
+    - `max_bytes`: memory for the records of one batch on one device. `batch_size`: replaces the size that follows.
+    - `devices`: None for all that JAX sees. `float32`: faster, but estimates lose digits as n grows; not on the host.
+      `progress`: None shows the bar on a terminal.
 
     **Returns** a `Simulation`, or one for each mechanism by name. Raises ValueError for counts below 1 and beyond a
     `max_records`, for no mechanism, for measures of several numbers, for float32 on the host, and as `draw` does.

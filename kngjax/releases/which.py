@@ -18,13 +18,15 @@ from kngjax.releases.draw_choice import draw_for
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class DrawChoice:
-    """Holds what `kngjax.which` found: all of it is public, and printing it says it in words.
+    """Holds what `kngjax.which` found. All of it is public; print it to read it in words.
 
-    **Arguments:** `mechanism`; `num_records`. Of `kngjax.release`: `certificate`, whose `sampler` and `reason` are what
-    it takes and why, `cost` what a ledger is debited, and `assurance` how much is proved; `duration`, roughly; and
-    `failures`, what can make it fail. Where it is refused these are None and `refusal` says why, and what to take
-    instead. Of `kngjax.sample`: `sampler`, None for a mechanism that draws from its own law, and `reason`, None where
-    it refuses as a release does.
+    **Arguments:** `mechanism`; `num_records`.
+
+    - What `kngjax.release` does: `certificate` names the `sampler`, the `reason` for it, the `cost` that a ledger is
+        debited, and the `assurance`. `duration` is rough. `failures` lists what can make a release fail. If a release
+        is refused these are None, and `refusal` says why, and what to take instead.
+    - What `kngjax.sample` does: `sampler`, None for a mechanism that draws from its own law, and `reason`, None where
+        `sample` refuses as a release does.
     """
 
     mechanism: AbstractMechanism
@@ -57,12 +59,12 @@ class DrawChoice:
 def which(mechanism: AbstractMechanism, num_records: int | None = None) -> DrawChoice:
     """Says how `release` and `sample` would draw from a mechanism, why, what it costs, and what is refused.
 
-    Nothing is drawn, spent, or seen of any data: `print(kngjax.which(mechanism, 10_000))`.
+    Nothing is drawn or spent, and no data are needed: `print(kngjax.which(mechanism, 10_000))`.
 
-    **Arguments:** `mechanism`: any, of a known number of columns. `num_records`: n; None where nobody knows it. Under
-    add_remove a release does not go by it, since it is private.
+    **Arguments:** `mechanism`: any with a known number of columns. `num_records`: n; None where nobody knows it. Under
+    add_remove n is private, so a release does not use it.
 
-    Raises TypeError for what is no mechanism, and ValueError where bounds leave the number of columns open.
+    Raises TypeError for anything but a mechanism, and ValueError where bounds leave the number of columns open.
     """
     if not isinstance(mechanism, AbstractMechanism):
         raise TypeError(f"mechanism must be an object like kngjax.KNG(...), not a {type(mechanism).__name__}")

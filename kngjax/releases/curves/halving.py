@@ -124,7 +124,7 @@ class Halving:
         return change * 2.0 / float(mechanism.epsilon) * math.sqrt((d + 1) * (d + 2) / 3.0)
 
     def whole_noises(self) -> dict[int, float]:
-        """Returns by node the deviation of its noise with that of neighbouring curves: R = Z + t·R_above + (1 - t)·R_below.
+        """Returns the deviation of each node's noise with that of its neighbours: R = Z + t·R_above + (1 - t)·R_below.
 
         The records of a node lie between two curves. Noise of the upper curve adds records, of which the part t should
         lie below the node's own curve; noise of the lower curve takes records away.

@@ -20,7 +20,7 @@ from kngjax.releases.release import Release
 class QuantileCurves(AbstractKeptAsJson):
     """Holds released quantile regression curves of several levels; whatever is made of these curves costs nothing.
 
-    **Arguments:** `release`: of a `kngjax.QuantileProcess`: one number a level and coefficient, with one certificate.
+    **Arguments:** `release`: of a `kngjax.QuantileProcess`: a number for each level and coefficient, one certificate.
     """
 
     def __init__(self, release: Release):
@@ -57,8 +57,8 @@ class QuantileCurves(AbstractKeptAsJson):
     def quantiles(self, x: Any, tau: Any) -> Float[np.ndarray, "rows ..."]:
         """Predicts quantiles at public rows, increasing with their level: linear in Φ⁻¹(τ) between the released levels.
 
-        x'θ_j at the released levels is sorted for each row, which changes nothing where x lies within the bounds. What
-        lies beyond the outer levels goes on along their lines. All stays within the bounds of y, where there are any.
+        x'θ_j at the released levels is sorted for each row, which changes nothing where x lies within the bounds.
+        Beyond the outer levels the lines are continued. Quantiles stay within the bounds of y, where there are any.
 
         **Arguments:** `x`: shape (rows, columns), without the intercept. `tau`: one level in (0, 1), for shape (rows,),
         or several, for shape (rows, levels).

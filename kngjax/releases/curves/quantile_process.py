@@ -35,39 +35,39 @@ class QuantileProcess(ShownAsTyped, AbstractReleasePlan):
     """Plans quantile regressions at m levels τ_1 < ... < τ_m, all for one ε, for `kngjax.release`.
 
     Levels are drawn by halving, in the order of a balanced tree of depth L = ⌈log₂(m + 1)⌉ (Kaplan, Schnapp and Stemmer
-    2022, of numbers): first one in the middle, then one on either side of it, and so on. A level between the nearest
-    drawn ones a < τ < b, with curves θ_a and θ_b, is a draw of `KNG` with the check loss at the relative level
-    t = (τ - a)/(b - a) of the records between these curves,
+    2022, for numbers): first one in the middle, then one on either side of it, and so on. A level τ between the nearest
+    drawn levels a < τ < b, with curves θ_a and θ_b, is a draw of `KNG` with the check loss at the relative level
+    t = (τ - a)/(b - a), from the records between these curves,
 
         f(θ) ∝ exp(-ε'/2·max_j |G_j(θ)|/w_j),    G(θ) = Σ_i (1{y_i ≤ x_i'θ} - t)·x_i,  i with x_i'θ_a < y_i ≤ x_i'θ_b
 
-    on the part of Θ where x'θ_a ≤ x'θ ≤ x'θ_b for all x that the bounds allow, which is asked at the vertices of their
-    polytope. So curves never cross there, and their noise grows with L and not with m. w is how much one record can
-    change G by (`kngjax.sensitivity`), at t: Δ = 1 in this norm.
+    on the part of Θ where x'θ_a ≤ x'θ ≤ x'θ_b for all x within the bounds; the vertices of their polytope decide it. So
+    curves never cross there, and their noise grows with L, not with m. w is the most by which one record can change G
+    at t (`kngjax.sensitivity`): Δ = 1 in this norm.
 
     Proof: `docs/proofs/halving.md`. Depths cost ε/L each, and compose to ε and ρ = ε²/(8L).
 
-    Everything is decided in whole numbers: records are rounded to a lattice, each by itself; whether y > x'θ, whether θ
-    lies between two curves, and the draw (`kngjax.draws.Lattice`, whose proof holds on every part of Θ) have no
-    rounding. A part of Θ is never empty, as the curves at its ends lie in it, and a draw is never given up: no limit of
-    tries makes a failure that depends on the data.
+    Everything is decided in whole numbers. Records are rounded to a lattice, each by itself. Whether y > x'θ, whether θ
+    lies between two curves, and the draw itself (`kngjax.draws.Lattice`, whose proof holds on every part of Θ) involve
+    no rounding. A part of Θ is never empty, since the curves at its ends lie in it. A draw is never given up, so no
+    failure depends on the data.
 
-    A tree's relative levels have four decimals, and of all trees of least depth it is one that is most balanced.
+    The tree is a most balanced one of least depth; its relative levels have four decimals.
 
     **Arguments:** all public.
 
-    - `levels`: τ in (0, 1), from two to 99 of them, in increasing order: `QuantileCurves.quantiles` has those between
-        them. Chosen from the data they void the guarantee.
-    - `bounds`: of one record; `Bounds(..., hull=)` where columns are functions of one another. Without weights.
+    - `levels`: two to 99 levels τ in (0, 1), in increasing order; `QuantileCurves.quantiles` interpolates. Levels
+        chosen from the data void the guarantee.
+    - `bounds`: of one record; `Bounds(..., hull=)` where columns are functions of one another. No weights.
     - `domain`: Θ of every curve: `Box`, `L1Ball` or `L2Ball`. Up to four coefficients.
     - `epsilon`: ε in nats, of all curves together; at most 100 unless `allow_large_epsilon`.
     - `adjacency`: "replace" or "add_remove".
     - `max_records`: under add_remove a number that n does not exceed, 2^20 if it is left out; a release of more fails.
     - `force`: release also levels that `refusal` speaks of.
 
-    Raises ValueError for levels that are no such list (of one level, take `KNG`), and for parts without a proof. A
-    release, or `certify`, raises it for levels of which public facts say that they are little but noise, by `refusal`,
-    where n is public or `max_records` is given.
+    Raises ValueError for levels that are no such list (for one level take `KNG`), and for parts without a proof. A
+    release, or `certify`, raises it for levels that public facts show to be little but noise (`refusal`), if n is
+    public or `max_records` is given.
     """
 
     levels: Sequence[float]
