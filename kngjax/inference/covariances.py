@@ -185,8 +185,8 @@ def _unit_of(curvature: RecordCurvature, first: Release) -> float:
 class PublishedMoments(AbstractCovariance):
     """Takes H = X'X from the noisy moments that an estimate such as `AdaSSP` publishes, and releases nothing more.
 
-    What the noise may have been is drawn again; eigenvalues of what is left are at least a hundredth of its deviation,
-    in public units.
+    Draws subtract fresh noise of the same law from the moments. In public units the eigenvalues of the difference are
+    kept at least at a hundredth of the noise's deviation.
     """
 
     share: float | None = None

@@ -60,7 +60,7 @@ def bias_of(loss: AbstractResidualLoss, rows: np.ndarray, law: Any, target: Any)
 def estimand_of(loss: AbstractResidualLoss, rows: np.ndarray, law: Any) -> Estimand:
     """Computes θ* and its moments over the rows and the law of residuals at each row, by Newton's method.
 
-    Of the quantile loss θ* is taken to be the least squares fit of the quantiles, and ρ'' has the density as its mean.
+    For the quantile loss θ* is the least squares fit to the quantiles, and the mean of ρ'' is the density.
     """
     values, weights = residual_nodes(law, len(rows))
     if loss.score_is_piecewise_constant:

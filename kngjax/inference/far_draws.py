@@ -66,7 +66,7 @@ class FarDraws:
     def share(self, num_records: int, epsilon: float) -> float:
         """Returns the probability of a draw beyond the limit law's reach on the assumed table, to a factor of some two.
 
-        It is that of exp(-c·n·‖E s(x'(θ - θ0))x‖_K) over Θ against the limit law's mass d!·vol(K)·c^-d/det H.
+        It compares the mass of exp(-c·n·‖E s(x'(θ - θ0))x‖_K) over Θ with the limit law's, d!·vol(K)·c^-d/det H.
         """
         rate = epsilon * self.unit_rate * num_records
         # The limit law has nothing beyond: c times the norm of Hδ is Gamma(d).

@@ -1,7 +1,7 @@
-"""Means, variances and counts, as they may be given released sums whose noise has a known law: draws, and their ends.
+"""Draws means, variances and counts given released sums whose noise has a known law, and the ends of these draws.
 
-What is drawn is the released number less noise, drawn again, and for a population sampling errors besides. All of it is
-public, and what is computed here is free.
+A draw is the released number less fresh noise of the same law; for a population sampling errors are added. All of it is
+public, so it costs nothing.
 """
 
 from typing import Any

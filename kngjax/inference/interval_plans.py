@@ -276,7 +276,7 @@ def mapped(columns: AbstractColumns, records: tuple[Any, Any], has_noise: bool =
 def in_parts(columns: AbstractColumns, records: tuple[Any, Any]) -> tuple[Any, None]:
     """Validates records in memory, and divides them into parts that columns are made of one after another. Private.
 
-    Those of persons stay together, as rows of one are added up.
+    Rows of one person stay together, since they are added up.
     """
     if isinstance(records[0], Passes | WeightedRecords):
         return records[0], None

@@ -1,6 +1,6 @@
 """Reads confidence intervals off a release and its certificate, which is free.
 
-Those of regressions are computed in `kngjax.inference.intervals_from_sums`.
+Intervals of regressions are computed in `kngjax.inference.intervals_from_sums`.
 """
 
 import dataclasses

@@ -57,9 +57,9 @@ class ErrorDraws:
         """Draws H^{-1}(z - γ(θ̃ - c) - S), over H and sampling variances as they may be given what was released.
 
         At θ̃ the gradient is noise of a known law, ∇ℓ_n(θ̃) + γ(θ̃ - c) = z, so that θ̃ - θ0 ≈ H^{-1}(z - γ(θ̃ - c) - S)
-        with S ≈ N(0, J) (Reimherr and Awan 2019, Theorem 3.2). Of H^{-1}S the variance of each combination a'θ is
-        t·a'H^{-1}a; their correlations are taken to be those of H^{-1}, as no more is released: of the combinations
-        themselves that is no matter, of others it is assumed (`assumed_of`).
+        with S ≈ N(0, J) (Reimherr and Awan 2019, Theorem 3.2). In H^{-1}S each combination a'θ has the variance
+        t·a'H^{-1}a. Correlations are taken to be those of H^{-1}, since no more is released; that does not matter for
+        the combinations themselves, and is an assumption for others (`assumed_of`).
 
         **Arguments:** all public. `hessians`: draws of H. `noise`: z, of the mechanism. `variances`: draws so many t.
         """

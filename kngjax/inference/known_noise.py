@@ -72,10 +72,9 @@ def count_of_population(count: float, rate: float, level: float, num_records: in
 def mean_of_population(mean: float, deviation: float, ends: Ends, num_records: int, level: float) -> Ends:
     """Returns an interval of the mean of the population that n records were drawn from, clipped to their bounds.
 
-    It is that of values a and b alone, of which (x̄ - a)/(b - a)·n is Binomial: no law in [a, b] with this mean has sums
-    of a larger variance. So of other values the interval is wider than it need be, and holds about as often as it says
-    or oftener: of a few large values among many at a, without noise to speak of, a tail may be larger than that of the
-    binomial law by a half.
+    The interval is exact for values at a and b alone, where (x̄ - a)/(b - a)·n is Binomial: no law in [a, b] with this
+    mean has sums of a larger variance. For other values it is wider than need be, and covers about its level or more.
+    With a few large values among many at a, and little noise, one tail may be half as large again as the binomial one.
 
     **Arguments:** `mean`, `deviation`: of the release, and of L. `ends`: a and b. `num_records`: n, public.
     """

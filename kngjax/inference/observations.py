@@ -1,4 +1,4 @@
-"""`observe`: the likelihood of a release without its records, inside the analyst's own NumPyro model."""
+"""Adds the likelihood of a release, without its records, to the analyst's own NumPyro model."""
 
 import math
 from collections.abc import Sequence
@@ -51,10 +51,10 @@ def observe(
         smoothed quantile; of means the squared distance), `ObjectivePerturbation`, or a mean by `KNormMechanism`; read
         from its JSON by `Release.from_json`, if you were not there. Or several releases from the same records, whose
         scores are then one sum of vectors. Independent studies are two calls, with two names.
-    - `record`: the model of one record. Of regressions a function of rows of features, (m, d), the intercept's 1 first,
-        to the law of the response given each: `lambda x: dist.Normal(x @ beta, sigma)`, of batch shape (m,). StudentT,
-        Laplace, Logistic and whatever else has `icdf`, BernoulliLogits, Poisson and other counts serve too. Of means a
-        law of batch shape (d,), of independent columns.
+    - `record`: the model of one record. For regressions a function of rows of features, (m, d), the intercept's 1
+        first, to the law of the response at each, of batch shape (m,): `lambda x: dist.Normal(x @ beta, sigma)`.
+        StudentT, Laplace, Logistic and other laws with `icdf`, BernoulliLogits, Poisson and other counts serve too.
+        For means a law of batch shape (d,), of independent columns.
     - `design`: what the features of the records are like: public or made-up rows, (m, columns), without the intercept,
         as `kngjax.preview` takes them; a few hundred will do. An assumption that the release does not check, and the
         posterior is no better than it. Required of regressions.

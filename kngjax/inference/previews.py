@@ -74,7 +74,7 @@ class Preview:
     def noise(self) -> "pd.Series | None":
         """Returns the expected standard deviation of each coefficient's privacy noise; None where it is unknown.
 
-        It follows from what is assumed of the records, `setting.words`, and is a guess where `withheld` says why.
+        The noise follows from the assumptions in `setting.words`; it is a guess where `withheld` says why.
         """
         if self.expected is None:
             return None
@@ -95,7 +95,7 @@ class Preview:
     def width(self) -> "pd.Series | None":
         """Returns the expected width of a plan's 95% intervals over that without privacy; infinite if there are none.
 
-        None of a mechanism, which has none: preview `kngjax.WithIntervals`.
+        None for a mechanism alone: preview `kngjax.WithIntervals`.
         """
         found = None if self.intervals is None else self.intervals.width
         return None if found is None else self._named(found)
@@ -109,9 +109,9 @@ class Preview:
     def bias(self) -> "pd.Series | None":
         """Returns how far each estimated coefficient lies from its target, whatever n and ε are; None without a target.
 
-        It is argmin_θ E ρ(e - x'θ) less the coefficients of the mean, or of the quantile, of the residual e given x: 0
-        for symmetric laws of pseudo-Huber's loss about the mean, and falling with the bandwidth of a smoothed quantile
-        loss. Neither noise nor the pull of a ridge is part of it.
+        The bias is argmin_θ E ρ(e - x'θ) less the coefficients of the mean, or of the quantile, of the residual e given
+        x. The pseudo-Huber loss has none for symmetric laws about the mean; that of a smoothed quantile loss falls with
+        the bandwidth. Neither noise nor the pull of a ridge is part of it.
         """
         bias = None if self.setting is None else self.setting.bias()
         if bias is None:
@@ -179,8 +179,8 @@ class Preview:
     def least_curvature(self) -> float:
         """Finds the least share of the expected curvature H, at most 1, with which a release is more than noise.
 
-        Of counts H is in proportion to their mean, which is private, and noise goes by 1/H. Infinite where a release is
-        little but noise with all of it.
+        For counts H is proportional to their mean, which is private, and noise is proportional to 1/H. The share is
+        infinite where a release is little but noise even with all of H.
         """
         self._require_known()
         assert self.setting is not None

@@ -64,7 +64,7 @@ class RecordCurvature:
     ) -> tuple[Floats, Floats]:
         """Computes w and s² of each record over `units`, within [0, 1]; with weights ωw and ω²s². Private.
 
-        Of persons w and s of each row, without weights; s over the root of its unit, that of all k votes.
+        With persons it returns w and s of each row, without weights; s is over the root of the unit of all k votes.
 
         **Arguments:** `units`: those at θ, where they are known.
         """

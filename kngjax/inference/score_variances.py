@@ -1,10 +1,10 @@
-"""Sampling variances at a public H: a released number for each combination of coefficients, and the errors they make.
+"""Releases a sampling variance for each combination of coefficients, at a public H, and draws the errors they imply.
 
 With Ŵ = Ĥ^{-1} public, the direction b = Ŵa/√(a'Ŵa) of a combination a'θ has b'Ĥb = 1, and t = Σ s²(b'x)² = b'Jb is
-the sampling variance (ŴJŴ) of a'θ over a'Ŵa. One record adds s²(b'x)², cut to a public c, and so at most 1 in that
-unit: its sum has K-norm noise of a box. Of persons with several rows each adds (b'g)², g being the sum of the scores
-s·x of that one's rows times their weights: only persons are taken to be independent. Where H is another W^{-1}, t·a'Wa
-is the variance to first order.
+the sampling variance (ŴJŴ) of a'θ over a'Ŵa. One record adds s²(b'x)², cut to a public c, so at most 1 in units
+of c, and the sum gets K-norm noise of a box. A person with several rows adds (b'g)², where g is the sum of the scores
+s·x of that person's rows times their weights: only persons are taken to be independent. For another H = W^{-1} the
+variance is t·a'Wa to first order.
 """
 
 from collections.abc import Iterator

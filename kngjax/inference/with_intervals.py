@@ -171,9 +171,9 @@ class ReleaseWithIntervals(AbstractKeptAsJson):
 
     @property
     def errors(self) -> Float[np.ndarray, "draws dimension"] | NoInterval:
-        """Draws of θ̃ - θ0, all coefficients together, whose quantiles the intervals are made of; or why there are none.
+        """Draws θ̃ - θ0 for all coefficients together, the law whose quantiles make the intervals; or says why not.
 
-        They rest on what was released and public facts alone, and are the same whenever they are drawn.
+        The draws depend on released numbers and public facts alone, and are the same each time.
         """
         return self._drawn if isinstance(self._drawn, NoInterval) else self._drawn.draws
 

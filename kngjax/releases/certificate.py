@@ -147,9 +147,9 @@ class Certificate:
 
     @property
     def cost(self) -> Guarantee | None:
-        """States what is proved of this very release, and a ledger debits; None where a chain leaves it unproved.
+        """States the guarantee of this release, which a ledger debits; None where a chain leaves it unproved.
 
-        That of the draw, and of a law within η of it in total variation for what rounding in float64 may do.
+        It holds for any law within η, in total variation, of the draw's: so much may rounding in float64 change.
         """
         law = self._of_draw
         return law if law is None or self.rounding is None else law.within(self.rounding.distance)
@@ -158,7 +158,7 @@ class Certificate:
     def epsilon(self) -> float | None:
         """Returns the ε that this release costs; None where a chain leaves it unproved.
 
-        Infinite for a guarantee that states no ε, as ρ-zCDP: `cost.at(delta=...)` has one at every δ above η.
+        A guarantee that states no ε, such as ρ-zCDP, gives infinity; `cost.at(delta=...)` has an ε at every δ above η.
         """
         return None if (cost := self.cost) is None else cost.epsilon
 

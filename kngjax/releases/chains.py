@@ -116,8 +116,8 @@ def require_success(succeeded: bool, advice: str = SEARCH_GIVEN_UP) -> None:
 def estimate(mechanism: AbstractDensityMechanism, data: Data) -> Float[np.ndarray, " dimension"]:
     """Computes θ̂ without privacy, about which chains start; Θ's interior point where no minimum is found. Private.
 
-    For smooth losses it is about that, by one program, see `descend`.
-    It decides how long a draw takes, and may not decide whether there is one: what finds it has limits of its own.
+    For smooth losses one program computes it approximately (`descend`). θ̂ decides how long a draw takes, and must not
+    decide whether there is a draw: the search for it has limits of its own.
     """
     reach = _reach(mechanism.domain, mechanism.intake.bounds_of_rows(data.dimension), data.dimension)
     try:

@@ -44,9 +44,9 @@ def in_json(described: Any) -> Any:
 def reserve_cost(
     ledger: Ledger | Reservation | None, guarantee: Guarantee, proved: bool, what: Any
 ) -> Reservation | None:
-    """Reserves in a ledger what is owed, which spends it, and says there that it is drawn from; None without a ledger.
+    """Reserves in a ledger what is owed, which spends it, and marks it as drawn from; returns None without a ledger.
 
-    That a draw fails, or that its process dies, tells something too: no reservation is drawn from twice.
+    No reservation is drawn from twice, since a failed draw or a process that died tells something too.
 
     **Arguments:** `ledger`: or a reservation made beforehand, for this very guarantee or its `to_replace()`, and not
     drawn from before. `what`: a public description for the ledger.

@@ -29,11 +29,11 @@ REQUESTS = (Lattice, Shells, AbstractSampler)
 
 
 def draw_for(mechanism: AbstractMechanism, sampler: Any, facts: Schema) -> AbstractDraw:
-    """Returns the draw of a release with all its settings: with every rounding in its proof, if there is one unasked.
+    """Returns the draw of a release with all its settings; unasked, a draw with every rounding in its proof if any.
 
-    **Arguments:** `sampler`: what the caller asked for, or None. `facts`: of the records. Raises ValueError or
-    TypeError, of public facts alone, for a request that cannot be met, and ValueError where a loss that is not kngjax's
-    is not what it declares.
+    **Arguments:** `sampler`: the caller's request, or None. `facts`: of the records. From public facts alone it raises
+    ValueError or TypeError for a request that cannot be met, and ValueError for a user's loss that contradicts its own
+    declarations.
     """
     # First: advice where no draw serves takes the loss to be what it declares.
     require_declared(mechanism, facts.dimension, sampler)

@@ -29,8 +29,8 @@ Owed = tuple[Guarantee, bool]
 def owed_together(groups: Iterable[Sequence[Owed]], adjacency: Adjacency) -> Owed:
     """States what a ledger debits for the releases of all groups, and whether it is proved that they cost no more.
 
-    Those of one group add up, and of the groups the worst counts; twice under 'replace' (`Guarantee.parallel`). What
-    is stated at (ε, δ) by a guarantee that can be stated anywhere is then stated at (1 + e^ε)δ, where 2ε holds.
+    The costs within a group add up, and the worst group counts, twice under 'replace' (`Guarantee.parallel`). There a
+    guarantee that can be stated at any δ, and is stated at (ε, δ), is stated at (1 + e^ε)δ, where 2ε holds.
 
     **Arguments:** `groups`: what is owed in each, by mechanisms for 'add_remove'; nothing in those without a release.
     `adjacency`: of the whole table.
@@ -55,10 +55,10 @@ def _exchanged(cost: Guarantee) -> Guarantee:
 def plan_of_groups(plans: Sequence[Sequence[Plan]], division: Division, adjacency: Adjacency) -> Plan:
     """Plans the releases of every group, paid for by one debit of what all of them cost together.
 
-    The table is read once, and every record goes to the one group that its own levels say. A group of no record is
-    released like any other, and how many it has is private. Without a plan a group has no release.
+    The table is read once, and each record goes to the group that its own levels name. The size of a group is private:
+    an empty group is released like any other. A group without a plan has no release.
 
-    **Arguments:** `plans`: of each group, in the order of `division.groups()`, of mechanisms for 'add_remove'.
+    **Arguments:** `plans`: those of each group, in the order of `division.groups()`, of mechanisms for 'add_remove'.
     `adjacency`: of the whole table. The records of the plan are `Records`.
 
     Raises ValueError for a mechanism that is not for 'add_remove', and for one that is drawn without a proof.

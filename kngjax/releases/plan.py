@@ -35,12 +35,11 @@ def _taken(X: Any, y: Any) -> None:
 class Plan:
     """Holds draws of the same records that one debit pays for, all settled before a value is looked at. Public.
 
-    **Arguments:** `certificates`: one a release; they are debited, released and printed. `cost`: what a ledger debits
-    for all together. `proved`: whether they provably cost no more. `draw`: makes all releases of records, private until
-    all are kept, as whether a later one fails may depend on the data; its second argument says whether a bar shows how
-    far it is. `joined`: puts releases together, as the caller gets them. `check`: raises `UnfitType` for records X and
-    y that cannot be taken as they are asked for; sees no value. `is_one`: whether a ledger keeps the release itself,
-    and not a list of releases.
+    **Arguments:** `certificates`: one a release. `cost`: what a ledger debits for all together. `proved`: whether they
+    provably cost no more. `draw`: makes all releases from records; they stay private until all are kept, since a
+    later failure may depend on the data. Its second argument says whether to show a progress bar. `joined`: puts
+    releases together for the caller. `check`: raises `UnfitType` for records X and y of the wrong type, and sees no
+    value. `is_one`: whether a ledger keeps the release itself, not a list of releases.
     """
 
     certificates: tuple[Certificate, ...]

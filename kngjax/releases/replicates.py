@@ -256,7 +256,7 @@ def _ended_on_the_host(
 ) -> np.ndarray:
     """Returns estimates, shape (replicates, epsilons, d), with those that a batch gave up drawn from the same data.
 
-    That a batch gave one up is a fact about its keys, so that another one is taken. What failed otherwise is NaN.
+    Giving up depends on the key, so such a draw takes another key. Other failures give NaN.
     """
     given_up, has_failed = (np.any(is_so(thetas), axis=2) for is_so in (np.isnan, np.isinf))
     thetas[has_failed] = np.nan

@@ -1,4 +1,4 @@
-"""The coarse public rounding of a value that float64 computed, and what is left of its rounding errors.
+"""Rounds a value that float64 computed to a coarse public grid, and bounds what its rounding errors can still do.
 
 Theorem. Let θ be what real arithmetic makes of a release's random numbers, with any law, and θ' what float64 computes,
 |θ'_j - θ_j| ≤ r_j: of the same numbers or, as where rounding moves a choice among pieces of the law, of any others, for
@@ -11,8 +11,8 @@ Proof. Given θ_j and θ'_j, of which U_j is independent, they are parted only i
 them: U_j then lies in an interval modulo 1 of length at most r_j/h_j, and such an interval has at most
 1 + 2^64·r_j/h_j of the 2^64 values. The sum over j bounds the union, and the coupling bounds the distance.
 
-Nothing is asked of the density of θ: it may be as narrow as it likes, or have atoms. What was (ε, δ)-DP of θ is
-(ε, δ + (1 + e^ε)η)-DP of the rounded θ', since rounding θ with public random bits is post-processing:
+The density of θ may be arbitrarily narrow, or have atoms. If θ is (ε, δ)-DP, the rounded θ' is (ε, δ + (1 + e^ε)η)-DP,
+since rounding θ with public random bits is post-processing:
 P'(A) ≤ P(A) + η ≤ e^ε Q(A) + δ + η ≤ e^ε (Q'(A) + η) + δ + η.
 """
 
@@ -52,8 +52,8 @@ class Rounding:
     Assumed of float64: |θ'_j - θ_j| ≤ 2^-44(|c_j| + max(u_j, |θ_j - c_j|)) in some coupling of the laws, but for a
     probability that is negligible beside η. The slope of g is at most 2/max(1, t), so
     |g(t') - g(t)| ≤ 2·2^-44·s_j/u_j with s_j = |c_j| + u_j, but for terms of second order, and by the theorem above
-    η = Σ_j (2·2^-44·s_j/h_j + 2^-64). That is a statement about this assumption, which nobody has proved of the
-    program: for that see `kngjax.draws.Lattice`.
+    η = Σ_j (2·2^-44·s_j/h_j + 2^-64). Nobody has proved that the program keeps the assumption;
+    `kngjax.draws.Lattice` needs none.
 
     **Arguments:** `centre`: c, shape (d,). `exponents`: of h. `units`: of u; empty in a certificate from before
     offsets were random, whose η rests on a density that hardly varies over a cell. All from public settings.

@@ -34,8 +34,8 @@ def depth_of(number: int) -> int:
 def tree_of(levels: Sequence[Fraction]) -> tuple[tuple[Node, ...], ...]:
     """Makes the nodes of a tree of the least depth, by depth and then by level.
 
-    Of all such trees it is one whose most unbalanced relative level, by |t - ½|, is the least unbalanced: one record's
-    gradient is as long as max(t, 1 - t).
+    The tree minimises the most unbalanced relative level, by |t - ½|, since one record's gradient is as long as
+    max(t, 1 - t).
     """
     ends = [Fraction(0), *levels, Fraction(1)]
 
