@@ -154,8 +154,10 @@ def _of_each(function: Any, predictors: Array, values: Array) -> Array:
 
 
 def _log_determinant(part: ReleasedGradient, x: Array, values: Array, chances: Array, num_records: Any) -> Array:
-    """Computes log det (nE ρ''xx' + γI) at θ̃; for KNG at the minimum of E ℓ, found by a Newton step from θ̃, since its
-    normaliser has the Hessian there."""
+    """Computes log det (nE ρ''xx' + γI) at θ̃, or for KNG at the minimum of E ℓ.
+
+    KNG's normaliser has the Hessian there; a Newton step from θ̃ finds the minimum.
+    """
     loss, noise, theta = part.mechanism.loss, part.noise, jnp.asarray(part.value)
     assert isinstance(loss, AbstractPredictorLoss)
 

@@ -20,13 +20,15 @@ from kngjax.releases.draw_choice import draw_for
 class DrawChoice:
     """Holds what `kngjax.which` found. All of it is public; print it to read it in words.
 
-    **Arguments:** `mechanism`; `num_records`.
+    **Arguments:** the first six are of `kngjax.release`, the last two of `kngjax.sample`.
 
-    - What `kngjax.release` does: `certificate` names the `sampler`, the `reason` for it, the `cost` that a ledger is
-        debited, and the `assurance`. `duration` is rough. `failures` lists what can make a release fail. If a release
-        is refused these are None, and `refusal` says why, and what to take instead.
-    - What `kngjax.sample` does: `sampler`, None for a mechanism that draws from its own law, and `reason`, None where
-        `sample` refuses as a release does.
+    - `mechanism`: as asked. `num_records`: as asked.
+    - `certificate`: names the sampler, the reason for it, the cost that a ledger is debited, and the assurance; None
+        where the release is refused.
+    - `duration`: roughly, in words. `failures`: what can make a release fail. `refusal`: why a release is refused, and
+        what to take instead; else None.
+    - `sampler`: None for a mechanism that draws from its own law. `reason`: why it is taken; None where `sample`
+        refuses as a release does.
     """
 
     mechanism: AbstractMechanism
