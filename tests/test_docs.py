@@ -187,7 +187,7 @@ def test_every_page_is_in_the_index():
 def test_the_errors_of_the_literature_are_shown_by_tests_that_exist():
     """And those that are slow are called so."""
     page = text(DOCS / "explanation" / "literature-errors.md")
-    named = re.findall(r"`(tests/[^`]*\.py)`, `(test_\w+)`( \(slow\))?", page)
+    named = re.findall(r"`(tests/[^`]*\.py)`,\s+`(test_\w+)`(\s+\(slow\))?", page)
     assert len(named) == len(re.findall(r"`test_", page)) > 10
     for file, test, slow in named:
         found = re.search(rf"^((?:@.*\n|[ )\]].*\n)*)def {test}\(", text(ROOT / file), flags=re.MULTILINE)
