@@ -184,6 +184,19 @@ def test_every_page_is_in_the_index():
     assert all(f"]({page})" in index for page in pages if page != "index.md")
 
 
+@pytest.mark.parametrize("page", sorted((DOCS / "proofs").glob("*.md")), ids=lambda page: page.stem)
+def test_a_proof_has_its_five_parts_and_names_code_and_tests_that_exist(page):
+    _, *parts = re.split(r"^## (.*)\n", text(page), flags=re.MULTILINE)
+    assert parts[::2] == ["Statement", "Assumptions", "Proof", "Code", "Test"]
+    assert all(part.strip() for part in parts)
+    code, tests = (part.strip().splitlines() for part in parts[7::2])
+    for line in code:
+        found = re.fullmatch(r"- `(\w+)` in `(kngjax/[\w/]+\.py)`", line)
+        assert found, line
+        assert re.search(rf"^(def|class) {found[1]}\b", text(ROOT / found[2]), flags=re.MULTILINE), line
+    assert all(re.fullmatch(r"- `tests/[\w/]+\.py`", line) and (ROOT / line[3:-1]).exists() for line in tests)
+
+
 def test_the_errors_of_the_literature_are_shown_by_tests_that_exist():
     """And those that are slow are called so."""
     page = text(DOCS / "explanation" / "literature-errors.md")

@@ -71,6 +71,11 @@ class AbstractDraw(abc.ABC):
         return getattr(self.mechanism, "assumptions", ())
 
     @property
+    def proofs(self) -> tuple[str, ...]:
+        """Names the pages of `docs/proofs/` that its assurance rests on."""
+        return {PROVED: ("balls",), IN_REALS: ("rounding",)}.get(self.assurance, ())
+
+    @property
     def failures(self) -> tuple[str, ...]:
         """Lists what can make it fail, besides what can for every release."""
         return ()

@@ -41,8 +41,8 @@ class Uniform:
 def decided(attempt: Callable[[int], T | None]) -> T:
     """Tries `attempt` with 64 digits of every uniform number, then 128, and so on, until it finds something.
 
-    If whatever it finds is right, then it is what real arithmetic would find with all digits: how many were asked for
-    changes nothing. There is no limit, as that would make failure an output that depends on the data.
+    Whatever it finds is what real arithmetic finds with all digits (`docs/proofs/balls.md`). There is no limit, since a
+    limit would make failure depend on the data.
     """
     digits = _FIRST_DIGITS
     while True:

@@ -1,9 +1,8 @@
-"""A loss is a function of θ and one record, with its gradient and declared facts about both.
+"""Defines a loss: a function of θ and one record, with its gradient and declared facts about both.
 
-The loss of the data is ℓ_n(θ; D) = Σ_i ℓ(θ; record_i), a sum and never a mean, which `block_sums` adds up. In
-regression ℓ is ρ(x'θ, y) and one record's gradient is s·x with the scalar score s = ∂ρ/∂η, η = x'θ, so all that a
-sensitivity proof needs is the interval that s can lie in. Means and medians have losses of the distance between θ and
-the record itself.
+The loss of the data is the sum ℓ_n(θ; D) = Σ_i ℓ(θ; record_i), never the mean. In regression ℓ is ρ(x'θ, y), and one
+record's gradient is s·x with the score s = ∂ρ/∂η, η = x'θ. A sensitivity proof then needs an interval that contains s.
+Means and medians have losses of the distance between θ and the record.
 """
 
 import abc
@@ -44,24 +43,24 @@ class WholeScore(NamedTuple):
 
 
 class AbstractLoss(ShownAsTyped, AbstractModule):
-    """A loss ℓ(θ; record) of one record, summed over the records, with the facts that others rest on.
+    """A loss ℓ(θ; record) of one record, summed over the records, with the facts that proofs and draws rest on.
 
     Facts without an argument:
 
     - `has_response`: whether a record has a response besides its features.
-    - `needs_response_bounds`: whether one record's gradient is bounded only where y is; `value_needs_response_bounds`:
-      whether its value is.
+    - `needs_response_bounds`: whether one record's gradient is bounded only if y is. `value_needs_response_bounds`:
+      whether its value is bounded only if y is.
     - `is_quadratic`: whether `summarise` gives a `QuadraticSummary`, so that ℓ_n = ½θ'Gθ - m'θ + ½s.
     - `is_half_square`: whether ℓ is ½(y - x'θ)² and no other quadratic, so that with ½λ|θ|² it is ridge regression.
-    - `is_smooth`: whether ρ'' is positive for every η and continuously differentiable, so that on a design of full rank
-      ∇ℓ_n is one to one, with the determinant of the Hessian as its Jacobian. Huber's loss is not: its gradient is
-      constant wherever all records are outliers.
+    - `is_smooth`: whether ρ'' is positive and continuously differentiable for every η. On a design of full rank ∇ℓ_n is
+      then one to one, with the determinant of the Hessian as its Jacobian. Huber's loss is not smooth: its gradient is
+      constant where all records are outliers.
     - `has_curvature_facts`: whether a smooth loss of x'θ proves `curvature_facts`, for exact draws in any dimension.
-    - `score_is_piecewise_constant`: whether ∂ρ/∂η is constant but for one jump, at η = y (see `score_step`).
-    - `gradient_length`: the Euclidean length of every record's gradient where its direction is free, None elsewhere.
+    - `score_is_piecewise_constant`: whether ∂ρ/∂η is constant except for one jump, at η = y (see `score_step`).
+    - `gradient_length`: the Euclidean length of every record's gradient if its direction is free; else None.
     - `is_homogeneous`: whether ρ(wη, wy) = w·ρ(η, y) for every w ≥ 0, so that a weighted record is (wx, wy).
     - `takes_weights`: whether its sums honour `WeightedRecords`.
-    - `gradient_slope`: c where one record's gradient is cθ less what depends on the record alone, None elsewhere.
+    - `gradient_slope`: c if one record's gradient is cθ minus a term that depends on the record alone; else None.
     """
 
     needs_response_bounds: ClassVar[bool] = False
@@ -102,7 +101,7 @@ class AbstractLoss(ShownAsTyped, AbstractModule):
     def gradient_range(self, bounds: Bounds, reach: Reach, adjacency: Adjacency, dimension: int) -> Ends:
         """(m, M), each of shape (d,): every record's gradient lies between them for every θ ∈ Θ.
 
-        Under replace up to what all records share at the same θ, since an exchange cancels it.
+        Under replace they omit terms that all records share at the same θ, since an exchange cancels them.
         """
 
     @abc.abstractmethod
@@ -118,9 +117,9 @@ class AbstractLoss(ShownAsTyped, AbstractModule):
         return self.needs_response_bounds
 
     def score_range(self, bounds: Bounds, reach: Reach, adjacency: Adjacency, dimension: int) -> Interval:
-        """[a, b] ∋ s where one record's gradient is s·x, under replace but for its sign and what all records share.
+        """[a, b] ∋ s where one record's gradient is s·x; under replace without its sign and without shared terms.
 
-        Raises TypeError where it is not: where `why_no_points` says why.
+        Raises TypeError if the gradient has another form, for which `why_no_points` has the reason.
         """
         raise TypeError(f"one record's gradient under {type(self).__name__} is no multiple of its features")
 

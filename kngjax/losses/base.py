@@ -33,11 +33,12 @@ from kngjax.losses.verified_scores import AbstractVerifiedScore
 class AbstractRowLoss(AbstractLoss):
     """A loss ρ(η, y, x) of one record, which sees the row of features x besides the linear predictor η = x'θ.
 
-    Its gradient is s·x with s = ∂ρ/∂η, for x as it is: a scale, a level or an offset may be any public function of x.
-    Sensitivities rest on `score_interval` over all rows within the bounds. ρ need not be convex.
+    Its gradient is s·x with s = ∂ρ/∂η. A scale, a level or an offset may be any public function of x. ρ need not be
+    convex. Sensitivities rest on `score_interval` over all rows within the bounds.
 
-    KNG and the exponential mechanism serve it, with weights too, by the Markov chains that ask it for sums. All others
-    know ρ(η, y) alone, an `AbstractPredictorLoss`, and refuse: so a class that declares facts for them is refused.
+    KNG and the exponential mechanism take such a loss, with weights too, and Markov chains draw from them. Every other
+    mechanism and draw needs an `AbstractPredictorLoss`, ρ(η, y), and refuses it. A class that declares facts for those
+    is refused too.
     """
 
     takes_weights: ClassVar[bool] = True
@@ -146,9 +147,9 @@ class AbstractRowLoss(AbstractLoss):
 class CurvatureFacts(NamedTuple):
     """Holds proved bounds on ρ''(η + u) for one record, with w = ρ''(η) > 0.
 
-    **Arguments:** `slope`, `bend`: a and m ≥ 0 with log ρ''(η + u) ≥ log w + au - ½mu² for every real u. `mean`: at
-    most (s(η + u) - s(η))/u for 0 < |u| ≤ reach, the mean of ρ'' between η and η + u. `third`: at least |ρ'''(η + u)|
-    for |u| ≤ reach.
+    **Arguments:** `slope`, `bend`: a and m ≥ 0 with log ρ''(η + u) ≥ log w + au - ½mu² for every real u. `mean`: a
+    lower bound of (s(η + u) - s(η))/u for 0 < |u| ≤ reach, the mean of ρ'' between η and η + u. `third`: bounds
+    |ρ'''(η + u)| for |u| ≤ reach.
     """
 
     slope: Array
@@ -186,7 +187,7 @@ class AbstractPredictorLoss(AbstractRowLoss):
         return None
 
     def usual_responses(self, bounds: Bounds, count: int) -> Float[np.ndarray, " responses"] | None:
-        """Made-up responses about a regression without slopes; None where they are it plus residuals. Public."""
+        """Makes up responses about a regression without slopes; None where that plus residuals serves. Public."""
         return None
 
     @abc.abstractmethod

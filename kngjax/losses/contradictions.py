@@ -47,15 +47,15 @@ def check_loss(
 ) -> tuple[str, ...]:
     """Says in words which facts that a loss ρ(η, y) declares are contradicted on a grid; an empty tuple if none is.
 
-    Tried are: that `record_score` is ∂ρ/∂η and `record_curvature` its derivative; that ρ is convex in η, so that the
-    score never falls as η grows; that scores lie in `score_interval` and values in `value_interval`, on the grid and on
-    parts of it; that the curvature is at most `curvature_bound`; `score_step`, `residual_minimiser`, `is_quadratic`,
-    `is_half_square`, `is_homogeneous` and `verified_score`. It proves nothing: a grid may miss what is wrong, and every
-    guarantee rests on the facts themselves. No data are involved.
+    The check tries whether `record_score` is ∂ρ/∂η and `record_curvature` its derivative; whether ρ is convex in η, so
+    that the score never falls as η grows; whether scores lie in `score_interval` and values in `value_interval`, on the
+    grid and on parts of it; whether the curvature is at most `curvature_bound`; and `score_step`, `residual_minimiser`,
+    `is_quadratic`, `is_half_square`, `is_homogeneous` and `verified_score`. It proves nothing, since a grid may miss a
+    fault. Every guarantee rests on the facts themselves. No data are involved.
 
-    **Arguments:** `loss`: of x'θ. `predictors`: (lowest, highest) η, finite. `responses`: y that are tried, public;
-    those without a meaning for the loss are left out. By default 13 from -3 to 3. `rows`: of a loss that sees the row
-    x, (lowest, highest) x, each of shape (d,), the intercept's 1 first: rows at corners and within are tried.
+    **Arguments:** `loss`: of x'θ. `predictors`: (lowest, highest) η, finite. `responses`: public values of y to try, by
+    default 13 from -3 to 3; values without a meaning for the loss are skipped. `rows`: for a loss that sees the row x,
+    (lowest, highest) x, each of shape (d,), the intercept's 1 first. Rows at corners and within are tried.
 
     Raises TypeError for a loss that is not of x'θ, and ValueError where no grid is left, or rows are missing or too
     many.

@@ -36,10 +36,10 @@ def _squared_distances(bounds: Bounds, reach: Reach, dimension: int) -> tuple[Ar
 class SquaredDistanceLoss(AbstractLoss):
     """ℓ(θ; x) = ½‖x - θ‖_2²; one record's gradient is θ - x, and ∇ℓ_n = nθ - Σx: the mean minimises it.
 
-    Two records' gradients differ by x' - x, whatever θ: for x in the box [l, u] coordinate j moves by at most u_j - l_j
-    (replace). One record more moves it by θ_j - x_j, which needs a bounded Θ (add_remove). Reimherr and Awan (2019,
-    section 4.1) take the full square, whose gradient differs by 2(x' - x), and print 2r for its sensitivity where
-    ‖x‖ ≤ r gives 4r; their final density is right.
+    Two records' gradients differ by x' - x, whatever θ is. For x in the box [l, u] an exchange moves coordinate j by at
+    most u_j - l_j. One record more moves it by θ_j - x_j, so add_remove needs a bounded Θ. Reimherr and Awan (2019,
+    section 4.1) take the full square, and print the sensitivity 2r where ‖x‖ ≤ r gives 4r; their final density is
+    right.
     """
 
     has_response: ClassVar[bool] = False
@@ -140,11 +140,10 @@ class SquaredDistanceLoss(AbstractLoss):
 class GeometricMedianLoss(AbstractLoss):
     """ℓ(θ; x) = ‖x - θ‖_2; one record's gradient is (θ - x)/‖θ - x‖_2: the geometric median minimises it.
 
-    Every record's gradient has length 1 (0 at θ = x, a null set), so two of them differ by at most 2 in the l2 norm
-    (replace) and one of them counts 1 (add_remove), whatever the data: no bound on x enters the proof, though `Bounds`
-    asks for one and clips to it, so choose it generously. Θ must be bounded, since the gradient norm is (Reimherr and
-    Awan 2019, section 4.4, who leave the base measure open). With one coordinate this is the check loss at τ = ½,
-    doubled. With weights w in [0, W] it is W times as much (`kngjax.sensitivity.weighted`).
+    Every record's gradient has length 1 (0 at θ = x, a null set). So Δ = 2 in the l2 norm under replace, and 1 under
+    add_remove. No bound on x enters the proof, but `Bounds` asks for one and clips to it: choose it generously. Θ must
+    be bounded, since the gradient is (Reimherr and Awan 2019, section 4.4, leave the base measure open). With one
+    coordinate this is twice the check loss at τ = ½. Weights in [0, W] multiply Δ by W (`kngjax.sensitivity.weighted`).
     """
 
     has_response: ClassVar[bool] = False

@@ -15,14 +15,14 @@ from kngjax.losses.verified_scores import ExpectileScore, number
 class ExpectileLoss(AbstractResidualLoss):
     """ρ(r) = |τ - 1{r < 0}|·r² with r = y - x'θ (Newey and Powell 1987); at τ = ½ it is the squared loss ½r².
 
-    Its slope is 2wr, with w = τ for r ≥ 0 and w = 1-τ for r < 0: continuous, as both are 0 at r = 0, and increasing, as
-    w > 0. So ρ is strictly convex.
+    Its slope is 2wr, with w = τ for r ≥ 0 and w = 1-τ for r < 0. The slope is continuous, since it is 0 at r = 0, and
+    increasing, since w > 0. So ρ is strictly convex.
 
     Score interval: s = -2wr decreases in r, and r = y - η lies in [y_l - η_u, y_u - η_l], so s lies between its values
     at these ends. It needs bounds on x, y and Θ.
 
     Curvature: ρ'' is 2τ for r > 0 and 2(1-τ) for r < 0, at most 2·max(τ, 1-τ). It jumps at r = 0, so the loss is not
-    `is_smooth`; its gradient is Lipschitz all the same, which is what objective perturbation rests on.
+    `is_smooth`. Its gradient is Lipschitz, which is enough for objective perturbation.
 
     **Arguments:** `tau`: the expectile's level, strictly between 0 and 1. Public.
     """

@@ -10,11 +10,11 @@ from kngjax.losses.base import AbstractPredictorLoss, Interval, Number
 class TangentExtension(AbstractPredictorLoss):
     """ρ(η, y) for η ∈ [lower, upper], and beyond it the tangent at the nearest end: ρ(c, y) + s(c, y)(η - c).
 
-    Convex and once differentiable as ρ is. Its score at any η is that of ρ at c = clip(η, lower, upper), and its
-    curvature is that of ρ inside and 0 outside: so what ρ declares over [lower, upper] holds here for every η. With Θ
-    in the strip where every |x'θ| stays within the interval, it is ρ itself on Θ.
+    The extension is convex and once differentiable, as ρ is. Its score at any η is that of ρ at c = clip(η, lower,
+    upper). Its curvature is that of ρ inside, and 0 outside. So the facts that ρ declares over [lower, upper] hold for
+    every η. If x'θ stays within the interval for all θ in Θ, the extension is ρ itself on Θ.
 
-    **Arguments:** `inner`: ρ. `lower`, `upper`: the ends, infinite where ρ is not to be changed. Public.
+    **Arguments:** `inner`: ρ. `lower`, `upper`: the ends, infinite on a side without extension. Public.
     """
 
     inner: AbstractPredictorLoss

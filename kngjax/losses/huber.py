@@ -80,17 +80,17 @@ class PseudoHuberLoss(AbstractResidualLoss):
 
     @staticmethod
     def public_threshold(num_records: int, dimension: int, scale: float, epsilon: float) -> float:
-        """k = scale·max(½, ε√n/(10d)), of public facts alone: as near to least squares as KNG's noise leaves room for.
+        """k = scale·max(½, ε√n/(10d)), from public facts alone: KNG's noise is then half of the sampling error.
 
-        The noise of KNG grows with k, and the distance from the least squares estimate falls with it. Under replace, of
-        features within [-1, 1], KNG's noise in a coordinate of the gradient has a deviation of about 4kd/(√3·ε); that
-        of the gradient itself is about ½·scale·√n. Their ratio is ½ at the rule's k. Below half of the scale little
-        noise is gained. `experiments.linear` measures both on three tables.
+        A larger k makes the estimate more like least squares, and the noise of KNG larger. Under replace and for
+        features within [-1, 1], the noise of a coordinate of the gradient has a deviation of about 4kd/(√3·ε), and the
+        gradient itself one of about ½·scale·√n. The rule makes their ratio ½. A k below half of the scale reduces noise
+        little. `experiments.linear` measures both on three tables.
 
-        **Arguments:** `num_records`: n where it is public, under replace; under add_remove a public guess.
-        `dimension`: d, with the intercept. `scale`: how far responses scatter about the regression, in the units of y:
-        a public guess of their standard deviation there. `epsilon`: that of the mechanism. A wrong guess costs
-        accuracy, and no privacy; a scale, or under add_remove an n, that is computed from the data voids the guarantee.
+        **Arguments:** `num_records`: n under replace; a public guess of it under add_remove. `dimension`: d, with the
+        intercept. `scale`: a public guess of the standard deviation of responses about the regression, in the units of
+        y. `epsilon`: of the mechanism. A wrong guess costs accuracy and no privacy. A scale that is computed from the
+        data voids the guarantee, and so does such an n under add_remove.
         """
         count, size = operator.index(num_records), operator.index(dimension)
         if count < 1 or size < 1:

@@ -24,9 +24,9 @@ class LogisticLoss(AbstractPredictorLoss):
     Score interval: σ ∈ (0, 1) and y ∈ {0, 1}, so s ∈ [-1, 1], whatever θ: only x needs bounds. (4ρ'')² + s⁴ is at most
     16σ²(1 - σ)² + max(σ, 1 - σ)⁴, which is largest near σ = .55, where it is 1.072.
 
-    **Arguments:** `levels`: the two values that the response has in the data, that of y = 0 first, like (-1, 1) or
-    ("no", "yes"); compared cell by cell as in `kngjax.data.cells`. Public. A cell that has neither counts as missing.
-    Raises TypeError unless they are both text or both finite numbers, ValueError unless they are two.
+    **Arguments:** `levels`: the two values of the response in the data, the value of y = 0 first, like (-1, 1) or
+    ("no", "yes"). Public. Cells are compared with them one by one (`kngjax.data.cells`), and any other cell counts as
+    missing. Raises TypeError unless both are text or both are finite numbers, ValueError unless there are two.
     """
 
     levels: tuple[Any, Any] = eqx.field(static=True, default=(0, 1), converter=tuple)

@@ -21,8 +21,8 @@ _LEAST, _MOST = -12.0, 700.0
 class PoissonLoss(AbstractPredictorLoss):
     """ρ(η, y) = e^η - yη for counts y ∈ [y_l, y_u]; score e^η - y.
 
-    Score interval: e^η is increasing, so s ∈ [e^η_l - y_u, e^η_u - y_l]: it needs bounds on x, y and Θ, and grows
-    exponentially with the reach of x'θ, so choose Θ tight. A negative response counts as missing, so 0 ≤ y_l.
+    Score interval: e^η is increasing, so s ∈ [e^η_l - y_u, e^η_u - y_l]. It needs bounds on x, y and Θ, and grows
+    exponentially with the range of x'θ: choose a small Θ. A negative response counts as missing, so 0 ≤ y_l.
     """
 
     needs_response_bounds: ClassVar[bool] = True
@@ -83,10 +83,10 @@ class PoissonLoss(AbstractPredictorLoss):
 class CappedPoissonLoss(AbstractPredictorLoss):
     """ρ(η, y) = e^η - yη for η ≤ c, and beyond it the tangent there, e^c(1 + η - c) - yη; score e^min(η, c) - y.
 
-    Convex, and once differentiable. Score interval: s ∈ [-y_u, e^c - y_l], and ρ'' ≤ e^c, whatever x, θ and Θ are: no Θ
-    is needed, and none is cut short. Where no mean is more than e^c, the estimate is that of `PoissonLoss`.
+    The loss is convex and once differentiable. Score interval: s ∈ [-y_u, e^c - y_l], and ρ'' ≤ e^c, for all x and θ.
+    So no Θ is needed. If no mean exceeds e^c, the estimate is that of `PoissonLoss`.
 
-    Below η = -12 it goes on by the tangent too: a mean of fewer than one event in 160,000 records counts as 0.
+    Below η = -12 the loss follows its tangent too: a mean of fewer than one event in 160,000 records counts as 0.
 
     **Arguments:** `limit`: c, the logarithm of the largest mean, above -12 and at most 700. Public.
     """

@@ -26,9 +26,9 @@ DRAWN_EXACTLY = 120.0
 class SmoothedQuantileLoss(AbstractResidualLoss):
     """E ρ_τ(r + hZ) = h·log(1 + e^(-r/h)) + τr with r = y - x'θ and logistic Z; score K((x'θ - y)/h) - τ.
 
-    K is the kernel's distribution function: σ(t) = 1/(1 + e^-t), or on request Φ, for h(tΦ(t) + φ(t)) + τr with
-    t = -r/h. What is estimated is the quantile of y + hZ, so the estimate moves with h: at large n by more than the
-    noise for privacy does.
+    K is the kernel's distribution function: σ(t) = 1/(1 + e^-t), or Φ on request, for which the loss is
+    h(tΦ(t) + φ(t)) + τr with t = -r/h. The loss estimates the quantile of y + hZ. So the estimate has a bias that grows
+    with h, and that exceeds the noise for privacy at large n.
 
     Score interval: K ∈ [0, 1], so s ∈ [-τ, 1-τ], as without smoothing, whatever y and θ: only x needs bounds.
     Curvature: ρ'' = k((x'θ - y)/h)/h with the kernel's density k, which is positive, smooth, and largest at 0. With
@@ -66,18 +66,17 @@ class SmoothedQuantileLoss(AbstractResidualLoss):
         epsilon: float | None = None,
         kernel: Kernel = "logistic",
     ) -> float:
-        """h with noise hZ of standard deviation scale·max(.05, √(τ(1-τ))·((d + log n)/n)^(2/5)): of public facts alone.
+        """h with noise hZ of standard deviation scale·max(.05, √(τ(1-τ))·((d + log n)/n)^(2/5)), by public facts alone.
 
-        Beside the noise of KNG the bias that this leaves is small: `experiments.bandwidth` measures it on three tables.
-        Exact draws of KNG need more: with `epsilon`, h of the logistic kernel is at least scale·120d²/(nε). There a
-        proposal or two make a draw, unless columns are rare dummies or nearly collinear, or τ is far from 1/2, which
-        asks for some 1/(4τ(1-τ)) times as much; at a third of it none does.
+        The bias of this h is small beside the noise of KNG: `experiments.bandwidth` measures it on three tables. Exact
+        draws of KNG need a larger h. With `epsilon`, h of the logistic kernel is at least scale·120d²/(nε), and a draw
+        takes a proposal or two; with a third of this h it finds none. Rare dummies, nearly collinear columns, and τ far
+        from 1/2 need more, some 1/(4τ(1-τ)) times as much.
 
-        **Arguments:** `tau`: the quantile level. `num_records`: n where it is public, under replace; under add_remove a
-        public guess. `dimension`: d, with the intercept. `scale`: how far responses scatter about the regression, in
-        the units of y: a public guess of their standard deviation there. `epsilon`: that of KNG, for exact draws. A
-        wrong guess costs bias, noise or time, and no privacy; a scale, or under add_remove an n, that is computed from
-        the data voids the guarantee.
+        **Arguments:** `tau`: the quantile level. `num_records`: n under replace; a public guess of it under add_remove.
+        `dimension`: d, with the intercept. `scale`: a public guess of the standard deviation of responses about the
+        regression, in the units of y. `epsilon`: of KNG, for exact draws. A wrong guess costs bias, noise or time, and
+        no privacy. A scale that is computed from the data voids the guarantee, and so does such an n under add_remove.
 
         Source: the bandwidth of He, Pan, Tan and Zhou (2023, section 4.1), here the standard deviation for both
         kernels, in units of `scale`.

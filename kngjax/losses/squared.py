@@ -20,7 +20,7 @@ class SquaredLoss(AbstractResidualLoss):
 
     Score interval: s = η - y, so with η ∈ [η_l, η_u] and y ∈ [y_l, y_u] it lies in [η_l - y_u, η_u - y_l]: ±(Y + B)
     for |y| ≤ Y and |x'θ| ≤ B. It needs bounds on x, y and Θ. Reimherr and Awan (2019, equation 1) print
-    ε/(8(1+B)) for the half gradient with Y = 1, where ε/(4(1+B)) is ε-DP: theirs spends half the budget.
+    ε/(8(1+B)) for the half gradient with Y = 1. ε/(4(1+B)) is ε-DP, so the printed one spends half of ε.
     """
 
     needs_response_bounds: ClassVar[bool] = True

@@ -64,20 +64,19 @@ class AdaOPS(AbstractDirectMechanism):
     3. γ is the largest for which the Rényi divergence of order α of two posteriors is at most R for every record with
        leverage μ ≤ X²/h and residual |r| ≤ L; θ as above.
 
-    A release on a grid publishes λ and γ beside θ: what is proved below is so of all three stages' outcomes together.
+    A release publishes λ and γ beside θ. The guarantee covers the three stages together.
 
-    Proof: `docs/proofs/ada-ops.md`. The bound is not tight: of the δ of the joint law the worst designs that a search
-    found have a twentieth to a fifth, and with `replace` a thousandth. What that costs is accuracy.
-
-    Wang (2019) introduced AdaOPS; the pieces here are exact, and none of its constants is used.
+    Proof: `docs/proofs/ada-ops.md`. The bound is not tight. The worst designs that a search found spend a twentieth to
+    a fifth of δ, and a thousandth under `replace`. Wang (2019) introduced AdaOPS; none of that paper's constants is
+    used.
 
     **Arguments:**
 
     - `bounds`: public bounds of one record, of x and of y.
     - `epsilon`, `delta`: of the release; ε in nats, positive, at most 100 unless `allow_large_epsilon`; 0 < δ < 1.
     - `adjacency`: "add_remove" or "replace".
-    - `shares`: of the Rényi budget, for λ̃ and for L; two positive numbers of sum below 1. Their cost vanishes as n
-      grows, when smaller ones are better.
+    - `shares`: of the Rényi budget, for λ̃ and for L: two positive numbers of sum below 1. Smaller shares are better for
+      larger n.
     - `failure_share`: δ₁/δ for each of the two events, between 0 and ½.
 
     θ is in all of R^d, and no domain is needed. With weights of records X'X is Σ w xx', and a record is √w·(x, y).
@@ -92,6 +91,7 @@ class AdaOPS(AbstractDirectMechanism):
 
     takes_weights: ClassVar[bool] = True
     rests_on_rank: ClassVar[bool] = True
+    proofs: ClassVar[tuple[str, ...]] = ("ada-ops",)
 
     method: ClassVar[str] = "One draw from a Gaussian posterior, with a ridge and a scale from private bounds."
 

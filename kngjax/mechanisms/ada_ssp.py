@@ -44,19 +44,16 @@ _FARTHEST = 2.0**12
 class AdaSSP(AbstractDirectMechanism):
     """Releases θ = (X'X + E + λI)^{-1}(X'y + e), with Gaussian E and e, and λ from λ_min(X'X) with Gaussian noise.
 
-    X and y are in public units: columns and response about the middle of their bounds, in half widths, the intercept
-    apart; without an intercept in units of the largest |x_j| and |y| (`kngjax.data.public_units`). θ is given back in
-    own units. So the noise depends neither on units nor, beside an intercept, on where zero lies; ‖x‖² ≤ d, |y| ≤ 1.
-    Wang (2018) takes the records as they come.
+    X and y are measured in public units, about the middle of their bounds and in half widths (without an intercept in
+    units of the largest |x_j| and |y|; `kngjax.data.public_units`). So ‖x‖² ≤ d and |y| ≤ 1, and the noise does not
+    depend on the units of the data. θ is given back in the units of the data.
 
-    The noisy moments are one Gaussian mechanism, calibrated by its exact profile (Balle and Wang 2018), and all that
-    follows is post-processing: `docs/proofs/ada-ssp.md`. λ makes X'X + E + λI positive definite with eigenvalues of at
-    least b, but for a small probability, for which eigenvalues below b are raised to b: so θ exists always, and in no
-    direction is the noise e magnified more than by 1/b.
+    The noisy moments are one Gaussian mechanism, calibrated by its exact profile (Balle and Wang 2018). The rest is
+    post-processing. Proof: `docs/proofs/ada-ssp.md`. λ raises the eigenvalues of X'X + E + λI to at least b, except
+    with a small probability, in which case they are raised to b. So θ always exists, and magnifies e at most by 1/b.
 
-    A release draws the noisy moments with every rounding in its proof, unless there is a hull of very many facets:
-    `kngjax.draws.ada_ssp_draw`. It publishes them with θ, which is made of nothing else: `Release.published`.
-    Research draws are those of float64.
+    A release publishes the noisy moments with θ (`Release.published`), and has every rounding in its proof unless there
+    is a hull of very many facets (`kngjax.draws.ada_ssp_draw`). Wang (2018) has another calibration and no units.
 
     **Arguments:**
 
@@ -76,6 +73,7 @@ class AdaSSP(AbstractDirectMechanism):
     shares: Float[Array, "3"] | Float[np.ndarray, "3"]
 
     takes_weights: ClassVar[bool] = True
+    proofs: ClassVar[tuple[str, ...]] = ("ada-ssp",)
 
     @property
     def no_persons(self) -> str | None:

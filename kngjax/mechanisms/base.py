@@ -18,18 +18,19 @@ from kngjax.sensitivity.gradients import Sensitivity
 
 
 class AbstractMechanism(AbstractPublicParts):
-    """A mechanism: what is computed from the records, with which bounds, at which ε, for which neighbours.
+    """Describes what is computed from the records: with which bounds, at which ε, for which neighbours.
 
-    `has_regressors`: whether it explains a response. `takes_weights`: whether it is proved for records with weights;
-    what does not say so refuses bounds that declare them. `rests_on_rank`: whether its proof needs the Hessian of one
-    record, and of no convex combination. `no_persons`: why it has no proof for rows of persons; None
-    where it has one: where a convex combination of what records add is as good as what one record adds.
+    `has_regressors`: whether it explains a response. `takes_weights`: whether it is proved for records with weights; a
+    mechanism without such a proof refuses bounds that declare weights. `rests_on_rank`: whether its proof needs a
+    Hessian of rank one, which several rows of a person do not have. `proofs`: the pages of `docs/proofs/` that its
+    guarantee rests on, by name. `no_persons`: why it has no proof for rows of persons, or None.
     """
 
     epsilon: eqx.AbstractVar[Scalar]
     has_regressors: ClassVar[bool] = True
     takes_weights: ClassVar[bool] = False
     rests_on_rank: ClassVar[bool] = False
+    proofs: ClassVar[tuple[str, ...]] = ()
 
     @property
     def no_persons(self) -> str | None:
@@ -53,10 +54,9 @@ class AbstractMechanism(AbstractPublicParts):
     ) -> Data:
         """Validated and clipped data, summarised where the loss has a sufficient statistic. Private.
 
-        See `kngjax.data.prepare` for the arguments and errors; `weights`, private, are one a record, where the bounds
-        declare their maximum, and `person` one identifier a row, where they are for rows of persons. X may also be a
-        `kngjax.stream` of records or `kngjax.shard`s of them, which bring their
-        own responses.
+        `kngjax.data.prepare` has the arguments and errors. `weights`, private, has one number for each record if the
+        bounds declare a largest weight. `person` has one identifier for each row if the bounds are for persons. X may
+        also be a `kngjax.stream` or `kngjax.shard`s of records, which bring their own responses.
         """
         return self.intake.prepare(X, y, weights=weights, person=person, dither_key=dither_key)
 
@@ -79,9 +79,9 @@ class AbstractMechanism(AbstractPublicParts):
 
     @abc.abstractmethod
     def densities(self) -> "tuple[AbstractMechanism, ...]":
-        """The densities whose draws, one by one and in increasing order, are a draw of this mechanism.
+        """The densities whose draws, one by one and in increasing order, make a draw of this mechanism.
 
-        A lattice draws from them. Raises ValueError, of public settings alone, where there are none.
+        A lattice draws from them. Raises ValueError where there are none, which public settings decide.
         """
 
     def __hash__(self) -> int:
@@ -155,8 +155,8 @@ class AbstractMechanism(AbstractPublicParts):
     def sensitivity(self) -> Sensitivity:
         """Δ with its derivation.
 
-        Where scalar bounds leave the number of columns open, it is given if it is the same for every number;
-        else ValueError: call `sensitivity_for(dimension)`.
+        Scalar bounds leave the number of columns open. Raises ValueError if Δ depends on it: then call
+        `sensitivity_for(dimension)`.
         """
         if self.dimension is not None:
             return self.sensitivity_for(self.dimension)

@@ -28,14 +28,14 @@ from kngjax.sensitivity.gradients import Sensitivity
 class BlockSums(AbstractKNormLaw):
     """Draws θ with density ∝ exp(-ε‖Σx - θ‖), for a norm in blocks in which no record changes Σx by more than 1.
 
-    Columns are exclusive where a record has at most one of them that is not 0, as have products of one feature with
-    the levels of a factor. Then the sizes of their changes are bounded together, and need less noise than columns that
-    all change at once. `kngjax.sensitivity.sums.blocks_of_sum` derives the norm; without exclusive columns it is that
-    of `kngjax.KNormMechanism`.
+    Columns are exclusive if at most one of them is not 0 in each record, as for products of one feature with the levels
+    of a factor. Their changes are bounded together, which needs less noise. `kngjax.sensitivity.sums.blocks_of_sum`
+    derives the norm; without exclusive columns it is that of `kngjax.KNormMechanism`. Proof:
+    `docs/proofs/intervals-of-regressions.md`.
 
-    That columns are exclusive is kept here, whatever records are: of each group a record keeps the column that is
-    largest in size, the first of those, and 0 in the others. Rows of persons are first made exclusive, each by itself,
-    and then share votes: a person changes Σwx by a convex combination of what records change it by, times most_rows.
+    The mechanism makes columns exclusive itself. In each group a record keeps the first column that is largest in size,
+    and 0 in the others. Rows of persons are made exclusive one by one, and then share votes: a person changes Σwx by
+    a convex combination of what records change it by, times most_rows.
 
     **Arguments:** all public. `bounds`: of the columns, `Bounds((lower, upper), intercept=False)`. `epsilon`: ε in
     nats, at most 100 unless `allow_large_epsilon`. `adjacency`: "replace" or "add_remove". `exclusive`: the groups, of
@@ -52,6 +52,7 @@ class BlockSums(AbstractKNormLaw):
     method: ClassVar[str] = "The sum plus exact noise in blocks."
     statistic: ClassVar[str] = "sum"
     takes_weights: ClassVar[bool] = True
+    proofs: ClassVar[tuple[str, ...]] = ("intervals-of-regressions",)
 
     def __init__(
         self,

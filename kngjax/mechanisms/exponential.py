@@ -25,12 +25,12 @@ _IS_NORMAL = "as far as noise reaches the domain cuts nothing off and the loss i
 class ExponentialMechanism(AbstractDensityMechanism):
     """Draws θ with density f(θ) ∝ exp(-ε/(2Δ)·ℓ_n(θ; D)) ν(θ).
 
-    Δ is the range of one record's loss over Θ and the bounds (replace), or half of it (add_remove), so it needs bounds
-    on x, y and Θ for every loss but the logistic, which needs none on y (Reimherr and Awan 2019, Proposition 2.2, for
-    replace; the half is ours, see `kngjax.sensitivity.gradients.value_sensitivity`). Its noise does not vanish against
-    the sampling error as n grows.
-    For quantile regression on |x'θ| ≤ B, |y| ≤ 1 the exponent is ε/(2·max(τ, 1-τ)(1+B)), where the paper prints
-    4 for 2 and so spends half the budget.
+    Δ is the range of one record's loss over Θ and the bounds (replace), or half of it (add_remove). So every loss needs
+    bounds of x, y and Θ; the logistic loss needs none of y. The noise does not vanish beside the sampling error as n
+    grows. Proof: `docs/proofs/kng.md` (Reimherr and Awan 2019, Proposition 2.2, for replace).
+
+    In quantile regression with |x'θ| ≤ B and |y| ≤ 1 the exponent is ε/(2·max(τ, 1-τ)(1+B)). The paper prints 4 in
+    place of 2, and so spends half of ε.
 
     **Arguments:** as for `KNG`, without a norm.
     """
@@ -42,6 +42,7 @@ class ExponentialMechanism(AbstractDensityMechanism):
     adjacency: Adjacency = eqx.field(static=True)
 
     takes_weights: ClassVar[bool] = True
+    proofs: ClassVar[tuple[str, ...]] = ("kng",)
 
     def __init__(
         self,

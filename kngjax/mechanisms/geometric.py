@@ -32,23 +32,25 @@ MOST_CELLS = 1_000_000
 class GeometricMechanism(AbstractDirectMechanism):
     """Draws whole numbers θ with P(θ) ∝ exp(-(ε/Δ)·Σ_k |θ_k - c_k|), c_k the number of records in cell k.
 
-    It is KNG of sums of indicators with the l1 norm, over whole numbers. Δ is the most that one record changes all
-    counts together: 1 under add_remove; 2 under replace, where a record moves from one cell to another, or 1 where one
-    cell alone is counted. Proof: for neighbours Σ_k |c_k - c'_k| ≤ Δ, so by the triangle inequality the exponents
-    differ by at most ε for every θ, and the normaliser (tanh(ε/(2Δ)))^K does not depend on the data: pure ε. Each
-    number has independent noise of the two-sided geometric law, standard deviation 1/(√2·sinh(ε/(2Δ))), which for one
-    count is the best for every prior of whoever uses it and every loss that grows with the error (Ghosh et al. 2009).
-    Whole numbers need no rounding, as Canonne, Kamath and Steinke (2020) draw theirs: a release is drawn from bits with
-    no other law than this, here by inversion, ⌊-log U·Δ/ε⌋ with as many digits of U as decide it.
+    Each count has independent two-sided geometric noise of standard deviation 1/(√2·sinh(ε/(2Δ))). Δ is the most that
+    one record changes all counts together: 1 under add_remove, 2 under replace (a record leaves one cell and enters
+    another), and 1 under replace if a single cell is counted.
 
-    With weights of records c_k is the sum of the weights in cell k. All weights are multiples of a public unit u, at
-    most m of them (`kngjax.data.weights`): everything above is of whole numbers of u, with m times Δ, and θ is given
-    back in units of the weights, in which it is a multiple of u.
+    Proof: for neighbours Σ_k |c_k - c'_k| ≤ Δ. By the triangle inequality the exponents differ by at most ε for every
+    θ, and the normaliser (tanh(ε/(2Δ)))^K does not depend on the data. So a draw is ε-DP.
+
+    For one count this noise is optimal for every prior of the reader and every loss that grows with the error (Ghosh et
+    al. 2009). A release inverts the distribution function, ⌊-log U·Δ/ε⌋, with as many digits of U as decide it, so that
+    nothing is rounded.
+
+    With weights c_k is the sum of the weights in cell k. Weights are multiples of a public unit u, at most m·u
+    (`kngjax.data.weights`). The law above then holds in units of u, with m·Δ in place of Δ.
 
     **Arguments:**
 
     - `bounds`: `Bounds(y=(lower, upper))` of whole numbers: the cells lower, lower + 1, ..., upper. Data are each
-      record's cell. A number beyond is clipped; what is no whole number is as `missing_y` says, or fails a release.
+      record's cell. A number beyond the bounds is clipped. A value that is no whole number is treated as `missing_y`
+      says, and fails the release without it.
     - `epsilon`: ε in nats, positive, at most 100 unless `allow_large_epsilon`; the decimal number that it prints as.
     - `adjacency`: "replace" or "add_remove".
     - `counted`: those of the cells that are counted, in this order; None: all of them.

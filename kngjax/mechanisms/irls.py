@@ -64,31 +64,30 @@ class _Spending(NamedTuple):
 class PrivateIRLS(AbstractDirectMechanism):
     """Iterates θ ← B̃^{-1}Ã with à = Σ s_i y_i x_i + noise and B̃ = Σ s_i x_i x_i' + noise.
 
-    The weights are s_i = 1/max(1/κ, |y_i - x_i'θ|)^{2-p}. Without noise and for a large cap κ their limit
-    minimises Σ|y_i - x_i'θ|^p: least absolute deviations for p = 1 (Chartrand and Yin 2008). The first weights are all
-    κ^{2-p}, so the first iterate is least squares. Each of the 2J moments is a function of public iterates and of the
-    records, and has noise of its own; all else is post-processing. B̃'s eigenvalues are raised to b ("floor"), or b is
-    added to them ("ridge"), where b is about the largest eigenvalue of its noise, a public number. The budget is spent
-    on 2J parts, a share of it on the vectors, in one of three ways: by zCDP or the exact profile ("zcdp"), by equal
-    parts of ε ("basic"), or by advanced composition ("advanced"). However it was spent, the guarantee is that of all
-    the noise together, which may say more: `guarantee.at`. Of a release every rounding is in its proof, with weights as
-    float64 computes them (`kngjax.draws.irls_iterates`).
+    The weights are s_i = 1/max(1/κ, |y_i - x_i'θ|)^{2-p}. For p = 1, without noise and for a large cap κ, the iterates
+    approach least absolute deviations; for other p the minimiser of Σ|y_i - x_i'θ|^p (Chartrand and Yin 2008). The
+    first iterate is least squares.
 
-    Proof, budgets and the paper's variants (Park and Welling 2016): `docs/proofs/private-irls.md`.
+    Each of the 2J moments has its own noise. `accounting` divides the budget among them: by zCDP or the exact profile
+    ("zcdp"), by equal parts of ε ("basic"), or by advanced composition ("advanced"). `repair` makes B̃ positive
+    definite with a public b, about the largest eigenvalue of its noise: it raises eigenvalues to b ("floor"), or adds b
+    to them ("ridge"). `guarantee` is that of all the noise together.
+
+    Proof, budgets and the paper's variants (Park and Welling 2016): `docs/proofs/private-irls.md`. A release has every
+    rounding in its proof (`kngjax.draws.irls_iterates`).
 
     **Arguments:**
 
     - `bounds`: public bounds of one record, of x and of y.
     - `epsilon`, `delta`: of the release; `delta=None` for "basic" with Laplace noise alone.
     - `adjacency`: "add_remove" or "replace".
-    - `iterations`: J ≥ 1. `cap`: κ > 0, in units of 1/y: noise grows in proportion to κ^{2-p}, bias falls. A few
-      times one over the spread of y about the plane is good; by default 10 over the largest |y| of the bounds.
-    - `power`: p, at least 1 and below 2.
-    - `moment_noise`: "gaussian" or "laplace". `matrix_noise`: "gaussian", "laplace" or "wishart".
+    - `iterations`: J ≥ 1. `cap`: κ > 0, in units of 1/y. Noise grows in proportion to κ^{2-p}, and bias falls. A few
+      times 1/(spread of y about the plane) is good. The default is 10/(largest |y| of the bounds).
+    - `power`: p in [1, 2). `moment_noise`: "gaussian" or "laplace". `matrix_noise`: these, or "wishart".
     - `accounting`: as above. `repair`: "floor" or "ridge". `moment_share`: of the budget for the vectors.
 
-    θ is in all of R^d, and no domain is needed. KNG on the check loss or on the pseudo-Huber loss solves the same
-    problem with less noise, and with pure ε.
+    θ lies in R^d, and no domain is needed. KNG with the check loss or the pseudo-Huber loss solves the same problem
+    with less noise and pure ε.
     """
 
     bounds: Bounds
@@ -104,6 +103,7 @@ class PrivateIRLS(AbstractDirectMechanism):
     repair: str = eqx.field(static=True)
     moment_share: Scalar
 
+    proofs: ClassVar[tuple[str, ...]] = ("private-irls",)
     method: ClassVar[str] = "Iterated weighted least squares from moments with exact noise of their own."
 
     def __init__(

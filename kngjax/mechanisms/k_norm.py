@@ -24,27 +24,25 @@ STATISTICS = ("mean", "sum")
 class KNormMechanism(AbstractKNormLaw):
     """Draws θ with density f(θ) ∝ exp(-(nε/Δ)·‖x̄ - θ‖_K) on R^d: the mean of n records plus K-norm noise.
 
-    Δ is the sensitivity of Σx: exchanging one record moves it by at most u_j - l_j in coordinate j, whatever the
-    centre of the box. With l1 as norm this is the Laplace mechanism.
+    Δ is the sensitivity of Σx: exchanging one record moves coordinate j by at most u_j - l_j. With the l1 norm this is
+    the Laplace mechanism.
 
-    statistic="sum" draws the sum of the records, with density f(θ) ∝ exp(-(ε/Δ)·‖Σx - θ‖_K), in which n stands
-    nowhere: so it serves under add_remove too, where one record more moves coordinate j by at most max(|l_j|, |u_j|).
-    That is least for columns about the middle of their bounds; a column of ones is then the number of records.
+    `statistic="sum"` draws the sum, with density f(θ) ∝ exp(-(ε/Δ)·‖Σx - θ‖_K). This density does not contain n, so it
+    serves under add_remove too, where one record more moves coordinate j by at most max(|l_j|, |u_j|). Columns with
+    bounds about 0 need the least noise. The sum of a column of ones is the number of records.
 
-    It is KNG on `SquaredDistanceLoss` without a domain, where ‖∇ℓ_n‖ = n‖θ - x̄‖: a location family, whose normaliser
-    does not depend on the data, so the factor 2 of the exponential mechanism is not needed (Reimherr and Awan 2019,
-    Remark 4.1): KNG at 2ε is K-norm at ε. Without it the law is not of bounded range: ε-DP is (ε²/2)-zCDP here.
+    The mechanism is KNG with `SquaredDistanceLoss` without a domain. Its normaliser does not depend on the data, so KNG
+    at 2ε is this mechanism at ε (Reimherr and Awan 2019, Remark 4.1). It is (ε²/2)-zCDP, and not of bounded range.
 
     **Arguments:**
 
     - `bounds`: public bounds of one record, `Bounds(x={"age": (0, 99)}, intercept=False)`.
     - `epsilon`: ε in nats, positive, at most 100 unless `allow_large_epsilon`.
-    - `adjacency`: "replace", or of a sum "add_remove". For a mean n is private there, and no noise scaled by 1/n may be
-      used: refused.
+    - `adjacency`: "replace", or "add_remove" for a sum. A mean is refused under add_remove, since its noise would
+      reveal the private n.
     - `norm`: ‖·‖_K; None means the weighted l_inf norm whose ball is the box of possible changes, for which Δ = 1.
-    - `statistic`: "mean" or "sum"; of records with weights a sum, Σw·x, of which a column of ones gives Σw. A mean is
-      its quotient by a total that is private under either adjacency, and is refused; but of persons with one vote each
-      it is public under replace.
+    - `statistic`: "mean" or "sum". With weights only the sum Σw·x is allowed, since the total Σw is private; a mean of
+      persons with one vote each is allowed under replace.
     """
 
     bounds: Bounds

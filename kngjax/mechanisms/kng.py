@@ -29,9 +29,8 @@ from kngjax.sensitivity.gradients import Sensitivity
 class KNG(AbstractDensityMechanism):
     """Draws θ with density f(θ) ∝ exp(-ε/(2Δ)·‖∇ℓ_n(θ; D)‖_K) ν(θ).
 
-    ‖∇ℓ_n(θ; D)‖_K/Δ changes by at most 1 between neighbouring data sets, so f is the density of an exponential
-    mechanism of sensitivity 1: ε-DP and (ε²/8)-zCDP (Reimherr and Awan 2019, Theorem 3.1; the theorem states
-    integrability for the density without ε/2, here ν is a probability and the exponent is never positive).
+    ‖∇ℓ_n(θ; D)‖_K/Δ changes by at most 1 between neighbouring data sets, so a draw is ε-DP and (ε²/8)-zCDP (Reimherr
+    and Awan 2019, Theorem 3.1). Proof: `docs/proofs/kng.md`.
 
     **Arguments:**
 
@@ -46,8 +45,8 @@ class KNG(AbstractDensityMechanism):
         coefficients.
     - `pointwise_sensitivity`: whether Δ may depend on θ, for losses whose score is bounded at each θ only (squared,
         expectile, Poisson; the mean under add_remove), without a norm of your own:
-        f(θ) ∝ exp(-(ε/2)·max_j |∇_j ℓ_n|/w_j(θ)) ν(θ). Less noise where Θ is wide, and Θ may be unbounded with a proper
-        ν (Reimherr and Awan 2019, Remark 4.2).
+        f(θ) ∝ exp(-(ε/2)·max_j |∇_j ℓ_n|/w_j(θ)) ν(θ). It adds less noise where Θ is wide, and allows an unbounded Θ
+        with a proper ν (Reimherr and Awan 2019, Remark 4.2).
 
     Raises ValueError where a proof would fail: no domain, no bounds that the loss needs, an infinite sensitivity.
     """
@@ -61,6 +60,7 @@ class KNG(AbstractDensityMechanism):
     pointwise_sensitivity: bool = eqx.field(static=True)
 
     takes_weights: ClassVar[bool] = True
+    proofs: ClassVar[tuple[str, ...]] = ("kng", "sensitivities")
 
     def __init__(
         self,

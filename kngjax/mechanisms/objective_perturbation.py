@@ -40,25 +40,22 @@ DEFAULT_OUTPUT_SHARE = 0.01
 class ObjectivePerturbation(AbstractDirectMechanism):
     """Draws θ = argmin J over Θ, J(θ) = ℓ_n(θ; D) + (γ/2)|θ - c|² + b'θ, with b of density ∝ exp(-(qε/Δ)·‖b‖_K).
 
-    Δ is the sensitivity of ∇ℓ_n in the norm, as for KNG; γ = λ/(e^{(1-q)ε} - 1), with λ the largest eigenvalue that one
-    record's Hessian ρ''xx' can have; of persons, whose Hessian has any rank, λ/((1-q)ε). It is ε-DP (Chaudhuri,
-    Monteleoni and Sarwate 2011; Kifer, Smith and Thakurta 2012). With q = ½ and many records its law is that of KNG
-    (Reimherr and Awan 2019, Remark 3.3).
+    Δ is the sensitivity of ∇ℓ_n in the norm, as for KNG. The ridge is γ = λ/(e^{(1-q)ε} - 1), where λ is the largest
+    eigenvalue of one record's Hessian ρ''xx'. For persons, whose Hessian has any rank, γ = λ/((1-q)ε). A draw is ε-DP
+    (Chaudhuri, Monteleoni and Sarwate 2011; Kifer, Smith and Thakurta 2012). With q = ½ and many records its law is
+    that of KNG (Reimherr and Awan 2019, Remark 3.3). Proof: `docs/proofs/objective-perturbation.md`.
 
-    Proof: `docs/proofs/objective-perturbation.md`.
+    *The squared loss* needs a Θ, since its score is bounded over Θ alone. It is minimised over Θ exactly.
 
-    *The squared loss* is minimised over Θ exactly, to machine precision: its score is bounded over Θ alone, so Θ is
-    required and no step may leave it. For the full square Σ(y - x'θ)² Δ, λ, γ and b double, as J does.
+    *Other losses* have no closed form. The search stops at ‖∇J‖_2 ≤ τ, within τ/γ of the minimiser, and adds noise z
+    with density ∝ exp(-(fεγ/(2τ))·‖z‖_2) (Iyengar et al. 2019). It runs over R^d; with a `domain` the loss is continued
+    by its tangents (`TangentExtension`), and θ is projected onto Θ last.
 
-    *Other losses* have no closed form: the search stops at ‖∇J‖_2 ≤ τ, within τ/γ of the minimiser, and noise z with
-    density ∝ exp(-(fεγ/(2τ))·‖z‖_2) is added (approximate-minima perturbation, Iyengar et al. 2019). It runs over all
-    of R^d; with a `domain` the loss is continued by its tangents (`TangentExtension`), and θ is projected onto Θ last.
+    *The centre* c attracts θ, to first order by γ(H + γI)^{-1}(c - θ0) with H = ∇²ℓ_n.
 
-    *The centre* c is where the ridge pulls to: by γ(H + γI)^{-1}(c - θ0) to first order, H = ∇²ℓ_n.
-
-    *Releases* compute the minimiser itself, rounded once, with every rounding in the proof
-    (`kngjax.draws.perturbed_minimizers`), and have no z: what f sets aside is not spent. Hulls, norms that turn the
-    axes and the Gaussian kernel are drawn in float64, as research draws always are.
+    *Releases* compute the exact minimiser with every rounding in the proof (`kngjax.draws.perturbed_minimizers`). They
+    add no z, and leave its share f of ε unspent. Hulls, norms that turn the axes and the Gaussian kernel are drawn in
+    float64, as research draws are.
 
     **Arguments:**
 
@@ -69,10 +66,10 @@ class ObjectivePerturbation(AbstractDirectMechanism):
     - `epsilon`: ε in nats, positive, at most 100 unless `allow_large_epsilon`.
     - `adjacency`: "replace" or "add_remove". Required.
     - `norm`: ‖·‖_K, as for `KNG`: None means the weighted l_inf norm for which Δ = 1.
-    - `noise_share`: q, between 0 and 1: what of ε is spent on b; the rest buys a smaller ridge.
-    - `tolerance`: τ in the units of the gradient, None for 1e-8 times the largest change of a coordinate of ∇ℓ_n, or
-        1e-8 if that is less than 1: within reach of float64 for n up to 1e7. It may not depend on the data.
-    - `output_share`: f, None for .01. Both this and the tolerance are for the losses without a closed form only.
+    - `noise_share`: q, between 0 and 1: the share of ε for b. The rest makes the ridge smaller.
+    - `tolerance`: τ in the units of the gradient, for losses without a closed form. None is 1e-8 times the largest
+        change of a coordinate of ∇ℓ_n, and at least 1e-8. It may not depend on the data.
+    - `output_share`: f, for the same losses; None is .01.
     - `centre`: c, a public guess of θ, shape (d,), the intercept first; None is 0. It may lie outside of Θ, and may not
         depend on the data.
 
@@ -92,6 +89,7 @@ class ObjectivePerturbation(AbstractDirectMechanism):
 
     failures: ClassVar[tuple[str, ...]] = ("a minimiser that was not found",)
     takes_weights: ClassVar[bool] = True
+    proofs: ClassVar[tuple[str, ...]] = ("objective-perturbation", "sensitivities")
 
     def __init__(
         self,

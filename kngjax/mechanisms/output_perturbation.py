@@ -42,13 +42,15 @@ _GIVEN_AWAY = 1e-10
 class OutputPerturbation(AbstractGaussianMechanism):
     """Releases θ̂ + N(0, A^{-1}/γ) with θ̂ = argmin ℓ_n(θ; D) + ½λ|θ|² over R^d; γ is the largest that is (ε, δ)-DP.
 
-    With A = I ("identity") it is a Gaussian mechanism for every loss of a bounded score, and for ridge regression. The
-    other two are for the squared loss, where A depends on the data through H = X'X + λI: A = H ("hessian") has the law
-    of `PosteriorSample`, and A = H² ("hessian_squared") is noise b ~ N(0, I/γ) in the objective, for which λ must be
-    many times X²/ε. A release of ridge regression has every rounding in its proof, unless there is a hull of very many
-    facets. Proofs, and what they cost: `docs/proofs/output-perturbation.md`.
+    `metric` chooses A. "identity", A = I, is the Gaussian mechanism, for ridge regression and every loss with a bounded
+    score. The other two are for the squared loss, with H = X'X + λI. "hessian", A = H, has the law of
+    `PosteriorSample`. "hessian_squared", A = H², is noise b ~ N(0, I/γ) in the objective, and needs a λ of many times
+    X²/ε.
 
-    With weights of records up to W a bounded score is W times as large, and a ridge regression is that of √w·(x, y).
+    Proof: `docs/proofs/output-perturbation.md`. A release of ridge regression has every rounding in its proof, unless
+    there is a hull of very many facets.
+
+    With weights up to W a bounded score is W times as large, and ridge regression takes √w·(x, y) for each record.
 
     **Arguments:** as for `KNG`, and
 
@@ -68,6 +70,7 @@ class OutputPerturbation(AbstractGaussianMechanism):
     max_records: Scalar | None
 
     takes_weights: ClassVar[bool] = True
+    proofs: ClassVar[tuple[str, ...]] = ("output-perturbation",)
     failures: ClassVar[tuple[str, ...]] = ("a minimiser that was not found",)
     advice: ClassVar[str] = (
         "no noise hides so many columns with this regularization, or the search for the minimiser did not reach its "

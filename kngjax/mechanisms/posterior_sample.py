@@ -43,17 +43,16 @@ _ROUNDING, _GIVEN_AWAY = 1e-14, 1e-9
 class PosteriorSample(AbstractGaussianMechanism):
     """Draws θ ~ N(θ̂, (γH)^{-1}) with H = X'X + λI and θ̂ = H^{-1}X'y: one sample of a posterior of linear regression.
 
-    It is the posterior of y | X, θ ~ N(Xθ, I/γ) with prior θ ~ N(0, I/(γλ)). Mean and covariance both depend on the
-    data, so it is no Gaussian mechanism: its privacy loss for one record is the quadratic of
-    `kngjax.mechanisms.noise.gaussian_profiles.posterior_sample_log_delta`, known exactly from the record's leverage μ
-    and residual r. (ε, δ)-DP takes the largest of these profiles over μ ≤ X²/λ and the residuals that n records within
-    the bounds allow (`kngjax.sensitivity.moments.largest_ridge_residual`, attained); δ increases with |r| by Anderson's
-    theorem, and over μ it is bounded cell by cell (`_worst_log_delta`). Proposition 16 of Wang (2019) bounds the same
-    with other constants. An exchange of records is one removal and one addition, so `replace` has
-    δ(ε) ≤ (1 + e^{ε/2})·δ(ε/2) of `add_remove`; that falls below δ for some ε only if λ is well above X².
+    It is the posterior of y | X, θ ~ N(Xθ, I/γ) with the prior θ ~ N(0, I/(γλ)). Mean and covariance both depend on the
+    data, so this is no Gaussian mechanism. The exact privacy profile of one record follows from its leverage μ and its
+    residual r (`kngjax.mechanisms.noise.gaussian_profiles.posterior_sample_log_delta`).
 
-    The guarantee weakens with n, since θ̂ may grow with √n: `max_records` is a public promise. It is worst case and far
-    weaker than what most data give: see `kngjax.per_instance_privacy`, or `AdaOPS` for noise that adapts to the data.
+    The guarantee is the largest of these profiles over μ ≤ X²/λ and over the residuals that n records within the bounds
+    allow. Proof: `docs/proofs/posterior-sample.md`. An exchange is a removal and an addition, so `replace` has
+    δ(ε) ≤ (1 + e^{ε/2})·δ(ε/2) of `add_remove`, which falls below δ for some ε only if λ is well above X².
+
+    The guarantee weakens as n grows, since θ̂ may grow with √n. So `max_records` is a public promise. Most data lose far
+    less than this worst case (`kngjax.per_instance_privacy`). `AdaOPS` adapts its noise to the data.
 
     **Arguments:**
 
@@ -65,8 +64,7 @@ class PosteriorSample(AbstractGaussianMechanism):
     - `delta`: δ at which `guarantee` states ε, strictly between 0 and 1.
     - `allow_large_epsilon`: whether that ε may exceed 100, beyond which `guarantee`, and so `release`, refuse.
 
-    `PosteriorSample.calibrated` finds the largest γ for given (ε, δ). With weights of records X'X is Σ w xx', and a
-    record is √w·(x, y), in all of the above.
+    `PosteriorSample.calibrated` finds the largest γ for given (ε, δ). With weights each record counts as √w·(x, y).
     """
 
     bounds: Bounds
@@ -79,6 +77,7 @@ class PosteriorSample(AbstractGaussianMechanism):
 
     takes_weights: ClassVar[bool] = True
     rests_on_rank: ClassVar[bool] = True
+    proofs: ClassVar[tuple[str, ...]] = ("posterior-sample",)
 
     metric: ClassVar[str] = "hessian"
     assumptions: ClassVar[tuple[str, ...]] = (MAX_RECORDS_ASSUMPTION,)
@@ -124,7 +123,7 @@ class PosteriorSample(AbstractGaussianMechanism):
         """The mechanism with the largest γ that is (ε, δ)-DP.
 
         **Arguments:** as for the class; `dimension`: d with the intercept, where scalar bounds leave it open. Raises
-        ValueError where no γ will do: a posterior's covariance tells of a record of leverage X²/λ even as γ → 0.
+        ValueError where no γ will do: the covariance reveals a record of leverage X²/λ even as γ → 0.
         """
         number = float(check_epsilon(require_part("epsilon", epsilon), allow_large_epsilon=None))
         with float64(), quick_compilation():

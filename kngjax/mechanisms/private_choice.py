@@ -19,12 +19,12 @@ from kngjax.sensitivity.gradients import Sensitivity
 class PrivateChoice(AbstractMechanism):
     """Chooses candidate k with P(k) ∝ exp(-c Σ_i l_ki), l_ki in [0, 1] the loss of record i with candidate k.
 
-    c is ε/2 under replace and ε under add_remove (`kngjax.sensitivity.loss_changes`), for which that is of ε-bounded
-    range: the exponential mechanism (McSherry and Talwar 2007), whose factor 2 is not needed where one record more
-    moves all sums the same way. The value has a 1 for the chosen one and a 0 for every other. With K candidates the
-    chosen sum exceeds the least by more than (log K + t)/c with probability at most e^-t.
+    This is the exponential mechanism (McSherry and Talwar 2007). c is ε/2 under replace, and ε under add_remove, where
+    one record more moves all sums the same way (`kngjax.sensitivity.loss_changes`). It has ε-bounded range. The value
+    has a 1 for the chosen candidate and a 0 for every other. With K candidates the chosen sum exceeds the least by more
+    than (log K + t)/c with probability at most e^-t.
 
-    The candidates are fixed before the losses are looked at, or released at their own cost from other records.
+    Candidates must be fixed before the losses are looked at, or be released at their own cost from other records.
 
     **Arguments:**
 

@@ -35,20 +35,19 @@ MOST_ORDERED = 7  # 5040 orders
 class PrivateQuantile(AbstractDirectMechanism):
     """Draws θ with density f(θ) ∝ exp(-ε/(2Δ)·|#{y ≤ θ} - nτ|) on [lo, hi]: the τ-quantile of n numbers.
 
-    It is KNG of `QuantileLoss` with an intercept alone. The density is constant between consecutive order statistics,
-    so a draw is exact: gap i, of length g_i, with probability ∝ g_i·exp(-ε|i - nτ|/(2Δ)), then a uniform point of it.
-    Values outside [lo, hi] count as lo or hi. Values that are equal have no gap between them: where many are, as zeros
-    or rounded incomes, f is as high on either side of them as it is between any others, and the draw says little, nor
-    do other levels' beside them with budget="joint". Noise on each value serves there, `Bounds(y=(lo, hi),
-    dither=unit)`.
+    It is KNG with `QuantileLoss` and an intercept alone. The density is constant between consecutive order statistics,
+    so a draw is exact: it takes gap i, of length g_i, with probability ∝ g_i·exp(-ε|i - nτ|/(2Δ)), and a uniform point
+    of this gap. Values outside [lo, hi] count as lo or hi.
 
-    m levels with budget="joint" (Gillenwater, Joseph and Kulesza 2021) are KNG too, with the total variation
-    Σ_{j=1}^{m+1} |v_j - v_{j-1}| of v_j = #{y ≤ θ_j} - nτ_j as norm, on lo ≤ θ_1 ≤ ... ≤ θ_m ≤ hi. Their Δ, and that of
-    one level, which Reimherr and Awan (2019, equation 3) print wrong: `docs/proofs/quantiles.md`.
+    Equal values have no gap between them. If many values are equal, as zeros or rounded incomes, the draw says little.
+    Add noise to each value there: `Bounds(y=(lo, hi), dither=unit)`.
 
-    budget="split" draws each quantile by itself at ε/m and sorts them. Their ε add up to ε, and their ρ to ε²/(8m). At
-    equal ε it is the worse: for five levels at ε = 1 quantiles are off by 10 ranks on average, and by 4 jointly,
-    whatever n (10³ to 10⁵ normal values, replace). At equal ρ the two are about as good.
+    `budget="joint"` draws m levels together (Gillenwater, Joseph and Kulesza 2021). It is KNG with the norm
+    Σ_{j=1}^{m+1} |v_j - v_{j-1}| of v_j = #{y ≤ θ_j} - nτ_j, on lo ≤ θ_1 ≤ ... ≤ θ_m ≤ hi. `budget="split"` draws each
+    quantile at ε/m and sorts them: ε adds up to ε, and ρ to ε²/(8m). For five levels at ε = 1 and 10³ to 10⁵ normal
+    values, joint quantiles are off by 4 ranks on average, and split ones by 10. At equal ρ the two are alike.
+
+    Proof of Δ: `docs/proofs/quantiles.md`. Reimherr and Awan (2019, equation 3) print another Δ, which is wrong.
 
     **Arguments:**
 
@@ -69,6 +68,7 @@ class PrivateQuantile(AbstractDirectMechanism):
     budget: str = eqx.field(static=True)
 
     has_regressors: ClassVar[bool] = False
+    proofs: ClassVar[tuple[str, ...]] = ("quantiles",)
 
     def __init__(
         self,

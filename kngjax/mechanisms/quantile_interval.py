@@ -28,18 +28,17 @@ MOST_RECORDS = 2**30
 class QuantileInterval(AbstractDirectMechanism):
     """Draws θ_1 ≤ θ_2 with f(θ) ∝ exp(-ε/(2Δ)·(|a| + |b - a| + |b|)), a = #{y ≤ θ_1} - nτ_1, b = #{y ≤ θ_2} - nτ_2.
 
-    Two order statistics by one release: the joint law of `PrivateQuantile` at levels τ_1 < τ < τ_2 that are chosen from
-    n, τ, ε and `level` alone (`kngjax.mechanisms.interval_ranks`), so that [θ_1, θ_2] holds the τ-quantile of the
-    population with probability `level` at least, sampling and noise for privacy together. Δ = 2 under replace, and
-    2(1 - min(τ_1, τ_2 - τ_1, 1 - τ_2)) under add_remove. Two draws at ε/2 each would have noise of 1.5 times the
-    deviation, and need twice as many records.
+    The interval [θ_1, θ_2] holds the τ-quantile of the population with probability at least `level`, over sampling and
+    noise together. The draw is the joint law of `PrivateQuantile` at levels τ_1 < τ < τ_2, which follow from n, τ, ε
+    and `level` alone (`kngjax.mechanisms.interval_ranks`). Δ = 2 under replace, and 2(1 - min(τ_1, τ_2 - τ_1, 1 - τ_2))
+    under add_remove (`docs/proofs/quantiles.md`). Two draws at ε/2 each would need twice as many records.
 
-    That needs values of which no two are alike: of heaped ones, as whole or rounded numbers are, give
-    `Bounds(y=(lo, hi), dither=unit)`. Then the interval of `Release.intervals` is wider by half a unit on each side,
-    and holds the quantile of the values without that noise. The bounds must hold the quantile.
+    No two values may be equal. For whole or rounded numbers give `Bounds(y=(lo, hi), dither=unit)`: the interval of
+    `Release.intervals` is then wider by half a unit on each side, and holds the quantile of the values without that
+    noise. The bounds must contain the quantile.
 
-    n is public under replace. Under add_remove it is not, and `num_records` is said in public, a number that there are
-    at least: with more of them the level is exceeded, with half of them 95% are 83%.
+    Under replace n is public. Under add_remove `num_records` is a public lower bound of n. With more records the
+    interval holds more often than `level`; with half of them a 95% interval holds 83 times in 100.
 
     **Arguments:** all public.
 
@@ -48,17 +47,17 @@ class QuantileInterval(AbstractDirectMechanism):
     - `epsilon`: ε in nats; positive, at most 100 unless `allow_large_epsilon`.
     - `adjacency`: "replace" or "add_remove".
     - `level`: the probability with which the interval holds the quantile, at least.
-    - `num_records`: under add_remove, n at least; under replace None.
-    - `miss`: the probability that n is less than `num_records`, of a bound that a released count gave: the level holds
-        all the same, as ranks are chosen for `level` + `miss`; 0 for a number that was said.
-    - `spread`: about the width of the interval in which half of the values lie, a public guess; a thousandth of the
-        width of the bounds if it is left out. Only the refusal below depends on it, by its logarithm.
-    - `force`: release also what that refuses. It has no interval then, `NoInterval`: the two numbers are no more than
-        private order statistics.
+    - `num_records`: a lower bound of n under add_remove; None under replace.
+    - `miss`: the probability that n is less than `num_records`, if that bound came from a released count. Ranks are
+        then chosen for `level` + `miss`. It is 0 for a stated number.
+    - `spread`: a public guess of the width of the interval that contains half of the values; by default a thousandth of
+        the width of the bounds. Only the refusal below depends on it, by its logarithm.
+    - `force`: release also if n is too small. The two numbers are then private order statistics without an interval,
+        `NoInterval`.
 
-    Raises ValueError for numbers out of their ranges. A release raises ValueError, before anything is spent, where n
-    is too small: where no ranks have the level, or where an end would come from beyond all values with probability
-    (1 - level)/5 or more, n·(hi - lo)/spread·P(R = r) with the law of the noise R of a rank r away from the last value.
+    Raises ValueError for numbers out of their ranges. A release raises ValueError, before anything is spent, if n is
+    too small: no ranks have the level, or an end would lie beyond all values with probability (1 - level)/5 or more.
+    This probability is n·(hi - lo)/spread·P(R = r), with the noise R of a rank r away from the last value.
     """
 
     tau: Scalar
@@ -72,6 +71,7 @@ class QuantileInterval(AbstractDirectMechanism):
     miss: float = eqx.field(static=True)
 
     has_regressors: ClassVar[bool] = False
+    proofs: ClassVar[tuple[str, ...]] = ("quantiles",)
     runs_on_host: ClassVar[bool] = True
     method: ClassVar[str] = "Two order statistics jointly, by exact forward sums and a backward draw in float64."
 

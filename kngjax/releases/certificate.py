@@ -79,6 +79,8 @@ class Certificate:
     - `membership`: for one group of the records, what all groups cost together; else None.
     - `num_records`: n, where it is public, under replace, and was known before the data were read; else None.
     - `mixture`: for an older release by a chain, what was proved of it; else None.
+    - `proofs`: the pages of the documentation that have the proofs, as "docs/proofs/kng.md"; none in older
+      certificates.
     """
 
     mechanism: dict[str, Any]
@@ -94,6 +96,7 @@ class Certificate:
     membership: Membership | None = None
     num_records: int | None = None
     mixture: Mixture | None = None
+    proofs: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, draw: AbstractDraw, facts: Schema) -> "Certificate":
@@ -119,6 +122,7 @@ class Certificate:
             unproved=draw.unproved,
             versions=dict(_versions()),
             num_records=None if facts.num_records is None else int(facts.num_records),
+            proofs=_proofs_of(draw),
         )
 
     @property
@@ -213,6 +217,7 @@ class Certificate:
             *self._group(),
             f"Assurance: {self.assurance}, {self._assured()}.",
             f"Sensitivity: {self.sensitivity.value:.6g}, since {self.sensitivity.derivation}",
+            *([f"Proofs: {', '.join(self.proofs)}."] if self.proofs else []),
             f"Settings: {_shortened(_as_call(self.mechanism))}.",
             f"Sampler: {json.dumps(self.sampler, sort_keys=True)}. {self.reason}",
             *(f"Assumed: {assumption}." for assumption in self.assumptions),
@@ -294,6 +299,8 @@ class Certificate:
             del fields["num_records"]
         if self.mixture is None:
             del fields["mixture"]
+        if not self.proofs:
+            del fields["proofs"]
         if self.membership is not None:
             fields["membership"] = self.membership.to_dict()
         return {**fields, "guarantee": self.guarantee.to_dict(), "proved_of_this_release": proved}
@@ -313,6 +320,7 @@ class Certificate:
                 "rounding": _rounding(fields["rounding"]),
                 "assumptions": tuple(fields["assumptions"]),
                 "unproved": tuple(fields["unproved"]),
+                "proofs": tuple(fields.get("proofs", ())),
                 "membership": Membership.from_dict(fields["membership"]) if "membership" in fields else None,
             }
         )
@@ -330,6 +338,14 @@ def _as_call(described: Any) -> str:
 
 def _shortened(text: str) -> str:
     return text if len(text) <= _LONGEST_SETTINGS else f"{text[:_LONGEST_SETTINGS]} ... (to_json() has them whole)"
+
+
+def _proofs_of(draw: AbstractDraw) -> tuple[str, ...]:
+    """Lists the pages of the mechanism's proofs, of the draw's, and of what one record or person is."""
+    bounds = draw.mechanism.bounds
+    units = [("weights", bounds.weight is not None), ("persons", bounds.of_persons)]
+    names = [*draw.mechanism.proofs, *draw.proofs, *(name for name, is_so in units if is_so)]
+    return tuple(f"docs/proofs/{name}.md" for name in names)
 
 
 def failures_of(mechanism: AbstractMechanism) -> list[str]:

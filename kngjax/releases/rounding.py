@@ -1,19 +1,8 @@
-"""Rounds a value that float64 computed to a coarse public grid, and bounds what its rounding errors can still do.
+"""Rounds a value that float64 computed to a grid with a random offset, which hides smaller rounding errors.
 
-Theorem. Let θ be what real arithmetic makes of a release's random numbers, with any law, and θ' what float64 computes,
-|θ'_j - θ_j| ≤ r_j: of the same numbers or, as where rounding moves a choice among pieces of the law, of any others, for
-a coupling of the two laws is all that is needed. Round both to the cells of a grid of width h_j whose offset U_j·h_j is
-drawn by itself, U_j uniform on the multiples of 2^-64 in [0, 1). Then they fall into different cells with probability
-at most η = Σ_j (r_j/h_j + 2^-64), and the laws of (U, cell of θ) and (U, cell of θ') differ by at most η in total
-variation.
-
-Proof. Given θ_j and θ'_j, of which U_j is independent, they are parted only if a boundary (k + U_j)h_j lies between
-them: U_j then lies in an interval modulo 1 of length at most r_j/h_j, and such an interval has at most
-1 + 2^64·r_j/h_j of the 2^64 values. The sum over j bounds the union, and the coupling bounds the distance.
-
-The density of θ may be arbitrarily narrow, or have atoms. If θ is (ε, δ)-DP, the rounded θ' is (ε, δ + (1 + e^ε)η)-DP,
-since rounding θ with public random bits is post-processing:
-P'(A) ≤ P(A) + η ≤ e^ε Q(A) + δ + η ≤ e^ε (Q'(A) + η) + δ + η.
+Proof: `docs/proofs/rounding.md`. Two laws with a coupling in which coordinate j differs by at most r_j fall into
+different cells of width h_j with probability at most η = Σ_j (r_j/h_j + 2^-64), whatever they are. So (ε, δ)-DP in real
+arithmetic becomes (ε, δ + (1 + e^ε)η)-DP.
 """
 
 import dataclasses
@@ -50,10 +39,7 @@ class Rounding:
     with t = |θ_j - c_j|/u_j they are of equal width h_j/u_j in g(t) = t for t ≤ 1 and k + t/2^k for 2^k ≤ t ≤ 2^(k+1).
 
     Assumed of float64: |θ'_j - θ_j| ≤ 2^-44(|c_j| + max(u_j, |θ_j - c_j|)) in some coupling of the laws, but for a
-    probability that is negligible beside η. The slope of g is at most 2/max(1, t), so
-    |g(t') - g(t)| ≤ 2·2^-44·s_j/u_j with s_j = |c_j| + u_j, but for terms of second order, and by the theorem above
-    η = Σ_j (2·2^-44·s_j/h_j + 2^-64). Nobody has proved that the program keeps the assumption;
-    `kngjax.draws.Lattice` needs none.
+    probability that is negligible beside η = Σ_j (2·2^-44·s_j/h_j + 2^-64), s_j = |c_j| + u_j. Nobody has proved that.
 
     **Arguments:** `centre`: c, shape (d,). `exponents`: of h. `units`: of u; empty in a certificate from before
     offsets were random, whose η rests on a density that hardly varies over a cell. All from public settings.

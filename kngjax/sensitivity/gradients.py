@@ -8,6 +8,8 @@ the gradient's coordinate j changes by at most
     replace:     w_j = M_j - m_j          (one contribution in the box is exchanged for another)
     add_remove:  w_j = max(|m_j|, |M_j|)  (one contribution comes or goes)
 
+Proof: `docs/proofs/sensitivities.md`.
+
 What all records share at the same θ an exchange cancels: for the mean, whose contribution is θ - x, that is θ (with
 weights in part, see `kngjax.sensitivity.weighted`). Where contributions have one length and any direction, as for the
 geometric median, a change lies in an l2 ball.

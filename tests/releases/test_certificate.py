@@ -1,12 +1,15 @@
 """Certificates say whom they protect, in text, in a table and in JSON; those of one record are as they were."""
 
+import json
 import pathlib
 
 import numpy as np
 import pytest
 
 import kngjax as kng
+from kngjax.data.schema import Schema
 from kngjax.releases.certificate import Certificate
+from kngjax.releases.draw_choice import draw_for
 
 OLDER = pathlib.Path(__file__).parent / "older"
 PAIRS = {
@@ -52,3 +55,36 @@ def test_certificates_of_earlier_versions_protect_one_record(path):
     made = kng.Release.from_json(path.read_text()).certificate
     assert made.guarantee.unit == "record"
     assert made.cost is None or made.cost.unit == "record"
+    assert not made.proofs
+    assert "Proofs" not in made.explain()
+
+
+MEDIAN = kng.KNG(kng.QuantileLoss(0.5), kng.Bounds(), kng.Box(0.0, 1.0), 0.5, "replace")
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "sampler", "named"),
+    [
+        (MEDIAN, None, "kng sensitivities lattice check-scores"),
+        (MEDIAN, kng.chains.Exact(), "kng sensitivities rounding"),
+        (MEDIAN, kng.chains.LineGibbs(), "kng sensitivities"),
+        (kng.PrivateQuantile(0.5, kng.Bounds(y=(0.0, 1.0)), 1.0, "replace"), None, "quantiles lattice"),
+        (kng.PrivateQuantile([0.2, 0.5], kng.Bounds(y=(0.0, 1.0)), 1.0, "replace"), None, "quantiles rounding"),
+        (kng.AdaSSP(kng.Bounds(y=(0.0, 1.0), weight=2.0), 1.0, 1e-6, "replace"), None, "ada-ssp balls weights"),
+    ],
+)
+def test_a_certificate_names_the_pages_of_its_proofs(mechanism, sampler, named):
+    facts = Schema(mechanism.dimension, num_records=40)
+    made = Certificate.of(draw_for(mechanism, sampler, facts), facts)
+    pages = tuple(f"docs/proofs/{name}.md" for name in named.split())
+    assert made.proofs == made.to_dict()["proofs"] == pages
+    assert f"Proofs: {', '.join(pages)}." in made.explain().splitlines()
+    assert Certificate.from_dict(json.loads(json.dumps(made.to_dict()))).proofs == made.proofs
+
+
+def test_curves_of_persons_rest_on_halving_and_on_one_vote():
+    bounds = kng.Bounds(unit=kng.Unit("household", 1))
+    process = kng.QuantileProcess([0.25, 0.5], bounds, kng.Box(0.0, 1.0), 1.0, "replace", force=True)
+    [made] = process.resolve(Schema(dimension=1, num_records=40)).certificates
+    assert made.proofs[0] == "docs/proofs/halving.md"
+    assert made.proofs[-1] == "docs/proofs/persons.md"

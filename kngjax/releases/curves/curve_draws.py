@@ -28,12 +28,14 @@ def plan_of(halving: Halving, settings: dict[str, Any], facts: Schema) -> Plan:
     # Under replace their number is public, and nothing is limited.
     limit = None if first.adjacency is Adjacency.REPLACE else halving.most
     draw = LatticeDraw(first, dataclasses.replace(halving.settings, max_records=limit), _REASON)
+    of_first = Certificate.of(draw, facts)
     certificate = dataclasses.replace(
-        Certificate.of(draw, facts),
+        of_first,
         mechanism=settings,
         sampler=halving.sampler(settings["levels"]),
         guarantee=halving.guarantee,
         sensitivity=halving.sensitivity,
+        proofs=("docs/proofs/halving.md", *of_first.proofs),
     )
     drawing = functools.partial(_drawn, halving, certificate)
     return Plan((certificate,), *owed(certificate), drawing, lambda releases: [QuantileCurves(*releases)])
