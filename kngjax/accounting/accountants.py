@@ -1,6 +1,6 @@
-"""Accountants for releases whose numbers were all fixed beforehand, and what each says of the same releases.
+"""Bounds the cost of releases whose numbers were all fixed beforehand, by several accountants. Imports no JAX.
 
-Adding up ε, δ and ρ, which `Guarantee.composed` does, needs no such plan. Imports no JAX.
+`Guarantee.composed` adds up ε, δ and ρ, and needs no such plan.
 """
 
 import math
@@ -42,7 +42,7 @@ def advanced_epsilon(guarantee: Guarantee, delta: float) -> float:
 
 
 def repeated(guarantee: Guarantee, count: int) -> Guarantee:
-    """The least that can be said of `count` releases that are (ε, δ)-DP each: their exact profile, as a table.
+    """The exact profile of `count` releases that are (ε, δ)-DP each, as a table.
 
     δ_i = 1 - (1-δ)^k (1 - Σ_{l<i} C(k,l) p^{k-l}q^l (1 - e^{-2(i-l)ε})) at ε_i = (k-2i)ε, with p = e^ε/(1+e^ε) and
     q = 1-p (Kairouz, Oh and Viswanath 2015, Theorem 3.3): the profile of k randomised responses, which is linear in e^ε
@@ -79,7 +79,7 @@ def repeated(guarantee: Guarantee, count: int) -> Guarantee:
 def compare(guarantee: Guarantee, delta: float, pld: bool = False) -> dict[str, float]:
     """ε at δ of a composition under each accountant, in nats; those that cannot bound it are infinite.
 
-    `at`: what `guarantee.at(delta=delta)` says, the best of the sums of all that is known. `basic`: Σε. `advanced`: see
+    `at`: `guarantee.at(delta=delta)`, the best of the sums of all that is known. `basic`: Σε. `advanced`: see
     `advanced_epsilon`. `zcdp_of_pure`, `zcdp_of_pure_textbook`: Σρ with ρ = ε²/2 if all are pure and no more is used.
     `pld_of_pure`, `pld`: by dp-accounting, without and with what bounded range adds to pure ε. `zcdp`,
     `zcdp_textbook`: Σρ with what is known of each, ρ = ε²/8 for bounded range. The textbook converts ρ to

@@ -13,11 +13,12 @@ _LOST = "(1 + e^epsilon)*delta reaches 1 for an exchanged record: nothing is lef
 def convert_to_replace(guarantee: Any) -> Any:
     """A guarantee for 'add_remove' as one for 'replace'.
 
-    With P_0, P_1, P_2 the laws before, in between, and after: log-ratios add up, and so do their ranges, hence 2ε
-    for pure ε and ε-bounded range. P_0(A) ≤ e^ε P_1(A) + δ ≤ e^ε(e^ε P_2(A) + δ) + δ, hence (2ε, (1 + e^ε)δ) for
-    (ε, δ) and for every row of a table. 4ρ for ρ-zCDP (Bun and Steinke 2016, Proposition 1.9 for groups of two),
-    2μ for μ-Gaussian DP (Dong, Roth and Su 2022, Theorem 2.14). Of a composition each part by itself; a law near
-    another stays as near, as it does on every data set. What was stated at a δ of its own is stated there again.
+    An exchange is a removal and an addition. Let P_0, P_1, P_2 be the laws before, in between and after. Log-ratios and
+    their ranges add up, so pure ε and ε-bounded range become 2ε. P_0(A) ≤ e^ε P_1(A) + δ ≤ e^ε(e^ε P_2(A) + δ) + δ, so
+    (ε, δ) and every row of a table become (2ε, (1 + e^ε)δ). ρ-zCDP becomes 4ρ (Bun and Steinke 2016, Proposition 1.9
+    for groups of two), and μ-Gaussian DP 2μ (Dong, Roth and Su 2022, Theorem 2.14). The parts of a composition are
+    converted one by one. A law near another stays as near, since it is near on every data set. A guarantee that was
+    stated at a δ of its own is stated there again.
     """
     kind_of, replace = type(guarantee), Adjacency.REPLACE
     match guarantee.kind:

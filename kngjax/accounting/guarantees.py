@@ -80,10 +80,9 @@ class Guarantee:
     def bounded_range(cls, epsilon: Number, adjacency: str | Adjacency) -> "Guarantee":
         """ε-bounded-range, hence ε-DP and (ε²/8)-zCDP.
 
-        KNG and the exponential mechanism draw from exp(-c s(θ; D)) with c times the change of s at most ε/2. The
-        log-ratio of two neighbouring densities is c (s' - s) plus a constant, so it varies over an interval of length
-        at most ε. By Hoeffding's lemma that is (ε²/8)-zCDP, four times better than what pure ε-DP gives in general
-        (Durfee and Rogers 2019; Cesar and Rogers 2021, Lemma 3.4).
+        The log-ratio of two neighbouring densities varies over an interval of length at most ε, as for KNG and the
+        exponential mechanism (`docs/proofs/kng.md`). By Hoeffding's lemma this is (ε²/8)-zCDP, where pure ε-DP alone
+        gives (ε²/2)-zCDP (Durfee and Rogers 2019; Cesar and Rogers 2021, Lemma 3.4).
         """
         return cls._from_loss(Kind.BOUNDED_RANGE, epsilon, adjacency)
 
@@ -155,14 +154,14 @@ class Guarantee:
 
     @classmethod
     def composed(cls, parts: Sequence["Guarantee"]) -> "Guarantee":
-        """Several releases of the same records: Σε, Σδ and Σρ, exactly, in whatever order and grouping.
+        """Composes several releases of the same records: Σε, Σδ and Σρ, exactly, in any order and grouping.
 
-        Of a certificate compose its `cost`: what is proved of the release, and not of the law that it approximates.
-        Distances of laws that are near others (`within`) add up.
+        For a certificate compose its `cost`, which is proved of the release. Distances of laws that are near others
+        (`within`) add up.
 
-        Later releases may depend on earlier ones, and their numbers too, as long as the sum that is used stays within
-        what was fixed beforehand: see `kngjax.accounting.composition.Sums`. Raises ValueError if adjacencies differ,
-        which `to_replace` may mend, and if Σδ ≥ 1, which promises nothing.
+        Later releases and their numbers may depend on earlier ones, as long as the sum that is used stays within a
+        limit that was fixed beforehand (`kngjax.accounting.composition.Sums`). Raises ValueError if adjacencies differ,
+        which `to_replace` may mend, and if Σδ ≥ 1.
         """
         return cls.counted((part, 1) for part in parts)
 
@@ -191,10 +190,10 @@ class Guarantee:
     def parallel(cls, parts: Iterable["Guarantee"]) -> "Guarantee":
         """Composes mechanisms for 'add_remove', each on one group: a public function of a record alone gives its group.
 
-        The worst of their guarantees holds, and its `to_replace()` is the price under 'replace': 2ε for ε, as a record
-        that leaves one group may enter another. `kngjax.accounting.parallel` argues both. Raises ValueError for parts
-        for 'replace', under which the size of a group would be public, for none, where distances reach 1, and for parts
-        that protect another unit: each group has all votes of a person again, and they compose.
+        The worst of their guarantees holds. Under 'replace' its `to_replace()` holds, 2ε for ε, since a record that
+        leaves one group may enter another. `kngjax.accounting.parallel` has the proof. Raises ValueError for no parts,
+        for parts for 'replace', under which the size of a group would be public, for distances that reach 1, and for
+        parts that protect persons, who have all their votes in each group: compose those.
         """
         return in_parallel(parts)
 
@@ -205,7 +204,7 @@ class Guarantee:
         return str(self.kind), *(-1 if number is None else number for number in numbers), self.table, parts, inner
 
     def of(self, unit: str) -> "Guarantee":
-        """Copies the guarantee for another unit, of which its numbers were proved."""
+        """Copies the guarantee for another unit, for which its numbers were proved."""
         parts, ideal = tuple((part.of(unit), count) for part, count in self.parts), self.ideal and self.ideal.of(unit)
         return self if unit == self.unit else dataclasses.replace(self, unit=unit, parts=parts, ideal=ideal)
 
@@ -219,7 +218,7 @@ class Guarantee:
         return nearness.within(self, distance).of(self.unit)
 
     def apart(self) -> tuple["Guarantee", Fraction]:
-        """The guarantee of the law nearby, and how far this one is from it: itself and 0 where it is near no other."""
+        """The guarantee of the law nearby and the distance from it; this guarantee and 0 if it is near no other law."""
         if self.exact_distance == 0 or self.ideal is not None:
             return self.ideal or self, self.exact_distance
         return Guarantee.counted((part.apart()[0], count) for part, count in self.parts), self.exact_distance
@@ -253,13 +252,13 @@ class Guarantee:
     def at(self, *, delta: float | None = None, epsilon: float | None = None) -> float:
         """ε at a given δ, or δ at a given ε, rounded outward. Infinite, or 1, where nothing better is known.
 
-        Pure and approximate guarantees by randomised response, the worst mechanism that has them; bounded range,
-        Gaussian DP and tables by their exact profiles; zCDP by the optimal Rényi conversion; a law near another by what
-        that one has, with room for (1 + e^ε)η. A composition takes the better of Σε at Σδ and of Σρ, or √Σμ², for the
-        parts that have it and Σε, Σδ for the others: sums hold though releases depend on earlier ones. Where all
-        numbers were fixed beforehand, `kngjax.accounting.repeated` and `to_pld` may say less.
+        Pure and approximate guarantees are converted by randomised response, the worst mechanism that has them; bounded
+        range, Gaussian DP and tables by their exact profiles; zCDP by the optimal Rényi conversion. A law near another
+        takes that one's conversion, with room for (1 + e^ε)η. A composition takes the best of three sums: Σε at Σδ, and
+        Σρ or √Σμ² for the parts that have it with Σε, Σδ for the others. These sums also hold if releases depend on
+        earlier ones. If all numbers were fixed beforehand, `kngjax.accounting.repeated` and `to_pld` may give less.
 
-        **Arguments:** `delta`: in [0, 1). `epsilon`: in nats, at least 0. One of them. Raises ValueError otherwise.
+        **Arguments:** `delta`: in [0, 1). `epsilon`: in nats, at least 0. Give one of them, else ValueError.
         """
         if (delta is None) == (epsilon is None):
             raise ValueError("name either delta, for epsilon there, or epsilon, for delta there")
@@ -299,19 +298,19 @@ class Guarantee:
     __str__ = explain
 
     def to_replace(self) -> "Guarantee":
-        """The guarantee when one record is exchanged for another: from that of removing one and of adding the other.
+        """The guarantee when one record is exchanged for another, which is a removal and an addition.
 
-        2ε and (1 + e^ε)δ, 4ρ, 2μ: see `kngjax.accounting.exchanges`. Raises ValueError where (1 + e^ε)δ ≥ 1.
+        It has 2ε and (1 + e^ε)δ, 4ρ, 2μ (`kngjax.accounting.exchanges`). Raises ValueError where (1 + e^ε)δ ≥ 1.
         """
         if self.adjacency is Adjacency.REPLACE:
             return self
         return convert_to_replace(self).of(self.unit)
 
     def to_add_remove(self) -> "Guarantee":
-        """Itself if it is for 'add_remove'; refused with a ValueError for 'replace', from which nothing follows.
+        """Returns this guarantee if it is for 'add_remove'; raises ValueError for 'replace'.
 
-        Under 'replace' all neighbours have the same n: to publish n costs nothing there, and under 'add_remove' no
-        finite ε with δ < 1 covers it.
+        Under 'replace' all neighbours have the same n, so publishing n costs nothing. Under 'add_remove' no finite ε
+        with δ < 1 covers it.
         """
         if self.adjacency is Adjacency.REPLACE:
             raise ValueError(
@@ -323,10 +322,10 @@ class Guarantee:
     def to_dp_event(self) -> Any:
         """An event of dp-accounting (an extra: `pip install 'kngjax[accounting]'`) that costs no less than this.
 
-        Bounded range, for which it has no event, as `ZCDpEvent` of ρ = ε²/8, zCDP as itself, Gaussian DP as
-        `GaussianDpEvent` of 1/μ. Pure ε-DP as `ZCDpEvent` of ρ = ε²/2: Laplace noise is one mechanism, and others are
-        worse. Its RDP accountant takes all of these; numbers are for this guarantee's adjacency, whichever relation
-        the accountant is told. Raises ValueError where there is no ρ: `to_pld` takes (ε, δ) and tables.
+        Bounded range becomes a `ZCDpEvent` of ρ = ε²/8, zCDP one of its ρ, and pure ε-DP one of ρ = ε²/2. Gaussian DP
+        becomes a `GaussianDpEvent` of 1/μ. The RDP accountant takes all of these. Numbers are for this guarantee's
+        adjacency, whichever relation the accountant is told. Raises ValueError where there is no ρ; `to_pld` takes
+        (ε, δ) and tables.
         """
         if self.parts:
             return pld.compose_events((part.to_dp_event(), count) for part, count in self.parts)
@@ -339,9 +338,10 @@ class Guarantee:
     def to_pld(self, interval: float = 1e-4) -> Any:
         """A `PrivacyLossDistribution` of dp-accounting (an extra) that dominates every mechanism with this guarantee.
 
-        Of (ε, δ) that of `from_privacy_parameters`; of bounded range, tables and zCDP one made of their profiles. For a
-        composition it is valid if the parts' numbers were all fixed beforehand; zCDP parts and Gaussian ones add up
-        first. **Arguments:** `interval`: of its grid of losses, in nats, to which each part is rounded outward.
+        For (ε, δ) it is made by `from_privacy_parameters`; for bounded range, tables and zCDP from their profiles. For
+        a composition it is valid if the parts' numbers were all fixed beforehand. zCDP parts and Gaussian parts are
+        added up first. **Arguments:** `interval`: of its grid of losses, in nats, to which each part is rounded
+        outward.
         """
         return pld.distribution_of(self, interval)
 

@@ -6,8 +6,8 @@ C = conv{a x, b x : x a vertex}. Between neighbouring data sets the gradient cha
     replace:     C - C = conv of ±(a x - b x') and ±(s x - s x'), s the larger of |a| and |b|, x and x' vertices
     add_remove:  C ∪ -C, in the hull of ±s x, s the larger of |a| and |b|
 
-since s·x - s'·x' is largest in every direction at ends of [a, b], where it is a point of a product of hulls a x - b x'.
-For the columns of a box a block of such a product has two ends and not four, so there are 2^{d+1} points, not 4^d.
+Proof: `docs/proofs/sensitivities.md`. For the columns of a box there are 2^{d+1} points and not 4^d, since a block of
+the product of hulls a x - b x' has two ends and not four.
 """
 
 import dataclasses
@@ -28,11 +28,11 @@ LARGEST_NUMBER = 8192
 
 @dataclasses.dataclass(frozen=True)
 class SensitivitySet:
-    """Points whose hull, with their negatives, is that of all possible changes of the gradient. Public.
+    """Holds points whose hull, with their negatives, is that of all possible changes. Public.
 
     **Arguments:** `points`: shape (m, d). `adjacency`: between which data sets.
 
-    As a NumPy array it is its points, so that `Polytope(set)` and `Ellipsoid.of(set)` are norms made to fit it.
+    NumPy converts the set to its points, so `Polytope(set)` and `Ellipsoid.of(set)` are norms made to fit it.
     """
 
     points: Float[np.ndarray, "points dimension"]

@@ -1,29 +1,18 @@
-"""Δ from declared facts, bounds, norm and adjacency: every sensitivity of the package has its one home here.
+"""Computes Δ from declared facts, bounds, norm and adjacency.
 
-The loss declares in which [m_j, M_j] coordinate j of one record's gradient lies, for every record within the bounds
-and every θ ∈ Θ; in regression, where it is s·x with s ∈ [a, b] and x_j ∈ [l_j, u_j], these are the smallest and the
-largest of {a l_j, a u_j, b l_j, b u_j}. `kngjax.data.prepare` enforces the bounds, so between neighbouring data sets
-the gradient's coordinate j changes by at most
+The loss declares an interval [m_j, M_j] that contains coordinate j of one record's gradient, for every record within
+the bounds and every θ ∈ Θ. `kngjax.data.prepare` enforces the bounds. So between neighbouring data sets coordinate j of
+the gradient changes by at most
 
     replace:     w_j = M_j - m_j          (one contribution in the box is exchanged for another)
     add_remove:  w_j = max(|m_j|, |M_j|)  (one contribution comes or goes)
 
 Proof: `docs/proofs/sensitivities.md`.
 
-What all records share at the same θ an exchange cancels: for the mean, whose contribution is θ - x, that is θ (with
-weights in part, see `kngjax.sensitivity.weighted`). Where contributions have one length and any direction, as for the
-geometric median, a change lies in an l2 ball.
+The box |v_j| ≤ w_j contains every change, and also corners that no change reaches. `kngjax.sensitivity.change_sets`
+lists the extreme points of the changes, and `kngjax.sensitivity.pointwise` has w at one θ.
 
-A quantile of numbers is quantile regression with an intercept alone. Several together have a gradient of one coordinate
-a level, #{y ≤ θ_j} - nτ_j, whose total variation a record changes by little, whatever the number of levels.
-
-One record's Hessian is ρ''·xx', of rank one: its eigenvalue is at most λ, which objective perturbation rests on.
-
-The box |v_j| ≤ w_j contains every change, and corners that no change reaches: s and x do not vary freely of each
-other, nor does the intercept. `kngjax.sensitivity.change_sets` lists the extreme points of the changes themselves, and
-`kngjax.sensitivity.pointwise` has w at one θ instead of over all of Θ.
-
-The functions here run on arrays and tracers alike; `Sensitivity` is their result in numbers and words.
+The functions run on arrays and tracers. `Sensitivity` holds their result in numbers and words.
 """
 
 import dataclasses
@@ -55,7 +44,7 @@ from kngjax.sensitivity.change_sets import (
 
 @dataclasses.dataclass(frozen=True)
 class Sensitivity:
-    """How much a score can change between neighbouring data sets, and why.
+    """States how much a score can change between neighbouring data sets, and why.
 
     **Arguments:** `value`: Δ, in the units of the score. `derivation`: the argument in words, with its numbers.
     """
@@ -72,7 +61,7 @@ _compiled = functools.partial(Compiled, static_argnames=("adjacency", "dimension
 def gradient_changes(
     loss: AbstractLoss, bounds: Bounds, domain: Reach, adjacency: Adjacency, dimension: int
 ) -> Float[Array, " dimension"]:
-    """w: by how much each coordinate of ∇ℓ_n can change between neighbouring data sets, shape (d,)."""
+    """Bounds the change w of each coordinate of ∇ℓ_n between neighbouring data sets, shape (d,)."""
     return weighted.gradient_changes(loss, bounds, domain, adjacency, dimension)
 
 
@@ -83,17 +72,17 @@ def _length_of_change(loss: AbstractLoss, bounds: Bounds, adjacency: Adjacency) 
 
 
 def default_norm(loss: AbstractLoss, changes: Vector) -> norms.AbstractNorm:
-    """The norm whose ball is closest about the possible gradient changes: the box w, or the l2 ball that they fill."""
+    """Returns the norm whose ball is the box w of gradient changes, or the l2 ball if the changes fill one."""
     return norms.WeightedLInf(changes) if loss.gradient_length is None else norms.L2()
 
 
 def sensitivity_points(
     loss: AbstractLoss, bounds: Bounds, domain: Reach, adjacency: Adjacency, dimension: int
 ) -> Float[Array, "points dimension"] | None:
-    """Points whose hull with their negatives is that of all possible changes of ∇ℓ_n, shape (points, d).
+    """Lists points whose hull with their negatives is that of all changes of ∇ℓ_n, shape (points, d).
 
-    None where the loss says why there are none, and if there are more than
-    `kngjax.sensitivity.change_sets.LARGEST_NUMBER`: their number doubles with every column.
+    Returns None if the loss has no such points, or more than `kngjax.sensitivity.change_sets.LARGEST_NUMBER`; their
+    number doubles with every column.
     """
     blocks = bounds.feature_blocks(dimension)
     if (
@@ -206,23 +195,17 @@ def value_sensitivity(
 ) -> Float[Array, ""]:
     """Δ of ℓ_n: W times the range of one record's loss over Θ and the bounds (replace), or half of it (add_remove).
 
-    One record more multiplies the density by exp(-cℓ(θ)) and divides its normaliser's change out, so the log-ratio of
-    the densities varies with θ by at most c·(max ℓ - min ℓ): constants cancel. With c = ε/(2Δ) and Δ half the range
-    that is ε, and the mechanism is ε-bounded-range.
-
-    replace: D and D' have n - 1 records in common and z, z' besides. The log-ratio of the densities is, up to constants
-    in θ, c·(ℓ(θ; z') - ℓ(θ; z)), and with ℓ in [a, b] for every record both terms vary by at most b - a over Θ: the
-    ratio varies by at most 2c(b - a), as it does on the way from D to D without z to D', one half-range step each.
-    With c = ε/(2Δ) and Δ = b - a that is ε. The plain sensitivity sup_θ |ℓ(θ; z') - ℓ(θ; z)| is at most b - a too.
+    Proof: `docs/proofs/kng.md`. One record more multiplies the density by exp(-cℓ(θ)), whose logarithm varies over Θ by
+    c times the range; an exchange does so twice.
     """
     smallest, largest = loss.value_range(bounds, domain, dimension)
     return weighted.times(bounds, largest - smallest) * (1.0 if adjacency is Adjacency.REPLACE else 0.5)
 
 
 def quantile_changes(tau: Float[Any, " quantiles"], adjacency: Adjacency) -> Float[Array, " quantiles"]:
-    """By how much each #{y ≤ θ} - nτ_j can change: the gradient of the quantile loss with an intercept alone.
+    """Bounds the change of each #{y ≤ θ} - nτ_j, the gradient of the quantile loss with an intercept alone.
 
-    One record adds -τ_j or 1-τ_j: so 1 (replace) or max(τ_j, 1-τ_j) (add_remove).
+    One record adds -τ_j or 1-τ_j. So the bound is 1 (replace) or max(τ_j, 1-τ_j) (add_remove).
     """
     return changes_within((-jnp.asarray(tau), 1.0 - jnp.asarray(tau)), adjacency)
 
@@ -230,10 +213,8 @@ def quantile_changes(tau: Float[Any, " quantiles"], adjacency: Adjacency) -> Flo
 def joint_quantile_sensitivity(tau: Float[Any, " quantiles"], adjacency: Adjacency) -> Float[Array, ""]:
     """Δ of Σ_{j=1}^{m+1} |v_j - v_{j-1}| with v_j = #{y ≤ θ_j} - nτ_j and v_0 = v_{m+1} = 0.
 
-    v_j - v_{j-1} is the number of records between θ_{j-1} and θ_j less n·p_j with p_j = τ_j - τ_{j-1}, τ_0 = 0 and
-    τ_{m+1} = 1. Exchanging a record takes 1 from one of the m + 1 numbers and adds it to another: Δ = 2. One record
-    more in interval k changes difference k by 1 - p_k and every other by -p_j, in all 2(1 - p_k): Δ = 2(1 - min p).
-    With one level this is twice `quantile_changes`, and the score is twice |#{y ≤ θ} - nτ|.
+    Δ = 2 under replace, and 2(1 - min p) under add_remove, with p_j = τ_j - τ_{j-1}, τ_0 = 0 and τ_{m+1} = 1. Proof:
+    `docs/proofs/quantiles.md`. With one level this is twice `quantile_changes`, as the score is twice |#{y ≤ θ} - nτ|.
     """
     if adjacency is Adjacency.REPLACE:
         return jnp.asarray(2.0)

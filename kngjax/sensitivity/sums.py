@@ -5,8 +5,8 @@ A record x adds x to Σx, so that coordinate j of it changes between neighbourin
     replace:     u_j - l_j              (x is exchanged for x', both within the bounds)
     add_remove:  max(|l_j|, |u_j|)      (x comes or goes)
 
-and a record in cell k adds 1 to the count of cell k, and to no other. A record with a weight w in [0, W] adds w·x, and
-w·x_j lies between the ends min(0, W·l_j) and max(0, W·u_j): these stand in the places of l_j and u_j.
+A record in cell k adds 1 to the count of cell k alone. A record with a weight w in [0, W] adds w·x, and w·x_j lies
+between min(0, W·l_j) and max(0, W·u_j), which then replace l_j and u_j.
 """
 
 import functools
@@ -141,11 +141,11 @@ def explain_blocks_of_sum(blocks: tuple[Block, ...], weights: Sequence[Fraction]
 def count_sensitivity(counted: int, adjacency: Adjacency, units: int = 1) -> int:
     """Δ_1: the largest sum of the sizes of the changes of all counts, of records that each lie in one cell.
 
-    One record more adds 1 to one count: Δ_1 = 1. An exchanged one leaves its cell for another one: two counts change
-    by 1 each, Δ_1 = 2, or where one cell alone is counted, that count does: Δ_1 = 1.
+    One record more adds 1 to one count, so Δ_1 = 1. An exchanged record leaves its cell for another, and two counts
+    change by 1 each: Δ_1 = 2. If a single cell is counted, one count changes: Δ_1 = 1.
 
-    With weights, whole numbers from 0 to m of some unit, a record adds its own to one count: all of this times m, in
-    that unit. For an exchanged record that stays in its cell with another weight changes one count by m at most.
+    With weights that are whole numbers from 0 to m of some unit, Δ_1 is m times as large, in that unit. An exchanged
+    record that stays in its cell changes one count by at most m.
 
     **Arguments:** `counted`: how many cells are counted, at least 1. `units`: m, 1 without weights.
     """

@@ -8,10 +8,12 @@ import pytest
 
 import kngjax as kng
 from kngjax.data.schema import Schema
+from kngjax.mechanisms.base import AbstractMechanism
 from kngjax.releases.certificate import Certificate
 from kngjax.releases.draw_choice import draw_for
 
 OLDER = pathlib.Path(__file__).parent / "older"
+PROOFS = pathlib.Path(__file__).parents[2] / "docs" / "proofs"
 PAIRS = {
     "replace": "two tables of the same number of households that differ in all rows of one household, however many",
     "add_remove": "two tables of which one has one household more, with all rows of that household, however many",
@@ -88,3 +90,15 @@ def test_curves_of_persons_rest_on_halving_and_on_one_vote():
     [made] = process.resolve(Schema(dimension=1, num_records=40)).certificates
     assert made.proofs[0] == "docs/proofs/halving.md"
     assert made.proofs[-1] == "docs/proofs/persons.md"
+
+
+def rooted(kind):
+    return [kind, *(one for below in kind.__subclasses__() for one in rooted(below))]
+
+
+def test_every_page_of_proofs_is_named_by_a_certificate():
+    mechanisms = [one for one in rooted(AbstractMechanism) if one.__module__.startswith("kngjax.")]
+    assert len(mechanisms) > 15
+    by_draws_and_units = {"lattice", "check-scores", "balls", "rounding", "halving", "weights", "persons"}
+    named = by_draws_and_units.union(*(one.proofs for one in mechanisms))
+    assert named == {page.stem for page in PROOFS.glob("*.md")}
