@@ -54,8 +54,8 @@ class ObjectivePerturbation(AbstractDirectMechanism):
     *The centre* c attracts θ, to first order by γ(H + γI)^{-1}(c - θ0) with H = ∇²ℓ_n.
 
     *Releases* compute the exact minimiser with every rounding in the proof (`kngjax.draws.perturbed_minimizers`). They
-    add no z, and leave its share f of ε unspent. Hulls, norms that turn the axes and the Gaussian kernel are drawn in
-    float64, as research draws are.
+    add no z, and leave its share f of ε unspent. Hulls and norms that turn the axes are drawn in float64,
+    as research draws are.
 
     **Arguments:**
 
