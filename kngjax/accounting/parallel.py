@@ -1,4 +1,4 @@
-"""Mechanisms of which each sees the records of one group alone: what they cost together. Imports no JAX."""
+"""Computes what mechanisms cost together, each of which sees the records of one group. Imports no JAX."""
 
 import math
 from collections.abc import Iterable
@@ -21,34 +21,11 @@ _OF_NO_SHARE = (Kind.APPROXIMATE, Kind.PROFILE)
 def in_parallel(parts: Iterable[Any], shared: bool = False) -> Any:
     """The guarantee of mechanisms M_k for 'add_remove', each applied to the records of one group: `Guarantee.parallel`.
 
-    A public function of one record alone says which group that record is in, if any. One record more or less then
-    changes one group, k, and given what was released before, the outputs of all others have the same law with and
-    without it. So all together are as private as M_k, also if later settings depend on earlier outputs, as long as each
-    keeps to its guarantee here; and whichever k it is, the worst of the parts holds (`worst_of`).
+    The worst of the parts holds (`worst_of`), and `to_replace()` of it under 'replace'. The two largest distances of
+    laws that are near others add up, or all of them for persons. Proof: `docs/proofs/groups.md`.
 
-    Of parts within distances of laws with better guarantees (`Guarantee.within`) the two largest distances add up. Two
-    data sets that differ in one record, by either adjacency, differ in two groups at most; let these two follow the
-    laws nearby, and all other groups what they do. That is one law for both data sets and for what lies between them,
-    within the two distances of what is released on each. It may be another law for another pair, which no proof minds.
-    Of persons, whose rows may lie in all groups, all distances add up; and their shares of a vote, which add up to 1
-    over all groups, are why the worst of the parts holds of them too (`docs/proofs/persons.md`).
-
-    Under 'replace' the price is `to_replace()` of it. A record may leave group j and enter group k, a removal and an
-    addition in parts that are drawn independently: ε_j + ε_k, which mechanisms attain. It may also be exchanged within
-    group j, of which a guarantee for 'add_remove' says 2ε_j. The larger of both over all groups is 2ε for the largest
-    ε, and likewise (2ε, (1 + e^ε)δ), 4ρ (2ρ between two groups) and 2μ (√2 μ between them). If parts state less than
-    2ε_j for an exchange within a group, as counts do, that saves nothing of ε where all groups have the same.
-
-    Parts for 'replace' are refused. Under it the number of records that a mechanism is given is public, and that of one
-    group is not: one that publishes it has ε = 0 by itself, and if one record is exchanged, sizes (2, 1) may become
-    (1, 2), which two such parts tell for certain.
-
-    Of another unit than a record, with rows in several groups, shares p_k of its votes add up to 1 at most over all
-    groups. Mechanisms of pure or bounded-range ε, zCDP and Gaussian DP that protect persons have p_kε, p_k²ρ and p_kμ
-    for a change of p_k (`docs/proofs/persons.md`), and Σp_k max ε_k ≤ max ε_k, Σp_k² ≤ 1: the worst of the parts holds
-    as above, and `to_replace()` of it. All groups may change, so all distances add up; and nothing follows of parts
-    that state an (ε, δ) or a table alone, of which no such law is known. Without shares, where each group has a
-    person's votes once more, parts are refused: they compose.
+    Raises ValueError for parts for 'replace', which may publish the size of a group. For another unit than a record it
+    refuses parts whose rows do not share votes, and parts that state an (ε, δ) or a table alone.
 
     **Arguments:** `shared`: whether rows share votes over all groups, as a study and a quantile process make them.
     """

@@ -73,13 +73,18 @@ def plan_of_groups(plans: Sequence[Sequence[Plan]], division: Division, adjacenc
     _require_room(every, len(plans))
     together, proved = owed_together([[plan.owed for plan in group] for group in plans], adjacency)
     members = tuple(
-        dataclasses.replace(one, membership=Membership(division, group, together))
+        _member(one, Membership(division, group, together))
         for group, own in zip(division.groups(), plans, strict=True)
         for plan in own
         for one in plan.certificates
     )
     drawing = functools.partial(_drawn, plans, members)
     return Plan(members, together, proved, drawing, functools.partial(_joined, plans))
+
+
+def _member(certificate: Certificate, membership: Membership) -> Certificate:
+    proofs = (*certificate.proofs, "docs/proofs/groups.md")
+    return dataclasses.replace(certificate, membership=membership, proofs=proofs)
 
 
 def _require_room(certificates: Sequence[Certificate], number: int) -> None:
@@ -121,7 +126,7 @@ def _some(column: Any, places: np.ndarray) -> Any:
 
 def _of_member(one: Release, member: Certificate) -> Release:
     """Says in a release's certificate of which group it is; a certificate that was not planned is kept, and refused."""
-    if dataclasses.replace(one.certificate, membership=member.membership) != member:
+    if member.membership is None or _member(one.certificate, member.membership) != member:
         return one
     return Release._of(one.value, member, one.names, one.published)
 

@@ -99,6 +99,6 @@ def rooted(kind):
 def test_every_page_of_proofs_is_named_by_a_certificate():
     mechanisms = [one for one in rooted(AbstractMechanism) if one.__module__.startswith("kngjax.")]
     assert len(mechanisms) > 15
-    by_draws_and_units = {"lattice", "check-scores", "balls", "rounding", "halving", "weights", "persons"}
+    by_draws_and_units = {"lattice", "check-scores", "balls", "rounding", "halving", "groups", "weights", "persons"}
     named = by_draws_and_units.union(*(one.proofs for one in mechanisms))
     assert named == {page.stem for page in PROOFS.glob("*.md")}
