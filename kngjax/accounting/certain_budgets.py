@@ -1,4 +1,4 @@
-"""Whether a composition keeps a budget (ε, δ), certain in fractions and in balls. Imports no JAX.
+"""Decides whether a composition keeps a budget (ε, δ), in fractions and in balls. Imports no JAX.
 
 Each way proves it by itself, of parts whose numbers were all fixed beforehand; what float64 has calibrated is checked
 here before it is relied on. The formulas are those of `kngjax.accounting.composition` and
@@ -24,7 +24,7 @@ _KINDS = (Kind.PURE, Kind.APPROXIMATE, Kind.GAUSSIAN)
 
 
 def is_kept(whole: Guarantee, epsilon: Fraction, delta: Fraction) -> bool:
-    """Whether this composition is (ε, δ)-DP for certain: by Σε at Σδ, by √Σμ², by Σρ, or by advanced composition.
+    """Tells whether this composition is surely (ε, δ)-DP: by Σε at Σδ, √Σμ², Σρ or advanced composition.
 
     **Arguments:** `whole`: of pure, approximate and Gaussian parts; of others nothing is certain.
     """

@@ -58,7 +58,7 @@ def root_outward(value: Fraction) -> float:
 
 
 def root_upward(value: Fraction) -> Fraction:
-    """At least √value, by a relative excess below 2^-63."""
+    """Bounds √value from above, by a relative excess below 2^-63."""
     if value == 0:
         return value
     # So that value·4^shift has 128 binary digits before the point.

@@ -9,7 +9,7 @@ from kngjax.core.balls import are_at_most_0, ball_of
 
 
 def is_hidden(shift_squared: Fraction, epsilon: Fraction, delta: Fraction) -> bool:
-    """Whether Φ(s/2 - ε/s) - e^ε·Φ(-s/2 - ε/s) ≤ δ is certain: N(0, 1) and N(s, 1) are then (ε, δ)-close.
+    """Tells whether surely Φ(s/2 - ε/s) - e^ε·Φ(-s/2 - ε/s) ≤ δ, so that N(0, 1) and N(s, 1) are (ε, δ)-close.
 
     This is the exact profile of Gaussian noise (Balle and Wang 2018, Theorem 8), in both directions, and of any part of
     a shift s of many dimensions. It is an equality at the smallest δ.

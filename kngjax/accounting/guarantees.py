@@ -240,7 +240,7 @@ class Guarantee:
 
     @property
     def distance(self) -> float:
-        """In total variation from a law with a better guarantee, rounded outward; 0 unless constructed by `within`."""
+        """The distance in total variation from a law with a better guarantee, rounded outward; 0 unless by `within`."""
         return outward(self.exact_distance)
 
     @property

@@ -106,14 +106,14 @@ class AbstractLoss(ShownAsTyped, AbstractModule):
 
     @abc.abstractmethod
     def value_range(self, bounds: Bounds, reach: Reach, dimension: int) -> Interval:
-        """Two numbers between which ℓ of every record within the bounds lies for every θ ∈ Θ."""
+        """Returns two numbers between which ℓ of every record within the bounds lies for every θ ∈ Θ."""
 
     def gradient_range_at(self, theta: Vector, bounds: Bounds, adjacency: Adjacency) -> Ends:
         """`gradient_range` at this θ alone."""
         return self.gradient_range(bounds, SinglePoint(theta), adjacency, theta.shape[0])
 
     def range_depends_on_theta(self, adjacency: Adjacency) -> bool:
-        """Whether `gradient_range_at` varies with θ; where one record's gradient is bounded for every θ it does not."""
+        """Tells whether `gradient_range_at` varies with θ; it does not if gradients are bounded for every θ."""
         return self.needs_response_bounds
 
     def score_range(self, bounds: Bounds, reach: Reach, adjacency: Adjacency, dimension: int) -> Interval:
@@ -124,7 +124,7 @@ class AbstractLoss(ShownAsTyped, AbstractModule):
         raise TypeError(f"one record's gradient under {type(self).__name__} is no multiple of its features")
 
     def why_no_points(self, adjacency: Adjacency) -> str | None:
-        """Why the extreme points of all changes of ∇ℓ_n are not listed; None where they are, by `score_range`."""
+        """Says why the extreme points of all changes of ∇ℓ_n are not listed; None if `score_range` lists them."""
         return (
             f"the changes of {type(self).__name__} have no known extreme points: norm=None takes the box around them "
             "as the ball"
@@ -142,7 +142,7 @@ class AbstractLoss(ShownAsTyped, AbstractModule):
         return f"{what} the bounds of x;", most
 
     def why_no_ridge(self) -> str | None:
-        """Why no ridge makes objective perturbation with this loss private; None where one does."""
+        """Says why no ridge makes objective perturbation with this loss private; None if one does."""
         return (
             f"one record's Hessian under {type(self).__name__} is not of rank one and bounded, so that no ridge makes "
             "up for it. Take KNG"
@@ -156,7 +156,7 @@ class AbstractLoss(ShownAsTyped, AbstractModule):
         return None
 
     def gradient_is_piecewise_constant(self, dimension: int) -> bool:
-        """Whether ∇ℓ_n takes finitely many values, so that its derivatives say nothing."""
+        """Tells whether ∇ℓ_n takes finitely many values, so that its derivatives say nothing."""
         return self.score_is_piecewise_constant
 
     def response_interval(self, bounds: Bounds) -> Any:
@@ -175,7 +175,7 @@ class AbstractLoss(ShownAsTyped, AbstractModule):
 
     @property
     def reads_text(self) -> bool:
-        """Whether responses are text by what was declared."""
+        """Tells whether the declared levels make responses text."""
         return False
 
     def responses(self, column: Any) -> Float[np.ndarray, " records"]:

@@ -269,7 +269,7 @@ class AbstractResidualLoss(AbstractPredictorLoss):
         return -self.residual_slope(response - predictor)
 
     def value_interval(self, predictor: Interval, response: Interval) -> Interval:
-        """Largest at an end of the residual's range, by convexity; smallest at the minimiser or the end nearest it."""
+        """Takes the largest value at an end of the residual's range, the least at the minimiser or the nearest end."""
         lower, upper = response[0] - predictor[1], response[1] - predictor[0]
         ends = jnp.maximum(self.residual_value(lower), self.residual_value(upper))
         return self.residual_value(jnp.clip(self.residual_minimiser(), lower, upper)), ends

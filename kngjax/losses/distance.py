@@ -175,7 +175,7 @@ class GeometricMedianLoss(AbstractLoss):
         return jnp.sqrt(nearest), jnp.sqrt(farthest)
 
     def minimise(self, records: Rows) -> Float[np.ndarray, " dimension"]:
-        """By Weiszfeld's iteration."""
+        """Iterates as Weiszfeld does."""
         weights = np.asarray(records.weights) if isinstance(records, WeightedRecords) else None
         return geometric_median(np.asarray(records.rows.x), weights)
 

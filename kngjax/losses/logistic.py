@@ -47,7 +47,7 @@ class LogisticLoss(AbstractPredictorLoss):
         return SmoothLogistic()
 
     def usual_responses(self, bounds: Bounds, count: int) -> Float[np.ndarray, " responses"]:
-        """Half of them 1."""
+        """Makes half of the responses 1."""
         return np.arange(count) % 2.0
 
     def record_value(self, predictor: Number, response: Number) -> Float[Array, ""]:

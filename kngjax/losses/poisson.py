@@ -36,7 +36,7 @@ class PoissonLoss(AbstractPredictorLoss):
         return SmoothPoisson()
 
     def usual_responses(self, bounds: Bounds, count: int) -> Float[np.ndarray, " responses"]:
-        """Counts of mean a tenth of their bound."""
+        """Makes counts whose mean is a tenth of their bound."""
         return _usual(bounds, count)
 
     def record_value(self, predictor: Number, response: Number) -> Float[Array, ""]:
@@ -66,7 +66,7 @@ class PoissonLoss(AbstractPredictorLoss):
         return jnp.exp(predictor[0]) - response[1], jnp.exp(predictor[1]) - response[0]
 
     def value_interval(self, predictor: Interval, response: Interval) -> Interval:
-        """Convex in η, linear in y: largest at a corner. Its minimum over η is concave in y: least at an end of y."""
+        """Takes the largest ρ at a corner, since ρ is convex in η and linear in y, and the least at an end of y."""
         ends = [self.record_value(eta, y) for eta in predictor for y in response]
         troughs = [self.record_value(jnp.clip(jnp.log(jnp.maximum(y, 1e-300)), *predictor), y) for y in response]
         return jnp.min(jnp.stack(troughs)), jnp.max(jnp.stack(ends))
@@ -105,7 +105,7 @@ class CappedPoissonLoss(AbstractPredictorLoss):
         return PoissonScore().extended((Fraction(_LEAST), Fraction(number(self.limit))))
 
     def usual_responses(self, bounds: Bounds, count: int) -> Float[np.ndarray, " responses"]:
-        """Counts of mean a tenth of their bound."""
+        """Makes counts whose mean is a tenth of their bound."""
         return _usual(bounds, count)
 
     def record_value(self, predictor: Number, response: Number) -> Float[Array, ""]:
@@ -129,7 +129,7 @@ class CappedPoissonLoss(AbstractPredictorLoss):
         return least - response[1], most - response[0]
 
     def value_interval(self, predictor: Interval, response: Interval) -> Interval:
-        """Convex in η and linear in y: largest at a corner, least there or at η = log y for an end y."""
+        """Takes the largest ρ at a corner, since ρ is convex in η and linear in y; the least there or at η = log y."""
         ends = [self.record_value(eta, y) for eta in predictor for y in response]
         troughs = [self.record_value(jnp.clip(jnp.log(jnp.maximum(y, 1e-300)), *predictor), y) for y in response]
         return jnp.min(jnp.stack(ends + troughs)), jnp.max(jnp.stack(ends))

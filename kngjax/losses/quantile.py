@@ -89,7 +89,7 @@ class QuantileLoss(AbstractResidualLoss):
         )
 
     def minimise(self, records: Records) -> Float[np.ndarray, " dimension"]:
-        """By linear programmes, on the rows that matter."""
+        """Solves linear programmes on the rows that matter."""
         return quantile_regression(np.asarray(records.x), np.asarray(records.y), float(self.tau))
 
     def hessian(self, theta: Vector, data: Data) -> Float[Array, "dimension dimension"]:

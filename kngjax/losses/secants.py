@@ -1,4 +1,4 @@
-"""How much a score rises from one predictor to any other near it, with every rounding bounded."""
+"""Bounds how much a score rises from one predictor to any other near it, every rounding included."""
 
 from typing import Any
 

@@ -26,14 +26,14 @@ class AbstractVerifiedScore(abc.ABC):
 
     @abc.abstractmethod
     def interval(self, predictor: Interval | None, response: Interval | None) -> Interval | None:
-        """Two numbers that s lies between for η and y in these intervals, None meaning all real numbers.
+        """Returns two numbers between which s lies for η and y in these intervals; None means all real numbers.
 
         None where nothing bounds it.
         """
 
     @abc.abstractmethod
     def largest_slope(self, predictor: Interval | None) -> Fraction | None:
-        """At least (s(η) - s(η'))/(η - η') for all η and η' in this interval and every y."""
+        """Bounds (s(η) - s(η'))/(η - η') from above, for all η and η' in this interval and every y."""
 
     @abc.abstractmethod
     def floats(self, predictor: Floats, error: Floats, response: Floats) -> tuple[Floats, Floats]:
@@ -41,10 +41,10 @@ class AbstractVerifiedScore(abc.ABC):
 
     @abc.abstractmethod
     def slopes(self, predictor: Floats, radius: Floats, response: Floats) -> tuple[Floats, Floats]:
-        """Two numbers, not negative, that (s(η) - s(η'))/(η - η') lies between for η, η' within the radius."""
+        """Bounds (s(η) - s(η'))/(η - η') for η, η' within the radius by two numbers, not negative."""
 
     def secants(self, predictor: Floats, error: Floats, radius: Floats, response: Floats) -> tuple[Floats, Floats]:
-        """Two numbers, not negative, that (s(η) - s(η₀))/(η - η₀) lies between for η within the radius of η₀.
+        """Bounds (s(η) - s(η₀))/(η - η₀) for η within the radius of η₀ by two numbers, not negative.
 
         η₀ itself is at most `error` away from the predictor.
         """

@@ -31,7 +31,7 @@ _OF_A_DOMAIN = "it is convex, and its projection, its chords and its extremes ar
 
 
 def is_of_kngjax(part: Any) -> bool:
-    """Whether a part's class is one of the package, whose facts are proved in its docstrings."""
+    """Tells whether a part's class is one of the package, whose docstrings prove its facts."""
     return type(part).__module__.partition(".")[0] == "kngjax"
 
 
@@ -43,8 +43,8 @@ _FAR, _DOUBLINGS = 1e6, 8
 def require_declared(mechanism: AbstractMechanism, dimension: int, sampler: Any) -> None:
     """Raises ValueError where a public grid contradicts what a proof takes from a loss that is not kngjax's.
 
-    Tried are all x'θ that bounds and Θ allow, and all responses: public facts, so that nothing is spent. Where a proof
-    or a draw rests on it, that is convexity as well, with derivatives; else what sensitivities are made of, intervals.
+    It tries all x'θ that bounds and Θ allow, and all responses. These are public facts, so nothing is spent. It tries
+    the declared intervals, and also convexity and derivatives if a proof or a draw rests on them.
 
     **Arguments:** `dimension`: d. `sampler`: that draws, or None; all but some Markov chains rest on convexity.
     """
@@ -102,7 +102,7 @@ def _public_range(mechanism: AbstractMechanism, dimension: int) -> tuple[tuple[f
 
 
 def declared_facts(mechanism: AbstractMechanism, sampler: Any = None) -> tuple[str, ...]:
-    """Says of each part whose class is not kngjax's what a guarantee takes from it, for "Assumed" of a certificate.
+    """States what a guarantee assumes of each part whose class is not kngjax's, for "Assumed" of a certificate.
 
     **Arguments:** `sampler`: that draws, or None.
     """

@@ -28,11 +28,11 @@ from kngjax.sensitivity import weighted
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Exponent:
-    """Says what the exponent -ε/(2Δ)·score of a density is made of, which proved draws and samplers ask. Public.
+    """Describes the exponent -ε/(2Δ)·score of a density for proved draws and samplers. Public.
 
-    **Arguments:** `mechanism`: whose density it is. `scored_by`: what the score is, the loss or a norm of its gradient;
-    None for anything else. `given_norm`: the norm that the caller named; None for the default one, and where the score
-    is the loss. `is_pointwise`: whether Δ depends on θ.
+    **Arguments:** `mechanism`: whose density it is. `scored_by`: whether the score is the loss or a norm of its
+    gradient; None for any other score. `given_norm`: the norm that the caller named; None for the default norm, and for
+    the loss as score. `is_pointwise`: whether Δ depends on θ.
     """
 
     mechanism: "AbstractDensityMechanism"
@@ -69,7 +69,7 @@ class AbstractDensityNoise(AbstractNoiseFacts):
 
 
 class DensityNoise(AbstractDensityNoise):
-    """Says of the noise of any density what holds for all."""
+    """States what holds for the noise of every density."""
 
 
 class AbstractDensityMechanism(AbstractMechanism):

@@ -16,8 +16,8 @@ class AbstractDirectMechanism(AbstractMechanism):
 
     `method`: how, in words, for the certificate. `assumptions`: what its guarantee needs besides those of every
     release. `is_whole`: whether all that it draws are whole numbers. `runs_on_host`: whether `draws` computes in NumPy
-    and cannot be compiled. `advice`: what to do if a draw failed. `failures`: what can make a release by it fail,
-    besides what can for every one.
+    and cannot be compiled. `advice`: what to do if a draw failed. `failures`: causes of a failed release, besides those
+    of every release.
     """
 
     method: ClassVar[str]

@@ -109,7 +109,7 @@ def beyond_probability(num_records: int, ranks: Ranks, rate: float, width: float
 
 
 def holds(num_records: int, tau: float, rate: float, level: float, width: float) -> bool:
-    """Whether n records are enough, of public facts alone. **Arguments:** as above."""
+    """Tells whether n records are enough, from public facts alone. **Arguments:** as above."""
     ranks = ranks_for(num_records, tau, rate, level)
     return ranks is not None and beyond_probability(num_records, ranks, rate, width) <= BEYOND * (1.0 - level)
 

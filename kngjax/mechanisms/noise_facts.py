@@ -16,7 +16,7 @@ from kngjax.sensitivity import gradients
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class AbstractNoiseFacts(abc.ABC):
-    """Says what is known in public of the noise of what a mechanism releases; a mechanism has a class of its own.
+    """States what is publicly known of the noise of a release; each mechanism has its own class.
 
     **Arguments:** `mechanism`: whose noise it is. `is_of_columns`: of numbers without a response, whether they are one
     for each column. `has_known_error`: whether the law of the error of what is released is known. `publishes`: what a
@@ -30,7 +30,7 @@ class AbstractNoiseFacts(abc.ABC):
 
     @property
     def publishes_moments(self) -> bool:
-        """Whether X'X is published, with its noise: then no sum of curvatures is needed beside it."""
+        """Tells whether X'X is published with its noise, so that no sum of curvatures is needed."""
         return "gram" in self.publishes
 
     def least(self, dimension: int, num_records: int | None) -> Any:
@@ -114,4 +114,4 @@ class AbstractNoiseFacts(abc.ABC):
 
 
 class UnknownNoise(AbstractNoiseFacts):
-    """Says of noise that nothing is known of it; of what is released, from the bounds alone, where it lies."""
+    """States that nothing is known of the noise, and where the released value lies by the bounds alone."""

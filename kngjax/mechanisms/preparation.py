@@ -64,7 +64,7 @@ class AbstractIntake(abc.ABC):
 
     @property
     def is_of_sums(self) -> bool:
-        """Whether sums over the records are all that it needs."""
+        """Tells whether the mechanism needs sums over the records alone."""
         return self.loss.is_quadratic
 
     def check_schema(self, X: Any = None, y: Any = None) -> Schema:
@@ -284,12 +284,12 @@ class AbstractIntake(abc.ABC):
 
     @property
     def absorbs_weights(self) -> bool:
-        """Whether records are multiplied by their weights, which then stand for both: where ρ(wη, wy) = wρ(η, y)."""
+        """Tells whether products of records and weights stand for both, since ρ(wη, wy) = wρ(η, y)."""
         return self.bounds.weight is not None and self.loss.is_homogeneous and self.has_products
 
     @property
     def weights_enter_loss(self) -> bool:
-        """Whether what is drawn from has weights besides records: engines must know of them, or refuse."""
+        """Tells whether the law has weights besides records, which draws must know of, or refuse."""
         return self.bounds.weight is not None and not (self.absorbs_weights or self.is_of_sums)
 
     def responses(self, column: Any) -> Float[np.ndarray, " records"]:
@@ -331,7 +331,7 @@ class AbstractIntake(abc.ABC):
             raise ValueError(TOO_MANY_RECORDS)
 
     def allows(self, count: int | float) -> bool:
-        """Whether n records are no more than `max_records`, where the mechanism has such a public promise.
+        """Tells whether n is at most `max_records`, if the mechanism has such a public promise.
 
         It is not asked within a compiled program of which the mechanism is an argument: whoever prepares data asked.
         """
@@ -340,7 +340,7 @@ class AbstractIntake(abc.ABC):
 
 
 class PlainIntake(AbstractIntake):
-    """Takes records as the bounds describe them, and of them what the loss says that it needs."""
+    """Takes records as the bounds describe them, and summarises them as the loss does."""
 
 
 class AbstractSumsIntake(AbstractIntake):

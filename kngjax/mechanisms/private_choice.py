@@ -89,5 +89,5 @@ class LossesIntake(AbstractIntake):
 
     @property
     def is_of_sums(self) -> bool:
-        """False: each loss is rounded by itself before losses are added up."""
+        """Is False, since each loss is rounded by itself before losses are added up."""
         return False

@@ -104,7 +104,7 @@ class PrivateQuantile(AbstractDirectMechanism):
 
     @property
     def runs_on_host(self) -> bool:
-        """Whether `draws` computes in NumPy: for several levels jointly."""
+        """Tells whether `draws` computes in NumPy, as it does for several levels jointly."""
         return self._is_joint
 
     @property

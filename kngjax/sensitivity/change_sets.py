@@ -62,7 +62,7 @@ class SensitivitySet:
 
 
 def changes_within(gradient_range: tuple[Any, Any], adjacency: Adjacency) -> Float[Array, " dimension"]:
-    """By how much each coordinate can change where one record's contribution lies in (m, M), shape (d,)."""
+    """Bounds the change of each coordinate if one record's contribution lies in (m, M), shape (d,)."""
     smallest, largest = (jnp.asarray(end) for end in gradient_range)
     if adjacency is Adjacency.REPLACE:
         return largest - smallest
@@ -70,7 +70,7 @@ def changes_within(gradient_range: tuple[Any, Any], adjacency: Adjacency) -> Flo
 
 
 def number_of_points(blocks: tuple[Any, ...], adjacency: Adjacency) -> int:
-    """How many points `change_points` gives, from the blocks' shapes alone."""
+    """Counts the points of `change_points`, from the blocks' shapes alone."""
     shapes = [np.shape(block) for block in blocks]
     if adjacency is Adjacency.ADD_REMOVE:
         return math.prod(number for number, _ in shapes)

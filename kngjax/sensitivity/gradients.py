@@ -337,7 +337,7 @@ def explain_ridge(ridge: float, objective: float, noise: float, of_persons: bool
 
 
 def explain_search(tolerance: float, ridge: float, spent: float) -> str:
-    """How far searches for a minimiser may be off, in words. **Arguments:** τ, γ, and what of ε covers it."""
+    """Says in words how far searches for a minimiser may be off. **Arguments:** τ, γ, and the share of ε for it."""
     return (
         "A search in float64 ends within tolerance/gamma of the minimiser, so two of its errors differ by at most "
         f"2*tolerance/gamma = {2.0 * tolerance / ridge:.6g} in the l2 norm, and the noise that covers them spends "

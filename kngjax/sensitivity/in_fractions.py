@@ -1,4 +1,4 @@
-"""By how much one record can change a score: in fractions, for releases that have every rounding in their proof.
+"""Bounds the change of a score by one record in fractions, for releases with every rounding in their proof.
 
 These are the suprema of `kngjax.sensitivity.gradients` over records and parameters whose ends are fractions: those of
 the bounds and of Θ, or of what a lattice has of them. Scores are divided by them, so they may not be too small by
@@ -89,7 +89,7 @@ def joint_quantile_sensitivity(levels: Sequence[Fraction], adjacency: Adjacency)
 
 
 def change_vectors(loss: AbstractLoss, ranges: Ranges, adjacency: Adjacency) -> list[list[Fraction]]:
-    """Vectors v ≥ 0: no change of the gradient is longer than the longest of them, in any absolute norm."""
+    """Returns vectors v ≥ 0, the longest of which bounds every change of the gradient in any absolute norm."""
     if kind_of(loss) == "distances":
         weight, moves = ranges.weight or 1, [max(map(abs, ends)) for ends in _differences(ranges)]
         if adjacency is Adjacency.ADD_REMOVE:

@@ -1,4 +1,4 @@
-"""How far one record moves the sums of losses among which a private choice chooses."""
+"""Bounds how far one record moves the sums of losses of a private choice."""
 
 from fractions import Fraction
 

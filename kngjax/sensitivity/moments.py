@@ -46,7 +46,7 @@ def explain_radii(bounds: Bounds, x: float, y: float) -> str:
 
 
 def moment_changes(bounds: Bounds, adjacency: Adjacency, dimension: int) -> tuple[Array, Array]:
-    """By how much one record changes X'X in the Frobenius norm, and X'y in the l2 norm.
+    """Bounds one record's change of X'X in the Frobenius norm, and of X'y in the l2 norm.
 
     add_remove: ‖xx'‖_F = ‖x‖² ≤ X² and ‖xy‖ ≤ XY. replace: ‖xx' - zz'‖_F² = |x|⁴ + |z|⁴ - 2(x'z)² ≤ 2X⁴, and 2XY.
     """
@@ -57,7 +57,7 @@ def moment_changes(bounds: Bounds, adjacency: Adjacency, dimension: int) -> tupl
 
 
 def absolute_moment_changes(bounds: Bounds, adjacency: Adjacency, dimension: int) -> tuple[Array, Array]:
-    """By how much one record changes the upper triangle of X'X, diagonal included, and X'y, both in the l1 norm.
+    """Bounds one record's change of the upper triangle of X'X, with its diagonal, and of X'y in the l1 norm.
 
     Σ_{j≤k}|x_j x_k| = (‖x‖_1² + ‖x‖_2²)/2 and |y|‖x‖_1, with ‖x‖_1 and ‖x‖_2 at their largest; twice that for an
     exchange.
@@ -70,7 +70,7 @@ def absolute_moment_changes(bounds: Bounds, adjacency: Adjacency, dimension: int
 
 
 def eigenvalue_change(bounds: Bounds, dimension: int) -> Float[Array, ""]:
-    """By how much one record changes the smallest eigenvalue of X'X: X², whether it is exchanged or comes or goes.
+    """Bounds one record's change of the smallest eigenvalue of X'X by X², under both adjacencies.
 
     One record more adds xx', which raises it by something in [0, |x|²] (Weyl); an exchange adds one and takes one.
     """

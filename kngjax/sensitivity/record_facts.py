@@ -1,4 +1,4 @@
-"""By how much one record can change the gradient, in fractions: of bounds and domains as they are, without rounding.
+"""Bounds one record's change of the gradient in fractions, from bounds and domains without rounding.
 
 With s ∈ [a, b], x_j ∈ [l_j, u_j] and an absolute norm, ‖s·x - s'·x'‖ is convex in each of s, s', x_j, x'_j by itself,
 hence largest where all of them are ends, and for given s and s' the coordinates are largest one by one:
@@ -67,12 +67,12 @@ class RecordFacts(NamedTuple):
         return cls(features, score, curvature, scores, response, predictor, largest)
 
     def changes(self, adjacency: Adjacency) -> list[list[Fraction]]:
-        """Vectors v ≥ 0: no change of the gradient is longer than the longest of them, in any absolute norm."""
+        """Returns vectors v ≥ 0, the longest of which bounds every change of the gradient in any absolute norm."""
         return changes_of_products(self.score, self.features, adjacency)
 
     @property
     def largest_square(self) -> Fraction:
-        """At least |x|²."""
+        """Bounds |x|² from above."""
         return sum((max(lower**2, upper**2) for lower, upper in self.features), Fraction(0))
 
 

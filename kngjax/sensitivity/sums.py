@@ -32,7 +32,7 @@ _compiled = functools.partial(Compiled, static_argnames=("adjacency", "dimension
 
 @_compiled
 def sum_changes(bounds: Bounds, adjacency: Adjacency, dimension: int) -> Float[Array, " dimension"]:
-    """By how much each coordinate of Σx can change between neighbouring data sets, shape (d,)."""
+    """Bounds the change of each coordinate of Σx between neighbouring data sets, shape (d,)."""
     return changes_within(weighted.of_weighted(bounds.features(dimension), bounds), adjacency)
 
 

@@ -1,11 +1,11 @@
 """Extends the facts that sensitivities rest on to records with weights: the one home of W.
 
 A record with weight w in [0, W] contributes w·∇ℓ(θ; z) to the gradient, which lies in [min(0, W·m_j), max(0, W·M_j)]
-where ∇ℓ lies in [m_j, M_j]. Exchanges, gradients of one length, Hessians, moments and losses follow, with proofs, in
-`docs/proofs/weights.md`.
+if ∇ℓ lies in [m_j, M_j]. `docs/proofs/weights.md` proves the rules for exchanges, gradients of one length, Hessians,
+moments and losses.
 
-Of persons with any number of rows W bounds the sum of the weights of one person's rows. Where that sum is exactly 1,
-what is proved of one record without weights holds of one person: `docs/proofs/persons.md`.
+For persons with any number of rows, W bounds the sum of the weights of one person's rows. If that sum is exactly 1,
+every statement about one record without weights holds for one person: `docs/proofs/persons.md`.
 """
 
 from fractions import Fraction
@@ -70,7 +70,7 @@ def adjacency_of_ranges(bounds: Bounds, adjacency: Adjacency) -> Adjacency:
 def gradient_changes(
     loss: AbstractLoss, bounds: Bounds, reach: Reach, adjacency: Adjacency, dimension: int
 ) -> Float[Array, " dimension"]:
-    """By how much each coordinate of ∇ℓ_n can change between neighbouring data sets, weights included, shape (d,)."""
+    """Bounds the change of each coordinate of ∇ℓ_n between neighbouring data sets, with weights, shape (d,)."""
 
     def without(between: Adjacency) -> Float[Array, " dimension"]:
         return changes_within(loss.gradient_range(bounds, reach, between, dimension), between)
@@ -99,10 +99,10 @@ def score_range(
 
 
 def range_depends_on_theta(loss: AbstractLoss, bounds: Bounds, adjacency: Adjacency) -> bool:
-    """Whether `gradient_range_at` varies with θ."""
+    """Tells whether `gradient_range_at` varies with θ."""
     return loss.range_depends_on_theta(adjacency_of_ranges(bounds, adjacency))
 
 
 def why_no_points(loss: AbstractLoss, bounds: Bounds, adjacency: Adjacency) -> str | None:
-    """Why the extreme points of all changes of the gradient are not listed; None where they are, by `score_range`."""
+    """Says why the extreme points of all changes of the gradient are not listed; None if `score_range` lists them."""
     return loss.why_no_points(adjacency_of_ranges(bounds, adjacency))
