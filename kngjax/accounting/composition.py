@@ -20,13 +20,14 @@ def total(numbers: Iterable[tuple[Fraction, int]]) -> Fraction:
 class Sums:
     """The sums over a composition's parts, exact.
 
-    Three sums hold by themselves though later releases, and their numbers, depend on earlier outcomes, as long as that
-    sum stays within what was fixed beforehand: Σε at Σδ (Rogers et al. 2016), Σρ (Feldman and Zrnic 2021; Whitehouse et
-    al. 2023) and Σμ² of Gaussian DP (Smith and Thakurta 2022). Σρ and Σμ² mix with Σε, Σδ of other parts: an
-    (ε_k, δ_k)-DP step from P_k to Q_k has a law P'_k ≤ e^{ε_k}Q_k within δ_k of P_k in total variation. Put P'_k in the
-    place of P_k in one transcript, which moves it by Σδ_k, and of Q_k in the other, whose density falls by e^{Σε_k} at
-    most. Both then take these steps alike, as an analyst would by coins of their own, so that the other steps have the
-    profile δ' of their sum: together P(A) ≤ e^{ε + Σε_k}Q(A) + δ'(ε) + Σδ_k.
+    Later releases and their numbers may depend on earlier outcomes. Each of three sums then bounds the whole, as long
+    as it stays within a limit that was fixed beforehand: Σε at Σδ (Rogers et al. 2016), Σρ (Feldman and Zrnic 2021;
+    Whitehouse et al. 2023) and Σμ² of Gaussian DP (Smith and Thakurta 2022).
+
+    Σρ and Σμ² may be mixed with Σε, Σδ of other parts. An (ε_k, δ_k)-DP step from P_k to Q_k has a law
+    P'_k ≤ e^{ε_k}Q_k within δ_k of P_k in total variation. Replace P_k by P'_k in one transcript, which moves it by
+    Σδ_k, and Q_k by P'_k in the other, whose density falls by at most e^{Σε_k}. Both transcripts then take these steps
+    alike, so the other steps have the profile δ' of their sum: P(A) ≤ e^{ε + Σε_k}Q(A) + δ'(ε) + Σδ_k.
 
     **Arguments:**
 

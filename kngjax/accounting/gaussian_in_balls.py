@@ -1,4 +1,4 @@
-"""Checks in balls what Gaussian noise hides: a calibration in float64 is verified before it is relied on."""
+"""Checks in balls how much Gaussian noise hides, before a release relies on a calibration in float64."""
 
 from fractions import Fraction
 
@@ -31,9 +31,9 @@ def below(place: arb) -> arb:
 
 
 def one_removal(guarantee: Guarantee) -> tuple[arb, arb]:
-    """(ε, δ) that removals and additions of one record are to have: ε/2 and δ/(1 + e^{ε/2}) for exchanges.
+    """Returns the (ε, δ) for one removal or addition: ε/2 and δ/(1 + e^{ε/2}) if the guarantee is for exchanges.
 
-    An exchange is a removal and an addition, and (ε', δ') for each of these is (2ε', (1 + e^{ε'})δ') for both together.
+    An exchange is a removal and an addition. (ε', δ') for each of these gives (2ε', (1 + e^{ε'})δ') for both.
     """
     assert guarantee.exact_epsilon is not None
     epsilon, delta = ball_of(guarantee.exact_epsilon), ball_of(guarantee.exact_delta)

@@ -15,14 +15,13 @@ _STEPS, _SLACK = 200, 1e-10
 def within(guarantee: Any, distance: Number) -> Any:
     """The guarantee of a law within this distance of one with that guarantee.
 
-    With M the law that has this guarantee and M' the other, |M'(D)(A) - M(D)(A)| ≤ η for every set A of outputs and
-    every D. Hence M'(D)(A) ≤ M(D)(A) + η ≤ e^ε M(D')(A) + δ + η ≤ e^ε M'(D')(A) + δ + (1 + e^ε)η: at every (ε, δ) of M
-    it is (ε, δ + (1 + e^ε)η)-DP. Nothing remains of ρ and pure ε, as total variation knows no ratios.
+    Let M be the law that has this guarantee, and M' the other: |M'(D)(A) - M(D)(A)| ≤ η for every set A of outputs and
+    every D. Then M'(D)(A) ≤ M(D)(A) + η ≤ e^ε M(D')(A) + δ + η ≤ e^ε M'(D')(A) + δ + (1 + e^ε)η. So M' is
+    (ε, δ + (1 + e^ε)η)-DP at every (ε, δ) of M. It has neither ρ nor a pure ε, since total variation bounds no ratio.
 
-    In a composition the distances add up: draw the two transcripts together so that, while they agree, the next release
-    differs with probability at most η_k given what was released. They are equal but for probability at most Ση_k, or
-    any bound that Ση_k keeps to when the releases are chosen on the way, so the transcript lies within Ση_k of one in
-    which every release follows its M. Two such distances in a row add up as well.
+    In a composition distances add up. Draw the two transcripts together so that, while they agree, the next release
+    differs with probability at most η_k given the earlier ones. They differ with probability at most Ση_k, or at most
+    a limit that Ση_k keeps to if releases are chosen on the way. Two distances in a row add up as well.
     """
     exact = exactly(distance, "distance")
     if not 0 <= exact < 1:

@@ -54,11 +54,11 @@ def in_parallel(parts: Iterable[Any], shared: bool = False) -> Any:
 
 
 def worst_of(guarantees: Iterable[Any]) -> Any:
-    """A guarantee that every mechanism has which has one of these, all for one adjacency.
+    """Returns a guarantee that each of these guarantees implies, all for one adjacency.
 
-    That of all if they are one. The largest ε where each states one at δ = 0: ε-bounded range is ε-DP, and ε-DP also
-    with every larger ε. Of Gaussian DP and zCDP the largest μ or ρ, stated at the largest δ of any; of others too where
-    each has a ρ and one states no ε. Else the largest ε at the largest δ; raises ValueError where one has none there.
+    If all are equal, it is theirs. If each states an ε at δ = 0, it is the largest ε. For Gaussian DP or zCDP it is the
+    largest μ or ρ, stated at the largest δ; also for others if each has a ρ and one states no ε. Else it is the largest
+    ε at the largest δ. Raises ValueError if one has no ε there.
     """
     every = tuple(dict.fromkeys(guarantees))
     first, *others = every

@@ -33,9 +33,9 @@ Uniforms = Float[ndarray, " draws"]
 class JointLaw:
     """The forward sums for given data, over the gaps at most `reach` ranks from where quantiles are asked for.
 
-    Each quantile is in its own run of these gaps; runs that meet are one. Gaps between runs are left out, and centres
-    move with them, so that all x_j are what they were. Elsewhere some |x_j| ≥ r, so that the score is 2r at least: the
-    mass there is at most e^{-2cr}·(hi - lo)^m/m!, and it is drawn by rejection from uniform points of the cone
+    Each quantile has its own run of these gaps, and runs that meet are joined. Gaps between runs are left out, and
+    centres move with them, so all x_j stay the same. Outside the runs some |x_j| ≥ r, so the score is at least 2r and
+    the mass is at most e^{-2cr}·(hi - lo)^m/m!. That mass is drawn by rejection from uniform points of the cone
     (`docs/proofs/quantiles.md`).
 
     **Arguments:** `edges`: lo, the sorted values, hi, shape (n + 2,). `tau`: shape (m,), increasing. `rate`: c > 0.

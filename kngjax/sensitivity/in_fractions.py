@@ -1,9 +1,9 @@
 """Bounds the change of a score by one record in fractions, for releases with every rounding in their proof.
 
-These are the suprema of `kngjax.sensitivity.gradients` over records and parameters whose ends are fractions: those of
-the bounds and of Θ, or of what a lattice has of them. Scores are divided by them, so they may not be too small by
-anything: float64 loses all digits where the ends of an interval cancel, as those of x'θ - y do for Θ and y far from 0.
-Nothing is rounded here but square roots, of the l2 ball and the l2 norm, which are rounded up.
+These are the suprema of `kngjax.sensitivity.gradients` over records and parameters with fractions as bounds. Scores are
+divided by them, so they must not be too small by any amount. Float64 would lose all digits where the ends of an
+interval cancel, as for x'θ - y with Θ and y far from 0. Nothing is rounded here except square roots, which are rounded
+up.
 
 Changes of gradients s·x with s ∈ [a, b] and x_j ∈ [l_j, u_j] are those of `kngjax.sensitivity.record_facts`.
 

@@ -1,8 +1,7 @@
 """Bounds in float64 what one record changes of X'X, X'y, their smallest eigenvalue and ridge regression.
 
-They rest on X = sup ‖x‖_2 and Y = sup |y| of one record alone, whatever the shape of the bounds. A record of weight w
-counts as √w·(x, y) does without one: with weights up to W they are √W·sup ‖x‖_2 and √W·sup |y|
-(`kngjax.sensitivity.weighted`).
+The bounds rest on X = sup ‖x‖_2 and Y = sup |y| of one record. A record of weight w counts as √w·(x, y), so weights up
+to W give √W·sup ‖x‖_2 and √W·sup |y| (`kngjax.sensitivity.weighted`).
 """
 
 import jax.numpy as jnp

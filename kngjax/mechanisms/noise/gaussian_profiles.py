@@ -4,11 +4,11 @@
 D' = D + z. All that matters of z are a few numbers, in the notation of Wang (2019): with H = X'X + λI and
 θ̂ = H^{-1}X'y of D, the leverage μ = x'H^{-1}x and the residual r = y - x'θ̂, both out of sample.
 
-Everything is computed in log space, since δ of interest is a small difference of tails, and rounded outward: what is
-returned is not below log δ, since a bound on the rounding error of each term is added. The bounds propagate relative
-errors of a few units of float64 in +, -, *, /, √, exp, log, erf and erfcx, of which XLA states none; tests compare with
-ball arithmetic. The functions are elementwise in arrays that broadcast against each other, and run under jit and vmap;
-they want float64. `kngjax.mechanisms.noise.objective_profiles` has noise in the objective.
+Everything is computed in log space, since δ is a small difference of tails, and rounded outward: a bound on the
+rounding error of each term is added, so that no result is below log δ. These bounds assume relative errors of a few
+units of float64 in +, -, *, /, √, exp, log, erf and erfcx. XLA states none, and tests compare with ball arithmetic. The
+functions are elementwise in arrays that broadcast against each other, and run under jit and vmap; they want float64.
+`kngjax.mechanisms.noise.objective_profiles` has noise in the objective.
 """
 
 from collections.abc import Callable

@@ -24,7 +24,7 @@ def symmetric_gaussian(
 ) -> Float[Array, "*shape dimension dimension"]:
     """E with density ∝ exp(-‖E‖_F²/(2σ²)) over symmetric matrices: deviation σ on the diagonal, σ/√2 off it.
 
-    With an orthonormal basis of the Frobenius inner product its coordinates are independent N(0, σ²).
+    In an orthonormal basis of the Frobenius inner product its coordinates are independent N(0, σ²).
     """
     normals = jax.random.normal(key, (*shape, dimension, dimension))
     return 0.5 * jnp.asarray(deviation) * (normals + jnp.swapaxes(normals, -1, -2))
