@@ -38,7 +38,7 @@ def page_of_keys() -> str:
         parts += [f"## {name}", _said(TABLES[name]), table(_HEAD, keys_of_table(TABLES[name]))]
     parts += [
         "## [intervals]",
-        "`covariance` is one of these, with the keys of its own; without it that whose previewed width is least.",
+        "`covariance` is one of these, with the keys of its own.",
         table(("key", *_HEAD[1:]), _keys_of_intervals()),
         "## [study]",
         "The arguments of {py:class}`kngjax.Study`. Tables of columns are written `[study.bounds]`, a column a key.",
@@ -77,13 +77,13 @@ def page_of_keys() -> str:
 
 
 def keys_of_table(kind: type) -> Iterator[list[str]]:
-    """Of a table that a dataclass declares: each key, what its value must be, and its default."""
-    hints = get_type_hints(kind, include_extras=True)
+    """Lists the keys of a table that a dataclass declares: each with its kind, what it says, and its default."""
+    hints, said = get_type_hints(kind, include_extras=True), arguments_in_words(kind)
     for field in dataclasses.fields(kind):
         default = _REQUIRED
         if field.default is not dataclasses.MISSING:
             default = "none" if field.default is None else f"`{shown(field.default)}`"
-        yield [f"`{field.name}`", in_words(without_none(hints[field.name])), default]
+        yield [f"`{field.name}`", f"{in_words(without_none(hints[field.name]))}: {said[field.name]}", default]
 
 
 def keys_of_call(called: Any, without: tuple[str, ...], required: tuple[str, ...] = ()) -> Iterator[list[str]]:
@@ -129,4 +129,4 @@ def _keys_of_intervals() -> list[list[str]]:
 
 
 def _said(kind: type) -> str:
-    return inspect.getdoc(kind) or ""
+    return (inspect.getdoc(kind) or "").partition("\n\n**Arguments:**")[0]

