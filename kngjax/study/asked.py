@@ -1,4 +1,4 @@
-"""Studies, plans and previews offer the same analyses: each is a method, with the same arguments in all of them."""
+"""Declares the analyses that studies, plans and previews offer: each is a method, with the same arguments in all."""
 
 import dataclasses
 import functools
@@ -58,14 +58,13 @@ class AbstractAnalyses(AbstractTabulations[Answer]):
         intervals: Any = False,
         force: bool = False,
     ) -> Answer:
-        """Quantiles of the response at the levels τ, which share ε equally.
+        """Estimates quantiles of the response at the levels τ, which share ε equally.
 
-        **Arguments:** `formula`: as in `kngjax.data.formulas`. `domain`: Θ of the coefficients of the basis; made of
-        the bounds of the response if it is left out. `scale`: for five and more coefficients, how far responses scatter
-        about the regression, a public guess; and for the bandwidth of intervals. `intervals`: True, or a covariance
-        like `kngjax.Sandwich(share=0.45)`, for confidence intervals: what they are made of is released for a part of ε
-        (`kngjax.WithIntervals`). `force`: release also what public facts
-        say is little but noise.
+        **Arguments:** `formula`: as in `kngjax.data.formulas`. `domain`: Θ, the set of the coefficients of the
+        basis; without it the bounds of the response decide. `scale`: a public guess of how far responses scatter about
+        the regression; five and more coefficients use it, and intervals. `intervals`: True, or a covariance like
+        `kngjax.Sandwich(share=0.45)`, for confidence intervals, which take a part of ε (`kngjax.WithIntervals`).
+        `force`: release also what public facts say is little but noise.
         """
         read, known = self.facts.read(formula), (epsilon, self.facts.adjacency.value, self.facts.count)
         made = regressions.quantile_regression(*read, tau, *known, domain, scale)
@@ -81,10 +80,10 @@ class AbstractAnalyses(AbstractTabulations[Answer]):
         domain: Any = None,
         force: bool = False,
     ) -> Answer:
-        """Quantiles of the response at several levels, drawn together for one ε: curves that never cross.
+        """Estimates quantiles of the response at several levels, drawn together for one ε: curves that never cross.
 
-        By `kngjax.QuantileProcess`, of up to four coefficients; the more levels, the less noise than that of
-        `quantile_regression`, of which each level has its part of ε alone.
+        The mechanism is `kngjax.QuantileProcess`, with up to four coefficients. With many levels it has less noise than
+        `quantile_regression`, which gives each level a part of ε.
 
         **Arguments:** `levels`: τ, in increasing order. The others as of `quantile_regression`.
         """
@@ -104,9 +103,10 @@ class AbstractAnalyses(AbstractTabulations[Answer]):
         intervals: Any = False,
         force: bool = False,
     ) -> Answer:
-        """The mean of the response: "robust" against outliers, by least squares, "squared", or "adassp", with a δ.
+        """Estimates the mean of the response, robust to outliers or by least squares.
 
-        **Arguments:** as `quantile_regression`; `scale` is for "robust" with any number of coefficients.
+        **Arguments:** `method`: "robust"; or least squares, "squared", or "adassp" with a `delta`. `scale`: is used by
+        "robust" with any number of coefficients. The others as of `quantile_regression`.
         """
         read, known = self.facts.read(formula), (epsilon, self.facts.adjacency.value, self.facts.count)
         made = regressions.linear_regression(*read, *known, method, delta, domain, scale, intervals is not False)
@@ -115,7 +115,7 @@ class AbstractAnalyses(AbstractTabulations[Answer]):
     def logistic_regression(
         self, formula: str, *, epsilon: Any, domain: Any = None, intervals: Any = False, force: bool = False
     ) -> Answer:
-        """The logarithm of the odds of the response's second level. **Arguments:** as `quantile_regression`."""
+        """Estimates the log odds of the response's second level. **Arguments:** as of `quantile_regression`."""
         read, known = self.facts.read(formula), (epsilon, self.facts.adjacency.value, self.facts.count)
         made = regressions.logistic_regression(*read, *known, domain, intervals is not False)
         return self._regressed(made, intervals, force)
@@ -132,15 +132,15 @@ class AbstractAnalyses(AbstractTabulations[Answer]):
         intervals: Any = False,
         force: bool = False,
     ) -> Answer:
-        """The logarithm of the mean of a response of counts, or of their rate by an exposure, as years at risk.
+        """Estimates the log mean of a response of counts, or of their rate by an exposure, as years at risk.
 
-        Of counts c and exposures e it minimises Σ exp(x'θ + log e) - c·x'θ = Σ e(exp(x'θ) - (c/e)·x'θ): rates c/e, each
-        of weight e. `predict` says means for one unit of exposure.
+        For counts c and exposures e it minimises Σ exp(x'θ + log e) - c·x'θ = Σ e(exp(x'θ) - (c/e)·x'θ). Each record is
+        a rate c/e of weight e. `predict` gives means for one unit of exposure.
 
-        **Arguments:** `exposure`: the column of e, with public bounds above 0, to which each is clipped; None for
-        counts alone. `most_rate`: R, the largest rate of a single record, to which c/e of each is clipped; noise grows
-        with R and with the largest exposure. Left out it is the bound of the counts over the least exposure: always
-        enough, and large where exposures differ by much. The others as `quantile_regression`.
+        **Arguments:** `exposure`: the column of e, whose public bounds lie above 0; None for counts alone. `most_rate`:
+        R, to which the rate c/e of each record is clipped; noise grows with R and with the largest exposure. Without it
+        R is the bound of the counts over the least exposure, which is large where exposures differ by much. The others
+        as of `quantile_regression`.
         """
         facts = self.facts
         read, response = facts.read(formula)
@@ -156,12 +156,12 @@ class AbstractAnalyses(AbstractTabulations[Answer]):
         return self._carry_out(made.forced(force), Results.of("regression"))
 
     def mean(self, column: str, *, epsilon: Any, intervals: Any = False, force: bool = False) -> Answer:
-        """The mean of a column of numbers, or the share of the second of its two levels.
+        """Estimates the mean of a column of numbers, or the share of the second of its two levels.
 
-        **Arguments:** `intervals`: True for one that holds the mean of the population, with what it takes to know how
-        values vary released for a part of ε: their variance, or under add_remove and of groups their number and the sum
-        of their squares. Without it `conf_int()` is of the table's own mean alone, or wider. A `kngjax.Sandwich` says
-        which part, where n is public.
+        **Arguments:** `intervals`: True for an interval that holds the mean of the population. A part of ε then
+        releases how values vary: their variance, or, under add_remove and for groups, their number and the sum of their
+        squares. A `kngjax.Sandwich` says which part, where n is public. Without it `conf_int()` holds the table's own
+        mean, or is wider.
         """
         facts = self.facts
         response = facts.declared(column)
@@ -182,16 +182,16 @@ class AbstractAnalyses(AbstractTabulations[Answer]):
         budget: str = "split",
         force: bool = False,
     ) -> Answer:
-        """Quantiles of a column of numbers. **Arguments:** `budget`: as of `kngjax.PrivateQuantile`."""
+        """Estimates quantiles of a column of numbers. **Arguments:** `budget`: as of `kngjax.PrivateQuantile`."""
         made = column_estimates.quantile(self.facts.declared(column), tau, epsilon, self.facts.adjacency.value, budget)
         return self._carry_out(made.forced(force), Results.of("estimate"))
 
     def quantile_interval(
         self, column: str, *, tau: float, epsilon: Any, level: float = LEVEL, spread: Any = None, force: bool = False
     ) -> Answer:
-        """An interval that holds a quantile of a column with probability `level`, sampling and privacy together.
+        """Releases an interval that holds a quantile of a column with probability `level`, noise for privacy included.
 
-        Under add_remove the study's `num_records` must be a number that there are at least. **Arguments:** as of
+        Under add_remove the study must have at least `num_records` records. **Arguments:** as of
         `kngjax.QuantileInterval`.
         """
         facts = self.facts
@@ -199,5 +199,5 @@ class AbstractAnalyses(AbstractTabulations[Answer]):
         return self._carry_out(made.forced(force), Results.of("estimate"))
 
     def median(self, column: str, *, epsilon: Any, force: bool = False) -> Answer:
-        """The median of a column of numbers."""
+        """Estimates the median of a column of numbers."""
         return self.quantile(column, tau=0.5, epsilon=epsilon, force=force)

@@ -1,4 +1,4 @@
-"""A study holds a table with its public facts, which are said once, and offers its analyses."""
+"""Offers a study: a table with its public facts, which are said once, and its analyses."""
 
 import functools
 from collections.abc import Callable, Mapping
@@ -20,29 +20,28 @@ from kngjax.study.survey_weights import Persons
 
 @holders_of_records
 class Study(AbstractAnalyses[Results]):
-    """Analyses of one private table, each with its own ε, debited from one ledger.
+    """Holds one private table with its public facts, and offers its analyses, each with its own ε.
 
-    **Arguments:** `frame`: private; pandas, polars or pyarrow; or a table that is read in passes where it rests: the
-    path of Parquet files, as "people/*.parquet", a relation of DuckDB, a LazyFrame of polars, a DataFrame of Spark or
-    Dask, a Dataset of Ray. All others are public, and chosen without looking at it.
-    `bounds`: the least and the largest value of each column of numbers, in own units. `levels`: those of each category,
-    the reference first; of a response of logistic regression the second one is the event. `adjacency`: "replace" (one
-    record exchanged, their number public) or "add_remove" (one more or less); there is no default. `ledger`: the budget
-    that all analyses are debited from. `missing`: by column what a missing cell counts as, or "drop", under add_remove;
-    "drop" alone is for all columns. `num_records`: a public guess of n under add_remove, for what depends on it; under
-    replace n itself, of tables alone that do not tell it without being read, as queries do not.
-    `weights`: the column of the records' weights, as of a survey, whose largest is that of its bounds; noise grows with
-    it. Analyses that are not proved with weights are refused. `dither`: by column the unit that its numbers were
-    rounded to, as dollars to hundreds: quantiles and quantile regressions with up to four coefficients, which are
-    nearly blind on heaps, add uniform noise of this width to each number; all else needs none, and takes none.
-    `missing_codes`: by column the codes that stand for a missing cell, `missing_codes={"wage": [9999999, -1]}`: a cell
-    that holds one counts as `missing` says of that column. `person`: the column that identifies persons, where several
-    rows may be one person's: guarantees then protect a person with all rows, and the rows of one share that person's
-    one vote, or `most_rows` votes. `unit`: whom guarantees protect, in words, like "patient"; without `person` each row
-    is one of them.
+    **Arguments:** `frame`: the private table, in pandas, polars or pyarrow; or one that is read in passes where it
+    rests: the path of Parquet files, as "people/*.parquet", a relation of DuckDB, a LazyFrame of polars, a DataFrame of
+    Spark or Dask, a Dataset of Ray. All other arguments are public, and chosen without looking at it.
+    `bounds`: the least and the largest value of each column of numbers, in own units. `levels`: the levels of each
+    category, the reference first; the second level of a response of logistic regression is the event. `adjacency`:
+    "replace" (one record exchanged, their number public) or "add_remove" (one more or less); there is no default.
+    `ledger`: the budget that all analyses are debited from. `missing`: by column, the value that a missing cell counts
+    as, or under add_remove "drop"; "drop" alone is for all columns. `num_records`: under add_remove a public guess of
+    n; under replace n itself, for a query, which does not tell n before it is read.
+    `weights`: the column of survey weights, which needs bounds; noise grows with the largest weight that they allow,
+    and analyses that are not proved with weights are refused. `dither`: by column, the unit to which its numbers were
+    rounded, as dollars to hundreds; quantiles, and quantile regressions with up to four coefficients, are nearly blind
+    on heaps, and add uniform noise of this width to each number. `missing_codes`: by column, the codes that stand for a
+    missing cell, `missing_codes={"wage": [9999999, -1]}`. `person`: the column that identifies persons, where several
+    rows may be one person's: guarantees then protect a person with all rows, which share one vote. `most_rows`: how
+    many votes the rows of one person share, 1 if left out. `unit`: whom guarantees protect, in words, like "patient";
+    without `person` each row is one.
 
-    Its analyses return results with names. Unfit columns, types and settings are refused before anything is spent, and
-    so is an analysis that would be little but noise by public facts, unless it is asked for with force=True.
+    Analyses return results with names. Unfit columns, types and settings are refused before anything is spent. An
+    analysis that public facts call little but noise is refused too, unless you say force=True.
     """
 
     def __init__(
@@ -95,22 +94,23 @@ class Study(AbstractAnalyses[Results]):
         raise TypeError("a Study holds private data and is not pickled: make it anew where the data are")
 
     def plan(self) -> StudyPlan:
-        """Makes an empty plan: ask the plan what you would ask the study, print it, and `run` it, or do not."""
+        """Makes an empty plan. Ask it what you would ask the study, print it, and `run` it if you like."""
         return StudyPlan(self)
 
     def by(self, *columns: Any, num_records: Sizes = None) -> GroupedAnalyses[Results]:
-        """The groups of the table by public levels of columns: each of its analyses is of every group, at one price.
+        """Divides the table into groups by public levels; an analysis is then of every group, at one price.
 
-        **Arguments:** `columns`: the names of one or several, with `levels`. Records without a declared level are in no
-        group if `missing` says "drop", in that of the level which it names, or else make the release fail.
-        `num_records`: a public guess of how many records each group has, or by its level, or the counts that a
-        histogram or cross table of the groups released; an equal share of the study's if it is left out. For
-        `quantile_interval` it is how many each has at least; left out, the groups are counted first, for a fifth of ε.
+        **Arguments:** `columns`: the names of one or several columns with `levels`. A record without a declared level
+        is in no group if `missing` says "drop", and in the group of the level that `missing` names; otherwise the
+        release fails. `num_records`: a public guess of the size of each group, one for all or by level, or the counts
+        that a histogram or cross table of the groups released; an equal share of the study's if it is left out. For
+        `quantile_interval` it is the least size of each group; without it the groups are counted first, for a fifth of
+        ε.
         """
         return groups_of(self, columns, num_records)
 
     def preview(self, *, design: Any = None, residual: Any = None) -> Previews:
-        """Previews analyses: ask the preview what you would ask the study. Nothing is spent, and no value seen.
+        """Previews analyses. Ask the preview what you would ask the study: nothing is spent, and no value is seen.
 
         **Arguments:** as of `kngjax.preview`. `design`: a frame, or a mapping of names to arrays, of public or made-up
         cells in own units; never the private ones.
@@ -118,20 +118,20 @@ class Study(AbstractAnalyses[Results]):
         return Previews(self.facts, design, residual)
 
     def check(self) -> Check:
-        """Looks whether analyses can read the records, and in words why not. FOR THE DATA OWNER ONLY.
+        """Says whether analyses can read the records, and why not. FOR THE DATA OWNER ONLY.
 
-        It tells what would make a release fail once it is paid: cells that are missing, no number or of no declared
-        level where `missing` says nothing; and what is read otherwise than meant: numbers with other marks, as "1,234",
-        numbers that recur beyond the bounds or at their ends, as codes do, and what is beyond bounds or levels. Nothing
-        is spent, released or told of single values; what it finds has no noise: to publish it, or to choose bounds or
-        levels by it, voids the guarantee of the releases. `StudyPlan.check` looks at its analyses too.
+        The check finds what would make a release fail once it is paid: cells that are missing, no number or of no
+        declared level, where `missing` says nothing. It also finds what may be read otherwise than meant: numbers with
+        other marks, as "1,234", numbers that recur beyond the bounds or at their ends, as codes do, and cells beyond
+        bounds or levels. Nothing is spent or released. What it finds has no noise: to publish it, or to choose bounds
+        or levels by it, voids the guarantee of the releases. `StudyPlan.check` tries the analyses of a plan too.
         """
         return look(self._frame, self.facts.columns)
 
     def require_all_records(self) -> None:
-        """Raises ValueError where the frame has another number of records than when it was given, under replace.
+        """Raises ValueError where, under replace, the frame no longer has the number of records that it was given with.
 
-        Persons are counted again for each analysis, which its certificates then say.
+        Persons are counted again for each analysis, and its certificates say how many there are.
         """
         unit = self.facts.unit
         is_counted = self.facts.adjacency is kng.Adjacency.REPLACE and (unit is None or unit.column is None)
@@ -150,7 +150,7 @@ class Study(AbstractAnalyses[Results]):
 
 
 def whom_of(person: Any, unit: Any, most_rows: Any, missing: Any) -> kng.Unit | None:
-    """Whom a study's guarantees protect; None for one record. **Arguments:** as of `Study`."""
+    """Returns whom a study's guarantees protect; None for one record. **Arguments:** as of `Study`."""
     if person is None:
         if most_rows is not None:
             raise ValueError("most_rows is of persons with several rows: name the column that identifies them, person=")
