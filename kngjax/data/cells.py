@@ -50,7 +50,7 @@ _READ_IN_PYTHON = (nw.Decimal, nw.Int128, nw.UInt128)
 
 
 def numbers(column: Any) -> Float[np.ndarray, "..."]:
-    """The number of each cell, shape (n,), NaN where a cell is none: missing, infinite, or no number.
+    """Returns the number of each cell, shape (n,), NaN where a cell is none: missing, infinite, or no number.
 
     **Arguments:** `column`, private: a NumPy or JAX array, whose shape is kept, a list, or a series of pandas, polars
     or pyarrow, of any type.
@@ -66,7 +66,7 @@ def numbers(column: Any) -> Float[np.ndarray, "..."]:
 
 
 def levels(column: Any, declared: Sequence[str | float | int | bool]) -> Int[np.ndarray, "..."]:
-    """The index of each cell's level among the declared ones, shape (n,), -1 where it has none of them.
+    """Returns the index of each cell's level among the declared ones, shape (n,), -1 where it has none of them.
 
     **Arguments:** `column`, private, as for `numbers`; `declared`, public, of which no two may be one level
     (`same_level`): the first would be taken.
@@ -109,7 +109,7 @@ class _Levels:
                 self.of_bools.setdefault(value, index)
 
     def place(self, cell: Any) -> int:
-        """The index of one cell's level, -1 where it has none."""
+        """Returns the index of one cell's level, -1 where it has none."""
         if isinstance(cell, str | bytes):
             found = (self.of_texts.get(text(cell) or "", -1), self.of_written.get(number(cell), -1))
             return min((place for place in found if place >= 0), default=-1)
@@ -118,12 +118,12 @@ class _Levels:
 
 
 def place_of(cell: Any, declared: Sequence[Any]) -> int:
-    """The index of the declared level that one cell has, -1 where it has none; of a public value, as a policy names."""
+    """Returns the index of the declared level that one public value has, as a policy names, -1 where none."""
     return _Levels(declared).place(cell)
 
 
 def texts(column: Any) -> list[str | None]:
-    """The text of each cell, n of them, None where it has none: `text` of each by itself, for the steps of pipelines.
+    """Returns the text of each cell, n of them, None where it has none, for the steps of pipelines.
 
     **Arguments:** `column`, private, as for `numbers`, of one axis. **Raises:** `TypeError` for what is no column.
     """
@@ -145,14 +145,14 @@ def require_levels(of: str, declared: Sequence[Any]) -> None:
 
 
 def same_level(one: Any, other: Any) -> bool:
-    """Whether two declared levels are one by the rule: of two texts the same letters, else the same number."""
+    """Tells whether two declared levels are one by the rule: of two texts the same letters, else the same number."""
     if isinstance(one, str) and isinstance(other, str):
         return normal(one) == normal(other)
     return number(one) == number(other)
 
 
 def are_empty(column: Any) -> Bool[np.ndarray, "..."]:
-    """Whether each cell, shape (n,), is neither a number nor text: missing, NaN, infinite, a date, or blank text.
+    """Tells whether each cell, shape (n,), is neither a number nor text: missing, NaN, infinite, a date, or blank text.
 
     **Arguments:** `column`, private, as for `numbers`. **Raises:** `TypeError` for what is no column.
     """
@@ -163,12 +163,14 @@ def are_empty(column: Any) -> Bool[np.ndarray, "..."]:
 
 
 def is_readable(column: Any) -> bool:
-    """Whether the column's type, which is public, can hold a number or a level at all (`kngjax.data.column_types`)."""
+    """Tells whether the column's type, which is public, can hold a number or a level at all
+    (`kngjax.data.column_types`).
+    """
     return holds(column) is not Holds.NOTHING
 
 
 def number(cell: Any) -> float:
-    """The number of one cell, NaN where it is none."""
+    """Returns the number of one cell, NaN where it is none."""
     if isinstance(cell, bytes):
         cell = cell.decode("utf-8", "replace")
     if isinstance(cell, str):
@@ -185,7 +187,8 @@ def number(cell: Any) -> float:
 
 
 def text(cell: Any) -> str | None:
-    """The text of one cell, `normal`, or a number's own: "1" of 1 and of 1.0, "0.5", a bool's "True"; else None.
+    """Returns the text of one cell, `normal`, or a number's own: "1" of 1 and of 1.0, "0.5", a bool's "True"; else
+    None.
 
     No library is asked, which would write 1.0 for the sake of another cell.
     """
@@ -201,7 +204,7 @@ def text(cell: Any) -> str | None:
 
 
 def normal(written: str) -> str:
-    """Text in Unicode's normal form NFC, without Unicode's white space at its ends; half of a pair is U+FFFD."""
+    """Brings text into Unicode's form NFC, without Unicode's white space at its ends; half of a pair is U+FFFD."""
     if not written.isascii():
         # Libraries raise for a half that stands alone, of which one record's text may be.
         written = unicodedata.normalize("NFC", _HALF.sub("\ufffd", written))
@@ -272,7 +275,7 @@ def _of_series(series: nw.Series) -> np.ndarray | list[Any]:
 
 
 def objects(series: nw.Series) -> list[Any]:
-    """The cells as Python objects; as bytes if the text of one is not UTF-8, which Arrow does not check."""
+    """Returns the cells as Python objects; as bytes if the text of one is not UTF-8, which Arrow does not check."""
     try:
         return series.to_list()
     except UnicodeDecodeError:
@@ -285,7 +288,8 @@ def objects(series: nw.Series) -> list[Any]:
 
 
 def distinct_texts(column: Any) -> tuple[Int[np.ndarray, " n"], list[str]] | None:
-    """The place of each cell among the texts that differ, -1 where it is missing, and these; None where cells are read.
+    """Returns the place of each cell among the texts that differ, -1 where it is missing, and these; None where cells
+    are read.
 
     By Arrow, several times as quickly as a cell at a time. It takes columns of nothing but text. Private.
     """
@@ -324,7 +328,7 @@ def _holds_other_objects(series: nw.Series) -> bool:
 
 
 def as_chunked_array(column: Any) -> Any:
-    """An array of pyarrow as the chunked array that narwhals knows; anything else unchanged."""
+    """Returns an array of pyarrow as the chunked array that narwhals knows; anything else unchanged."""
     if type(column).__module__.split(".")[0] == "pyarrow" and hasattr(column, "to_pylist"):
         import pyarrow
 

@@ -27,7 +27,7 @@ _Spans = dict[frozenset[str], set[frozenset[str]]]
 
 
 def coded(terms: Sequence[Sequence[AbstractColumnTerm]], has_constant: bool) -> tuple[AbstractTerm, ...]:
-    """The terms with their columns, in order. All is public.
+    """Returns the terms with their columns, in order. All is public.
 
     **Arguments:** `terms`: of each the factors, of different columns, those with fewer factors first. `has_constant`:
     whether the constant column is there. Raises ValueError where a term has a part of a polynomial already.
@@ -41,7 +41,7 @@ def coded(terms: Sequence[Sequence[AbstractColumnTerm]], has_constant: bool) -> 
 
 
 def holds_constant(terms: Sequence[Sequence[AbstractColumnTerm]]) -> bool:
-    """Whether columns of categories add up to the constant one."""
+    """Tells whether columns of categories add up to the constant one."""
     return any(all(isinstance(factor, Categorical) for factor in term) for term in terms)
 
 

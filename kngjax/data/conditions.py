@@ -31,7 +31,7 @@ _ALLOWED = (
 
 @dataclass(frozen=True)
 class Condition:
-    """A condition on one column. Public.
+    """Describes a condition on one column. Public.
 
     **Arguments:** `term`: of zeros and ones, one of which is 1 where it holds; or none, if `is_negated`.
     """
@@ -41,7 +41,7 @@ class Condition:
 
     @property
     def column(self) -> str:
-        """The name of the column."""
+        """Returns the name of the column."""
         return self.term.column
 
     @property
@@ -50,7 +50,7 @@ class Condition:
         return self.term.missing
 
     def of(self, values: Any) -> Float[np.ndarray, " records"]:
-        """1 where it holds, 0 where not, NaN where records are to be dropped, of private cells, shape (n,).
+        """Returns 1 where private cells meet the condition, 0 where not, NaN where records are dropped, shape (n,).
 
         Raises ValueError for missing cells without a policy; the message tells no value.
         """
@@ -64,7 +64,7 @@ def read(
     missing: Mapping[str, Any] | str | None,
     of_dates: Collection[str] = (),
 ) -> tuple[Condition, ...]:
-    """The conditions that are all to hold. No data are looked at.
+    """Reads the conditions that are all to hold. No data are looked at.
 
     **Arguments:** all public. `levels`: those of each category. `missing`: by column what a missing cell counts as, or
     "drop"; "drop" alone is for all columns. `of_dates`: the columns whose bounds are dates, in days. Raises ValueError

@@ -26,7 +26,7 @@ ENCODINGS = (*_BYTES, "utf-16")
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Dialect:
-    """How a CSV file is written. Public, and said without looking at its records.
+    """Says how a CSV file is written. Public, and said without looking at its records.
 
     **Arguments:** `separator`: what lies between cells. `decimal`: the mark of decimals, "." or ",". `thousands`: the
     mark between digits in threes, or None. `encoding`: of the letters; UTF-8, and UTF-16 by its mark, need not be said.
@@ -59,7 +59,7 @@ class Dialect:
 
     @property
     def said(self) -> dict[str, Any]:
-        """The settings that are not those of every CSV file, JSON-ready."""
+        """Returns the settings that are not those of every CSV file, JSON-ready."""
         every = {field.name: field for field in dataclasses.fields(self)}
         return {name: given for name, one in every.items() if (given := getattr(self, name)) != one.default}
 
@@ -75,7 +75,7 @@ class Dialect:
 
     @property
     def has_plain_numbers(self) -> bool:
-        """Whether numbers are written as `kngjax.data.cells` reads them."""
+        """Tells whether numbers are written as `kngjax.data.cells` reads them."""
         return self.decimal == "." and self.thousands is None
 
     @functools.cached_property
@@ -98,7 +98,7 @@ class Dialect:
         return None if cells.NUMBER.fullmatch(text) is not None else cell
 
     def codec(self, mark: bytes) -> tuple[str, int]:
-        """The name of the encoding for Python, and how many bytes a mark at the start of the file has.
+        """Returns the name of the encoding for Python, and how many bytes a mark at the start of the file has.
 
         **Arguments:** `mark`: the file's first bytes, three where it has so many. Raises UnfitShape for UTF-16 without
         its mark, and for its mark beside another encoding, in which one record could be several lines.

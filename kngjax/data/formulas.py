@@ -61,8 +61,9 @@ _TREATMENTS = ("Treatment", "contr.treatment")
 
 @dataclass(frozen=True)
 class Formula:
-    """A formula, read with public facts. Public. **Arguments:** `response`: the name of its column. `transform`: "log"
-    or None. `design`: the terms.
+    """Holds a formula that was read with public facts. Public.
+
+    **Arguments:** `response`: the name of its column. `transform`: "log" or None. `design`: the terms.
     """
 
     text: str
@@ -77,7 +78,7 @@ def read(
     levels: Mapping[str, Any] | None = None,
     missing: Mapping[str, Any] | str | None = None,
 ) -> Formula:
-    """The terms of a formula. No data are looked at.
+    """Reads the terms of a formula. No data are looked at.
 
     **Arguments:** all public. `text`: like "wage ~ education + C(region)". `bounds`: the least and the largest value of
     each column of numbers, in own units. `levels`: those of each category, the reference first. `missing`: by column
@@ -155,7 +156,7 @@ class _ColumnFacts:
     missing: Mapping[str, Any] | str | None
 
     def response(self, factor: tuple[str, bool]) -> tuple[str, str | None]:
-        """The column's name and its transform. **Arguments:** `factor`: its text, and whether that is a name."""
+        """Reads the column's name and its transform. **Arguments:** `factor`: its text, and whether that is a name."""
         expression, _ = factor
         node = self._parsed(*factor)
         if isinstance(node, str):
@@ -289,6 +290,6 @@ def _is_one(factor: Any) -> bool:
 
 
 def similar_to(name: str, declared: Sequence[str]) -> str:
-    """A question that asks whether a declared name was meant, where one is like it; else nothing. Public."""
+    """Returns a question that asks whether a declared name was meant, where one is like it; else nothing. Public."""
     found = difflib.get_close_matches(name, [one for one in declared if isinstance(one, str)], n=1)
     return f" Did you mean {found[0]!r}?" if found else ""

@@ -9,7 +9,7 @@ from kngjax.data import cells, schema
 
 
 def cells_of_row(row: Any, columns: int) -> list[Any]:
-    """The cells of one row; all missing where it has another number of them. Private.
+    """Returns the cells of one row; all missing where it has another number of them. Private.
 
     Where there is one column, what is no row is a cell of it. **Arguments:** `columns`: their number, public.
     """
@@ -20,7 +20,7 @@ def cells_of_row(row: Any, columns: int) -> list[Any]:
 
 
 def numbers_of_rows(rows: Sequence[Any], expected: int) -> np.ndarray:
-    """The numbers of a list of rows, cell by cell: what NumPy makes of a list would depend on all of its rows.
+    """Returns the numbers of a list of rows, cell by cell: what NumPy makes of a list would depend on all of its rows.
 
     **Arguments:** `expected`: the number of columns, public; where that is 0, unknown, all rows may share one.
     """

@@ -43,12 +43,12 @@ def policies(missing: Any, names: Sequence[str] | None, columns: int | None) -> 
 
 
 def policy_of_response(missing_y: Any) -> Policy:
-    """The policy of the response: a number, or a level in words, or "drop", or None."""
+    """Returns the policy of the response: a number, or a level in words, or "drop", or None."""
     return missing_y if isinstance(missing_y, str) else _policy(missing_y)
 
 
 def policy_of_each_column(missing: Policies, columns: int) -> tuple[Policy, ...]:
-    """The policy of each of so many columns."""
+    """Returns the policy of each of so many columns."""
     return missing if isinstance(missing, tuple) else (missing,) * columns
 
 
@@ -73,7 +73,7 @@ def require_inside(
 def fill_missing(
     columns: Float[np.ndarray, "records columns"], missing: Policies
 ) -> tuple[Float[np.ndarray, "records columns"], Bool[np.ndarray, " records"]]:
-    """The columns with the policies' public numbers in place of NaN, in place; and which records to drop."""
+    """Returns the columns with the policies' public numbers in place of NaN, in place; and which records to drop."""
     absent = np.isnan(columns)
     drop = np.zeros(len(columns), bool)
     for index, policy in enumerate(policy_of_each_column(missing, columns.shape[1])):
@@ -91,7 +91,7 @@ def codes_by_column(
     known: Collection[str],
     of_dates: Collection[str] = (),
 ) -> Codes:
-    """The codes of each column, numbers of NumPy as Python's, dates as days; empty without any.
+    """Returns the codes of each column, numbers of NumPy as Python's, dates as days; empty without any.
 
     **Arguments:** all public. `given`: by column one code or several, numbers or text. `missing`: the policies, as
     `Study` takes them. `levels`: those that were declared. `known`: the columns with bounds or levels. `of_dates`:
@@ -131,7 +131,7 @@ def codes_by_column(
 
 
 def hold_code(column: Any, codes: Sequence[Any]) -> Bool[np.ndarray, " records"]:
-    """Whether each cell, shape (n,), holds a code, by the rule of levels in `kngjax.data.cells`. Private.
+    """Tells whether each cell, shape (n,), holds a code, by the rule of levels in `kngjax.data.cells`. Private.
 
     **Arguments:** `column`: private. `codes`: public.
     """
@@ -140,7 +140,7 @@ def hold_code(column: Any, codes: Sequence[Any]) -> Bool[np.ndarray, " records"]
 
 
 def without_codes(table: Any, codes: Codes) -> Any:
-    """The table in which cells that hold a code of their column are missing; a column's type is kept.
+    """Returns the table in which cells that hold a code of their column are missing; a column's type is kept.
 
     **Arguments:** `table`: private, of narwhals or `Columns`. `codes`: public.
     """
@@ -161,7 +161,7 @@ def without_codes(table: Any, codes: Codes) -> Any:
 
 
 def objects(column: Any) -> list[Any]:
-    """The cells as objects of Python, bools as bools, None or NaN where they are missing. Private."""
+    """Returns the cells as objects of Python, bools as bools, None or NaN where they are missing. Private."""
     values = cells._values(column)
     if cells._is_of_bools(column):
         return [None if np.isnan(value) else bool(value) for value in values]
@@ -169,7 +169,7 @@ def objects(column: Any) -> list[Any]:
 
 
 def explain_codes(codes: Codes, columns: Collection[str], of_dates: Collection[str] = ()) -> tuple[str, ...]:
-    """The codes of these columns in one sentence for a certificate; none where they have none.
+    """Names the codes of these columns in one sentence for a certificate; none where they have none.
 
     **Arguments:** `of_dates`: the columns whose codes are days, of which the dates are told.
     """
@@ -193,7 +193,7 @@ def _numbers_of(codes: Sequence[Any]) -> list[Any]:
 def explain(
     missing: Policies, names: Sequence[str] | None, missing_y: Policy, has_columns: bool, has_response: bool
 ) -> str:
-    """The policies in one sentence for a certificate."""
+    """Explains the policies in one sentence for a certificate."""
     parts = []
     if has_columns and not isinstance(missing, tuple):
         parts.append(f"in X {_in_words(missing)}")

@@ -13,7 +13,7 @@ from kngjax.data.lists import numbers_of_rows
 
 
 def numbers_of_table(bounds: Bounds, X: Any, dimension: int | None = None) -> np.ndarray:
-    """The number that each cell of X stands for, NaN where it stands for none."""
+    """Returns the number that each cell of X stands for, NaN where it stands for none."""
     if isinstance(X, memoryview):
         # A memoryview is a sequence too, but no list of rows.
         X = np.asarray(X)
@@ -35,14 +35,14 @@ def _declared_columns(bounds: Bounds, dimension: int | None) -> int:
 
 
 def readable(column: Any) -> Any:
-    """A column in a form that `kngjax.data.cells` reads: a sequence as a list, a buffer as an array."""
+    """Returns a column in a form that `kngjax.data.cells` reads: a sequence as a list, a buffer as an array."""
     if isinstance(column, Sequence) and not hasattr(column, "__array__"):
         return list(column)
     return np.asarray(column) if isinstance(column, memoryview) else column
 
 
 def hiding_errors(name: str, step: Callable[[], Any]) -> Any:
-    """step(); an error of NumPy or of a data frame, which may quote a value, is replaced by a constant text."""
+    """Runs step(); an error of NumPy or of a data frame, which may quote a value, becomes a constant text."""
     try:
         return step()
     except BaseException as error:

@@ -52,17 +52,17 @@ class Passes(OwnerOnly):
 
     @property
     def is_read_once(self) -> bool:
-        """Whether the source is gone once it was read, so that there is one pass and no other."""
+        """Tells whether the source is gone once it was read, so that there is one pass and no other."""
         return self._engine.is_read_once
 
     @property
     def is_marked(self) -> bool:
-        """Whether batches are counted and marked before they are summarised."""
+        """Tells whether batches are counted and marked before they are summarised."""
         return self._marked is not None
 
     @property
     def is_compared(self) -> bool:
-        """Whether passes are compared by the marks of their records, as those of one release are."""
+        """Tells whether passes are compared by the marks of their records, as those of one release are."""
         return self._seen is not None
 
     def held(self, count: int | None) -> "Passes":
@@ -108,7 +108,7 @@ class Passes(OwnerOnly):
         return [one if isinstance(one, tuple) else self._parts(one) for one in chunks]
 
     def has_no_rows(self) -> bool:
-        """Whether it is known, before a value is looked at, that there is no record."""
+        """Tells whether it is known, before a value is looked at, that there is no record."""
         return self._engine.has_no_rows()
 
     def public_count(self) -> int | None:
@@ -117,7 +117,7 @@ class Passes(OwnerOnly):
 
     @property
     def has_weights(self) -> bool:
-        """Whether a column of weights was named."""
+        """Tells whether a column of weights was named."""
         return isinstance(self._parts, NamedParts) and self._parts.weights is not None
 
     def total(self, summarise: Callable[[Any], Total], add: Add = operator.add, is_exact: bool = False) -> Any:

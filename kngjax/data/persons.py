@@ -89,12 +89,12 @@ class Unit(ShownAsTyped, AbstractModule):
 
     @property
     def alone(self) -> "Unit":
-        """The unit of a table that has one row of each, made of that one's rows."""
+        """Returns the unit of a table that has one row of each, made of that one's rows."""
         return Unit(self.name)
 
     @property
     def in_votes(self) -> str:
-        """How many votes the rows of one have together, in words."""
+        """Tells how many votes the rows of one have together, in words."""
         return "one vote" if self.most_rows == 1 else f"up to {self.most_rows} votes"
 
     def explain(self) -> tuple[str, ...]:
@@ -116,7 +116,7 @@ class Unit(ShownAsTyped, AbstractModule):
 
 
 def votes_of(unit: Any, weight: Any, missing_weight: Any) -> tuple[Any, Any]:
-    """W and the policy of missing weights: of persons both follow from the unit, else they are as given.
+    """Returns W and the policy of missing weights: for persons both follow from the unit, else they are as given.
 
     Raises TypeError for what is no unit, and ValueError for other weights beside persons.
     """
@@ -153,13 +153,13 @@ class Shares(OwnerOnly):
     codes: Int[np.ndarray, " rows"]
 
     def some(self, rows: Any, instead: Any = None) -> "Shares":
-        """The shares of some rows, in the votes of as many persons. **Arguments:** `instead`: of their weights."""
+        """Returns the shares of some rows, in as many persons' votes. **Arguments:** `instead`: of their weights."""
         weights = self.weights[rows] if instead is None else instead
         return Shares(weights, self.persons, self.codes[rows])
 
 
 def with_persons(X: Any, person: Any) -> Any:
-    """X, or X with the identifiers of persons. Private."""
+    """Returns X, or X with the identifiers of persons. Private."""
     if person is None:
         return X
     if isinstance(X, weights.WeightedTable):
@@ -168,7 +168,7 @@ def with_persons(X: Any, person: Any) -> Any:
 
 
 def opened(largest: Any, unit: Any, X: Any) -> tuple[Any, Any]:
-    """The table and its weights, or identifiers, which are None where the bounds declare none. Private.
+    """Returns the table and its weights, or identifiers, which are None where the bounds declare none. Private.
 
     **Arguments:** `largest`, `unit`: W and the unit of the bounds, or None. Raises UnfitShape where one of the two is
     missing or is of the other kind.

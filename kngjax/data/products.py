@@ -9,7 +9,7 @@ from kngjax.accounting.adjacency import Adjacency
 def product_ranges(
     lower: Float[np.ndarray, " dimension"], upper: Float[np.ndarray, " dimension"]
 ) -> tuple[Float[np.ndarray, " pairs"], Float[np.ndarray, " pairs"]]:
-    """Between which numbers x_j x_k lies for j ≤ k; of squares at least 0."""
+    """Returns the ends between which x_j x_k lies for j ≤ k; squares are at least 0."""
     first, second = np.triu_indices(len(lower))
     corners = np.array([one[first] * other[second] for one in (lower, upper) for other in (lower, upper)])
     least, most = corners.min(axis=0), corners.max(axis=0)
@@ -17,7 +17,7 @@ def product_ranges(
 
 
 def symmetric(triangles: Float[np.ndarray, "*batch pairs"], dimension: int) -> Float[np.ndarray, "..."]:
-    """Symmetric matrices with these upper triangles."""
+    """Makes symmetric matrices with these upper triangles."""
     first, second = np.triu_indices(dimension)
     made = np.zeros((*triangles.shape[:-1], dimension, dimension))
     made[..., first, second] = triangles

@@ -18,7 +18,7 @@ _ROUNDING = 2.0**-50
 
 
 class PublicUnits(AbstractModule):
-    """x̃_j = (x_j - m_j)/h_j and ỹ = (y - m_y)/h_y, all in [-1, 1], with midpoints m and half widths h of the bounds.
+    """Maps records to x̃_j = (x_j - m_j)/h_j and ỹ = (y - m_y)/h_y in [-1, 1], m and h being midpoints and half widths.
 
     The intercept stays 1. Without one nothing can be centred: all m are 0, and h are the largest |x_j| and |y|. With a
     hull m is its centre, from which 0/1 columns of many levels lie less far than from the middle of their box.
@@ -34,7 +34,7 @@ class PublicUnits(AbstractModule):
 
     @classmethod
     def of(cls, bounds: Bounds, dimension: int) -> "PublicUnits":
-        """The units of these bounds for d coefficients, a response without bounds in its own; runs under jit."""
+        """Makes the units of these bounds for d coefficients, a response without bounds in its own; runs under jit."""
         lower, upper = bounds.features(dimension)
         y_lower, y_upper = (
             (jnp.asarray(-1.0), jnp.asarray(1.0))
@@ -54,13 +54,13 @@ class PublicUnits(AbstractModule):
 
     @property
     def to_own(self) -> Float[np.ndarray, "dimension dimension"]:
-        """T with x = T x̃, on the host: beside an intercept x_0 = 1 takes the midpoints, and without one all are 0."""
+        """Returns T with x = T x̃, on the host: an intercept x_0 = 1 takes the midpoints; without one all are 0."""
         made = np.diag(np.asarray(self.half_widths, np.float64))
         made[:, 0] += np.asarray(self.middles, np.float64)
         return made
 
     def bounds(self, bounds: Bounds) -> Bounds:
-        """The bounds, which these units are of, in these units; runs under jit."""
+        """Returns the bounds, which these units are of, in these units; runs under jit."""
         columns = slice(int(bounds.intercept), None)
         middles, widths = self.middles[columns], self.half_widths[columns]
         found = eqx.tree_at(
@@ -83,12 +83,12 @@ class PublicUnits(AbstractModule):
         return eqx.tree_at(lambda part: (part.hull.blocks, part.hull.centres, part.hull.facets), found, polytope)
 
     def records(self, records: Records) -> Records:
-        """The records in these units. Private."""
+        """Returns the records in these units. Private."""
         x, y = jnp.asarray(records.x), jnp.asarray(records.y)
         return Records((x - self.middles[None]) / self.half_widths[None], (y - self.y_middle) / self.y_half_width)
 
     def sums(self, sums: ExactSums) -> ExactSums:
-        """The sums of the records in these units, exactly. Private."""
+        """Returns the sums of the records in these units, exactly. Private."""
         # Of (x, y): its first column is that of ones, or all midpoints are 0.
         table = np.vstack([np.column_stack([sums.gram, sums.moment]), [*sums.moment, sums.squares]])
         middles = _fractions([*np.asarray(self.middles), float(self.y_middle)])
@@ -99,14 +99,14 @@ class PublicUnits(AbstractModule):
         return ExactSums(sums.count, scaled[:-1, :-1], scaled[:-1, -1], scaled[-1, -1])
 
     def in_own_units(self, theta: Float[Array, "*draws dimension"]) -> Float[Array, "*draws dimension"]:
-        """θ of θ̃."""
+        """Computes θ of θ̃."""
         shape = (1,) * (theta.ndim - 1)
         own = self.y_half_width * theta / jnp.reshape(self.half_widths, (*shape, -1))
         return own.at[..., 0].add(self.y_middle - own @ self.middles)
 
     @property
     def sizes(self) -> Float[Array, " dimension"]:
-        """How large each θ_j is where every |θ̃_j| is 1 and none offsets another."""
+        """Tells how large each θ_j is where every |θ̃_j| is 1 and none offsets another."""
         slopes = self.y_half_width / self.half_widths
         return slopes.at[0].add(jnp.abs(self.middles) @ slopes)
 

@@ -35,7 +35,7 @@ NOT_FINITE = (
 
 @without_fields
 class Records(OwnerOnly, AbstractModule):
-    """Validated, clipped records: the design (intercept first) and the response. Private.
+    """Holds validated, clipped records: the design (intercept first) and the response. Private.
 
     **Arguments:** `x`: shape (n, d); `y`: shape (n,), zeros where the model has no response. `persons`: how many they
     are of, where several rows may be one person's; else None.
@@ -51,12 +51,12 @@ class Records(OwnerOnly, AbstractModule):
 
     @property
     def num_records(self) -> int:
-        """n, of persons their number; public under replace alone."""
+        """Returns n, or the number of persons; public under replace alone."""
         return self.x.shape[-2] if self.persons is None else self.persons
 
     @property
     def rows(self) -> "Records":
-        """These records: what `WeightedRecords` have besides weights."""
+        """Returns these records: what `WeightedRecords` have besides weights."""
         return self
 
     def times_weights(self, values: Array) -> Array:
@@ -64,13 +64,13 @@ class Records(OwnerOnly, AbstractModule):
         return values
 
     def predictors(self, theta: Vector) -> Float[Array, " records"]:
-        """Xθ."""
+        """Computes Xθ."""
         return jnp.asarray(self.x) @ jnp.asarray(theta)
 
 
 @without_fields
 class WeightedRecords(OwnerOnly, AbstractModule):
-    """Validated, clipped records of which each counts times its own weight. Private.
+    """Holds validated, clipped records, each of which counts times its own weight. Private.
 
     They are no `Records`, and have neither x nor y: what knows nothing of weights cannot take them for 1.
 
@@ -88,7 +88,7 @@ class WeightedRecords(OwnerOnly, AbstractModule):
 
     @property
     def num_records(self) -> int:
-        """n, not the sum of the weights, and of persons their number; public under replace alone."""
+        """Returns n and not the sum of the weights, or the number of persons; public under replace alone."""
         return self.rows.num_records
 
     def times_weights(self, values: Array) -> Array:
@@ -96,11 +96,11 @@ class WeightedRecords(OwnerOnly, AbstractModule):
         return jnp.asarray(self.weights) * values
 
     def predictors(self, theta: Vector) -> Float[Array, " records"]:
-        """Xθ."""
+        """Computes Xθ."""
         return self.rows.predictors(theta)
 
     def products(self) -> Records:
-        """(w·x, w·y) of each record, within `Bounds.of_products`: what stands for it where ρ(wη, wy) = wρ(η, y)."""
+        """Computes (w·x, w·y), which stands for a record where ρ(wη, wy) = wρ(η, y), in `Bounds.of_products`."""
         largest = np.finfo(np.float64).max
         with np.errstate(over="ignore"):
             x, y = (np.asarray(self.weights) * np.asarray(side).T for side in (self.rows.x, self.rows.y))
@@ -109,7 +109,7 @@ class WeightedRecords(OwnerOnly, AbstractModule):
 
 @without_fields
 class QuadraticSummary(OwnerOnly, AbstractModule):
-    """All that the squared loss needs of the records, whatever their number. Private.
+    """Holds all that the squared loss needs of the records, whatever their number. Private.
 
     **Arguments:** `count`: n; `gram`: X'X, shape (d, d); `moment`: X'y, shape (d,); `sum_of_squares`: y'y.
     `in_public_units`: whether X and y are in those of `kngjax.data.public_units`, for a mechanism that takes them so.
@@ -127,21 +127,21 @@ class QuadraticSummary(OwnerOnly, AbstractModule):
 
     @property
     def num_records(self) -> int:
-        """n; public under replace alone."""
+        """Returns n; public under replace alone."""
         return int(self.count)
 
     def gradient(self, theta: Vector) -> Float[Array, " dimension"]:
-        """X'Xθ - X'y."""
+        """Computes X'Xθ - X'y."""
         return jnp.asarray(self.gram) @ jnp.asarray(theta) - self.moment
 
     def value(self, theta: Vector, gradient: Vector) -> Float[Array, ""]:
-        """½(θ'X'Xθ - 2θ'X'y + y'y) from the gradient at θ, in O(d)."""
+        """Computes ½(θ'X'Xθ - 2θ'X'y + y'y) from the gradient at θ, in O(d)."""
         return 0.5 * (jnp.asarray(theta) @ (gradient - self.moment) + self.sum_of_squares)
 
 
 @without_fields
 class SortedValues(OwnerOnly, AbstractModule):
-    """The responses in increasing order: all that quantiles need of them. Private.
+    """Holds the responses in increasing order: all that quantiles need of them. Private.
 
     **Arguments:** `values`: shape (n,).
     """
@@ -156,18 +156,18 @@ class SortedValues(OwnerOnly, AbstractModule):
 
     @property
     def dimension(self) -> int:
-        """1: each record is one number, however many quantiles are asked for."""
+        """Returns 1: each record is one number, however many quantiles are asked for."""
         return 1
 
     @property
     def num_records(self) -> int:
-        """n; public under replace alone."""
+        """Returns n; public under replace alone."""
         return self.values.shape[-1]
 
 
 @without_fields
 class Counts(OwnerOnly, AbstractModule):
-    """How many records lie in each cell: all that counts need of them. Private.
+    """Holds how many records lie in each cell: all that counts need of them. Private.
 
     **Arguments:** `counts`: whole numbers, or sums of weights, shape (cells,). `count`: n.
     """
@@ -177,12 +177,12 @@ class Counts(OwnerOnly, AbstractModule):
 
     @property
     def dimension(self) -> int:
-        """1: each record is one number, however many cells there are."""
+        """Returns 1: each record is one number, however many cells there are."""
         return 1
 
     @property
     def num_records(self) -> int:
-        """n; public under replace alone."""
+        """Returns n; public under replace alone."""
         return int(self.count)
 
 
@@ -205,7 +205,7 @@ def prepare_rows(
     dither_key: Any = None,
     has_codes: bool = False,
 ) -> Records | WeightedRecords:
-    """Validated records, clipped to the bounds, with the intercept's column in front; with weights if X has them.
+    """Prepares records: validated, clipped to the bounds, with the intercept's column in front, and their weights.
 
     **Arguments:**
 

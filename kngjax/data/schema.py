@@ -38,7 +38,7 @@ _KINDS = {"M": "dates", "m": "durations", "c": "complex numbers", "O": "Python o
 
 @dataclasses.dataclass(frozen=True)
 class Schema:
-    """Public facts about the data of a release that are known before a value is looked at.
+    """Holds public facts about the data of a release, known before a value is looked at.
 
     **Arguments:** `dimension`: d, the number of coefficients. `num_records`: n, where it is public (under replace) and
     known beforehand; else None. `names`: the coefficients' names, the intercept first; None where nothing names them.
@@ -51,7 +51,7 @@ class Schema:
 
 @dataclasses.dataclass(frozen=True)
 class TableShape:
-    """The shape of X or y before a value is looked at.
+    """Describes the shape of X or y before a value is looked at.
 
     **Arguments:** `rows`, `columns`: None where only conversion tells. `names`: those of a frame's columns, or None.
     """
@@ -70,7 +70,7 @@ def public_shapes(
     dimension: int | None = None,
     reads_text: bool = False,
 ) -> tuple[TableShape, TableShape]:
-    """The shapes of X and of y, as far as they are known before a value is looked at.
+    """Returns the shapes of X and of y, as far as they are known before a value is looked at.
 
     **Arguments:** as in `kngjax.data.prepare`. Raises UnfitType and UnfitShape for what types, names and shapes show to
     be no data for these bounds.
@@ -144,7 +144,7 @@ def require_same_rows(one: int, two: int, otherwise: str = _DIFFERENT_ROWS) -> N
 
 
 def columns_of(bounds: Bounds, frame: nw.DataFrame) -> list[Any]:
-    """The names of the columns of X in a frame, in the order of the bounds.
+    """Returns the names of the columns of X in a frame, in the order of the bounds.
 
     Raises UnfitShape where they are not those that the bounds name. The frame's own are not told: in a file without a
     header line they are somebody's record.
@@ -316,7 +316,7 @@ def _advice(name: str, column: Any) -> str:
 
 
 def length_of(row: Any) -> int | None:
-    """How many cells a row of a list has; None for what is no row: a cell, a text, a dictionary, a set."""
+    """Tells how many cells a row of a list has; None for what is no row: a cell, a text, a dictionary, a set."""
     if isinstance(row, str | bytes | bytearray | Mapping | set | frozenset):
         return None
     shape = getattr(row, "shape", None)
@@ -331,7 +331,7 @@ def _fits(column: nw.Series, reads_text: bool) -> bool:
 
 
 def is_of_numbers(column: nw.Series) -> bool:
-    """Whether a column's type is one of numbers."""
+    """Tells whether a column's type is one of numbers."""
     return holds(column) is Holds.NUMBERS
 
 

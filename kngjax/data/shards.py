@@ -26,7 +26,7 @@ class Shards(OwnerOnly):
         return f"<Shards of records over {self.mesh.size} devices; private>"
 
     def spread_rows(self, records: Records) -> Records:
-        """The records as float64 arrays whose rows are spread over the mesh.
+        """Returns the records as float64 arrays whose rows are spread over the mesh.
 
         Every device holds equally many rows, the last ones padded with zeros where n does not divide: with x = 0 the
         predictor is 0 for every θ, so that such a row adds nothing to a gradient s·x, and a constant to the loss. The

@@ -101,7 +101,7 @@ def _has_chunks(value: Any) -> bool:
 
 
 def is_frame(value: Any) -> bool:
-    """Whether this is a data frame in memory."""
+    """Tells whether this is a data frame in memory."""
     return isinstance(nw.from_native(value, eager_only=True, pass_through=True), nw.DataFrame)
 
 

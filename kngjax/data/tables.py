@@ -97,7 +97,7 @@ def _counted(engine: AbstractEngine, stated: int | None) -> int:
 
 
 def is_elsewhere(frame: Any) -> bool:
-    """Whether this is a table on an engine."""
+    """Tells whether this is a table on an engine."""
     return isinstance(frame, Columns) and frame.engine is not None
 
 

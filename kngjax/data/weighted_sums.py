@@ -20,7 +20,7 @@ _RECORDS = 1 << 13
 
 
 class RootWeights(NamedTuple):
-    """√s for the weights s = 1/max(m, |y - x'θ|)^{2q} that reweighted least squares gives to residuals. Public.
+    """Computes √s for the weights s = 1/max(m, |y - x'θ|)^{2q} of reweighted least squares. Public.
 
     **Arguments:** `least`: m > 0. `power`: q > 0. `largest`: U, which no root exceeds.
     """
@@ -65,7 +65,7 @@ def _inverse_powers(distances: np.ndarray, power: float) -> np.ndarray:
 
 
 class WeightedRows(NamedTuple):
-    """The rows u·z of records z, rounded to a public grid of 2^-43 of their largest numbers. Public.
+    """Computes the rows u·z of records z, rounded to a public grid of 2^-43 of their largest numbers. Public.
 
     Column j is v = 2^e·⌊fl(u·z)·2^-e⌉. Rounding to nearest is odd and rises with what is rounded, 0 ≤ u ≤ U and
     |z| ≤ Z, so |v| is at most what U and Z give: V, in `sizes`. A sensitivity is proved of rows within these sizes, and
@@ -88,7 +88,7 @@ class WeightedRows(NamedTuple):
         return cls(exponents, tuple(whole * power_of_two(e) for whole, e in zip(wholes, exponents, strict=True)))
 
     def squared_length(self, largest_root: float, square: Fraction) -> Fraction:
-        """At least sup Σ_j v_j² over x with Σ_j x_j² ≤ X², of all columns but the last, which is y's.
+        """Bounds from above sup Σ_j v_j² over x with Σ_j x_j² ≤ X², of all columns but the last, which is y's.
 
         |v_j - u·x_j| ≤ 2^e_j: half of that by rint, and 2^-10 of it by the product's rounding. So the length is at most
         UX + h with h² = Σ_j 4^e_j, and its square at most (1 + t)U²X² + (1 + 1/t)h² for every t > 0; with t = 2^-40
@@ -107,7 +107,7 @@ class WeightedRows(NamedTuple):
         weigh: Callable[[Float[np.ndarray, "columns some"]], Float[np.ndarray, " some"] | float],
         shares: Float[np.ndarray, " records"] | None = None,
     ) -> Shaped[np.ndarray, "columns columns"]:
-        """Σ v v', or Σ w v v', exactly. Private.
+        """Computes Σ v v', or Σ w v v', exactly. Private.
 
         **Arguments:** `columns`: z. `weigh`: a function from some records' columns to their u. `shares`: w, multiples
         of 2^-19 of at most 1, of each of whose binary digits a plain sum is made; None for 1.

@@ -25,7 +25,7 @@ _GIVE = "release(mechanism, X, y, weights=...)"
 
 @owner_only
 class WeightedTable(OwnerOnly):
-    """A table whose records have weights, in the place of X. Private.
+    """Describes a table whose records have weights, in the place of X. Private.
 
     So every path that takes X meets the weights too: who knows nothing of them refuses what is no table.
 
@@ -37,7 +37,7 @@ class WeightedTable(OwnerOnly):
 
 
 def with_weights(X: Any, weights: Any) -> Any:
-    """X, or X with its weights. Private."""
+    """Returns X, or X with its weights. Private."""
     if weights is None:
         return X
     if isinstance(X, WeightedTable):
@@ -46,7 +46,7 @@ def with_weights(X: Any, weights: Any) -> Any:
 
 
 def opened(largest: Any, X: Any) -> tuple[Any, Any]:
-    """The table and its weights, which are None where the bounds declare none. Private.
+    """Returns the table and its weights, which are None where the bounds declare none. Private.
 
     **Arguments:** `largest`: W of the bounds, or None. Raises UnfitShape where one of the two is missing.
     """
@@ -63,7 +63,7 @@ def opened(largest: Any, X: Any) -> tuple[Any, Any]:
 
 
 def largest_weight(value: Any) -> Any:
-    """W of `Bounds(..., weight=W)`, None for records without weights.
+    """Returns W of `Bounds(..., weight=W)`, None for records without weights.
 
     Raises TypeError for what is no number, ValueError unless it is one, positive and finite.
     """
@@ -104,19 +104,19 @@ def policy_of_weights(value: Any, largest: Any) -> float | None:
 
 
 def clipped(weights: Float[np.ndarray, " records"], largest: Any) -> Float[np.ndarray, " records"]:
-    """Each weight within [0, W], rounded to a multiple of `unit(W)` that is at most W. Private."""
+    """Clips each weight to [0, W], rounded to a multiple of `unit(W)` that is at most W. Private."""
     step = unit(largest)
     # Divided by a power of two, and rounded once.
     return np.minimum(np.rint(np.clip(weights, 0.0, float(largest)) / step), most_units(largest)) * step
 
 
 def unit(largest: Any) -> float:
-    """The power of two that all weights are multiples of: W is at least 2^19 of them, and less than 2^20."""
+    """Returns the power of two that all weights are multiples of: W is at least 2^19 of them, and less than 2^20."""
     return math.ldexp(1.0, math.frexp(float(largest))[1] - _DIGITS)
 
 
 def most_units(largest: Any) -> int:
-    """How many units a weight may have: ⌊W/u⌋."""
+    """Tells how many units a weight may have: ⌊W/u⌋."""
     return math.floor(float(largest) / unit(largest))
 
 

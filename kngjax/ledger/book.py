@@ -30,7 +30,7 @@ REFUSE, ALLOW = "refuse", "allow"
 
 
 class LedgerError(RuntimeError):
-    """The ledger cannot be used: it is no ledger, it was changed, or cannot be written. Nothing is released."""
+    """Is raised where a ledger cannot be used: it is none, was changed, or cannot be written. Nothing is released."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,24 +54,24 @@ class Row:
         return dataclasses.replace(bare, digest=bare.computed())
 
     def computed(self) -> str:
-        """SHA-256 of everything in the row but its digest."""
+        """Computes the SHA-256 of everything in the row but its digest."""
         fields = [self.number, self.phase, self.reservation, self.guarantee, self.content, self.previous]
         return hashlib.sha256(canonical(fields).encode()).hexdigest()
 
 
 def canonical(content: Any) -> str:
-    """JSON with sorted keys; what it cannot say, infinities and NaN included, is refused."""
+    """Writes JSON with sorted keys; what JSON cannot say, infinities and NaN included, is refused."""
     return json.dumps(content, sort_keys=True, allow_nan=False, separators=(",", ":"))
 
 
 def digest_of(released: str) -> str:
-    """SHA-256 of a release's canonical JSON."""
+    """Computes the SHA-256 of a release's canonical JSON."""
     return hashlib.sha256(released.encode()).hexdigest()
 
 
 @functools.lru_cache(maxsize=1024)
 def guarantee_of(text: str) -> Guarantee:
-    """The guarantee of a row."""
+    """Returns the guarantee of a row."""
     return Guarantee.from_dict(json.loads(text))
 
 
@@ -109,7 +109,7 @@ class Book:
 
     @classmethod
     def of(cls, rows: Iterable[Row]) -> "Book":
-        """Follow the chain from the first row; raises LedgerError, naming the row, where it does not hold."""
+        """Follows the chain from the first row; raises LedgerError, naming the row, where it does not hold."""
         opened: dict[str, Any] = {}
         reserved, what, drawn, released, digests = {}, {}, set(), {}, []
         previous = BEFORE_ALL
@@ -159,7 +159,7 @@ class Book:
 
     @property
     def protects(self) -> str:
-        """The unit of every release: of a ledger whose unit is a label, one record."""
+        """Returns the unit of every release: one record, where the unit of the ledger is a label."""
         return RECORD if self.has_label else self.unit
 
     def refusal_of(self, unit: str) -> str | None:
@@ -186,12 +186,12 @@ class Book:
 
     @property
     def parts(self) -> tuple[tuple[Guarantee, int], ...]:
-        """The guarantees of all reservations, with how many times each: committed or not, they are spent."""
+        """Returns the guarantees of all reservations, with how many times each: committed or not, they are spent."""
         return tuple((guarantee_of(text), count) for text, count in Counter(self.reserved.values()).items())
 
     @property
     def spent(self) -> Guarantee | None:
-        """The composition of all reservations; None before the first."""
+        """Returns the composition of all reservations; None before the first."""
         return Guarantee.counted(self.parts) if self.reserved else None
 
     @property
@@ -220,7 +220,7 @@ class Book:
 
     @property
     def releases(self) -> dict[int, str]:
-        """The JSON of each committed release, by the number of its reservation; files of format 1 hold none."""
+        """Returns the JSON of each committed release, by the number of its reservation; files of format 1 hold none."""
         return {number: content["release"] for number, content in self.released.items() if "release" in content}
 
     @property
@@ -235,7 +235,7 @@ class Book:
 
     @property
     def head(self) -> str:
-        """The digest of the last row: note it elsewhere, and `verify(head=...)` finds a file that was set back."""
+        """Returns the last row's digest: note it elsewhere, and `verify(head=...)` finds a file that was set back."""
         return self.digests[-1]
 
     @property
@@ -247,7 +247,7 @@ class Book:
         return f"one {self.unit}, with all records of that {self.unit},"
 
     def explain(self) -> str:
-        """The ledger in words, for the owner."""
+        """Explains the ledger in words, for the owner."""
         lines = [
             f"Ledger of {self.dataset!r}: {self._whom} is protected, adjacency {self.adjacency!s}{self.caveat}.",
             f"Budget: {self.budget.explain()}{self.caveat}.",

@@ -36,7 +36,7 @@ Parts = Iterable[tuple[Guarantee, int]]
 
 
 class Rule(enum.StrEnum):
-    """How releases add up: see `kngjax.ledger.budgets`."""
+    """Names how releases add up: see `kngjax.ledger.budgets`."""
 
     PURE = "pure"
     ZCDP = "zcdp"
@@ -46,10 +46,10 @@ class Rule(enum.StrEnum):
 
 @dataclasses.dataclass(frozen=True)
 class Budget:
-    """The most that all releases of a ledger may cost together. Public.
+    """States the most that all releases of a ledger may cost together. Public.
 
-    Made by `pure`, `zcdp`, `approximate` or `converted`. Numbers are exact; floats mean the decimals that they print
-    as, so that three releases at 0.1 fit a budget of 0.3.
+    `pure`, `zcdp`, `approximate` and `converted` make budgets. Numbers are exact: a float means the decimal that it
+    prints as, so that three releases at 0.1 fit a budget of 0.3.
 
     **Arguments:** `rule`; `epsilon`, `delta`, `rho`: what the rule holds against, None or 0 where it needs none;
     `distance`: the most that Ση may be, of zcdp and converted budgets.
@@ -74,12 +74,12 @@ class Budget:
 
     @classmethod
     def pure(cls, epsilon: Number) -> "Budget":
-        """Pure ε-DP of all releases together."""
+        """Makes a budget of pure ε-DP for all releases together."""
         return cls(Rule.PURE, exactly(epsilon, "epsilon"), Fraction(0), None)
 
     @classmethod
     def zcdp(cls, rho: Number, distance: Number = 0) -> "Budget":
-        """ρ-zCDP of all releases together, but for a distance in total variation: KNG at ε costs ε²/8 of it.
+        """Makes a budget of ρ-zCDP, within a distance in total variation. KNG at ε costs ε²/8 of it.
 
         **Arguments:** `distance`: the most that the distances of all releases may add up to, as those of outputs that
         are rounded in float64; 0 admits laws that have a ρ themselves, as on a lattice.
@@ -88,12 +88,12 @@ class Budget:
 
     @classmethod
     def approximate(cls, epsilon: Number, delta: Number) -> "Budget":
-        """(ε, δ)-DP by the sums of what each release states."""
+        """Makes a budget of (ε, δ)-DP, which holds the sums of ε and of δ that releases state."""
         return cls(Rule.APPROXIMATE, exactly(epsilon, "epsilon"), exactly(delta, "delta"), None)
 
     @classmethod
     def converted(cls, epsilon: Number, delta: Number, distance: Number | None = None) -> "Budget":
-        """(ε, δ)-DP by the largest ρ that is (ε, δ)-DP, or by pure releases with Σε ≤ ε: for many small releases.
+        """Makes a budget of (ε, δ)-DP for many small releases, by the largest ρ that is (ε, δ)-DP, or by Σε ≤ ε.
 
         **Arguments:** `distance`: H, as of `zcdp`, for which (1 + e^ε)H of δ is kept; None keeps a tenth of δ.
 
@@ -111,7 +111,7 @@ class Budget:
         return cls(Rule.CONVERTED, *exact, exactly(zcdp_rho(inward(exact[0]), inward(kept))), held)
 
     def admits(self, parts: Parts) -> bool:
-        """Whether releases with these guarantees, each so many times, stay within the budget."""
+        """Tells whether releases with these guarantees, each so many times, stay within the budget."""
         every = tuple(parts)
         stated, (sums, distance) = Sums.of(every), _apart(every)
         fits_epsilon = self.epsilon is not None and sums.losses is not None and sums.losses <= self.epsilon
@@ -171,7 +171,7 @@ class Budget:
         return ""
 
     def explain(self) -> str:
-        """The budget in words."""
+        """Explains the budget in words."""
         epsilon = "" if self.epsilon is None else digits(self.epsilon)
         match self.rule:
             case Rule.PURE:
@@ -187,13 +187,13 @@ class Budget:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """A JSON-ready dictionary with exact fractions."""
+        """Returns a JSON-ready dictionary with exact fractions."""
         numbers = {"epsilon": self.epsilon, "delta": self.delta, "rho": self.rho, "distance": self.distance}
         return {"rule": str(self.rule), **{name: None if x is None else str(x) for name, x in numbers.items()}}
 
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> "Budget":
-        """The inverse of `to_dict`. Ledgers of format 1 hold no distance: they admit none."""
+        """Reads what `to_dict` writes. Ledgers of format 1 hold no distance: they admit none."""
         epsilon, delta, rho = (None if (x := fields[name]) is None else Fraction(x) for name in _NUMBERS)
         return cls(Rule(fields["rule"]), epsilon, delta or Fraction(0), rho, Fraction(fields.get("distance", 0)))
 

@@ -35,14 +35,14 @@ _USED = "reservation {} was drawn from already: reserve again for another releas
 
 
 class BudgetExceeded(ValueError):
-    """The budget does not allow this release: nothing was spent, drawn, or read of the data."""
+    """Is raised where the budget does not allow a release: nothing was spent, drawn, or read of the data."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Reservation:
-    """A part of a ledger's budget that is spent, for one release: `kngjax.release(..., ledger=reservation)`.
+    """Holds a part of a ledger's budget that is spent for one release: `kngjax.release(..., ledger=reservation)`.
 
-    It names a row and knows nothing itself: what it covers is read from the ledger, whenever it is asked for.
+    A reservation names a row of the ledger, and reads there what it covers.
 
     **Arguments:** `ledger`; `number`: of its row.
     """
@@ -57,18 +57,19 @@ class Reservation:
 
     @property
     def proved(self) -> bool:
-        """Whether the reservation is for a release that is proved to cost no more than it covers."""
+        """Tells whether the reservation is for a release that is proved to cost no more than it covers."""
         return self.ledger._reserved(self.number)[1].get("proved", True)
 
     def covers(self, guarantee: Guarantee) -> bool:
-        """Whether the reservation was made for this guarantee, or for what `to_replace` makes of the guarantee."""
+        """Tells whether the reservation was made for this guarantee, or for what `to_replace` makes of it."""
         own, asked = self.guarantee, [guarantee]
         if guarantee.adjacency is Adjacency.ADD_REMOVE and own.adjacency is Adjacency.REPLACE:
             asked.append(guarantee.to_replace())
         return any(canonical(own.to_dict()) == canonical(guarantee_of(_text(one)).to_dict()) for one in asked)
 
     def take(self) -> None:
-        """Say in the ledger, before a draw, that it is drawn from: once, whether or not that leads to a release.
+        """Says in the ledger, before a draw, that the reservation is drawn from: once, whether or not that leads to a
+        release.
 
         Raises LedgerError if it was drawn from already, is no row of the ledger, or that cannot be written.
         """
@@ -80,11 +81,11 @@ class Reservation:
 
 
 class Ledger:
-    """The budget of one data set, in a file that every process and every copy of this object share.
+    """Keeps the budget of one data set in a file that all processes and all copies of this object share.
 
     A release is debited before the data are touched and before any randomness is drawn, and the debit is on the disk by
-    then; what fails or is killed later stays spent. The object is the file's path and the random identity that was made
-    with it: to copy, pickle or clone it resets nothing, and another file under the same name is refused.
+    then. What fails or is killed later stays spent. The object is the file's path and the random identity that was
+    made with the file: copies, pickles and clones reset nothing, and another file under the same name is refused.
 
     **Arguments:** `path`: of a file made by `Ledger.create`.
 
@@ -108,14 +109,14 @@ class Ledger:
         unproved: str = REFUSE,
         **refused: Any,
     ) -> "Ledger":
-        """A new file with this budget, which nothing changes afterwards.
+        """Makes a new file with this budget, which nothing changes afterwards.
 
         **Arguments:**
 
         - `budget`: `Budget.pure`, `zcdp`, `approximate` or `converted`.
-        - `adjacency`: the one that every release of this ledger is for; required.
-        - `dataset`: a public label; no digest of the data, which would confirm a guess of them.
-        - `unit`: whom every release protects, in public words: "record", or as `kngjax.Unit` names it, "patient". A
+        - `adjacency`: that of every release of this ledger; required.
+        - `dataset`: a public label. Take no digest of the data, which would confirm a guess of them.
+        - `unit`: whom every release protects, in public words: "record", or like "patient" as `kngjax.Unit` names it. A
             release that protects another unit is refused.
         - `unproved`: "refuse" releases of which nothing is proved, as of Markov chains whose distance from their law
           nobody knows; or "allow" them at the cost of that law, which every sum of this ledger then says.
@@ -157,11 +158,11 @@ class Ledger:
         return self._own(store.read(self.path))
 
     def head(self) -> str:
-        """The digest of the last row, for a note elsewhere: see `verify`."""
+        """Returns the digest of the last row, for a note elsewhere: see `verify`."""
         return self.read().head
 
     def verify(self, head: str | None = None) -> Book:
-        """Check everything that the file can be checked for, and return what it says.
+        """Checks everything that the file can be checked for, and returns what it says.
 
         SQLite's pages, the table and its triggers, every digest of the chain, and the sum of all debits against the
         budget. **Arguments:** `head`: a digest that `head()` gave earlier; the chain must contain it, so a file that
@@ -173,7 +174,7 @@ class Ledger:
         return book
 
     def releases(self) -> dict[int, str]:
-        """The JSON of every release that was committed, by the number of its reservation: what was paid for stays.
+        """Returns the JSON of every release that was paid for, by the number of its reservation.
 
         `kngjax.Release.from_json` reads them; where one debit paid for all groups of a table it is a list of them.
         Ledgers that older versions wrote hold digests alone.
@@ -187,7 +188,7 @@ class Ledger:
     def reserve(
         self, guarantee: Guarantee, what: Any = None, *, proved: bool = True, drawn: bool = False
     ) -> Reservation:
-        """Spend what one release costs: durable when this returns. See `reserve_all`."""
+        """Spends what one release costs, durably. See `reserve_all`."""
         return self.reserve_all([guarantee], [what], proved=proved, drawn=drawn)[0]
 
     def reserve_all(
@@ -198,7 +199,7 @@ class Ledger:
         proved: bool = True,
         drawn: bool = False,
     ) -> list[Reservation]:
-        """Spend what several releases cost, all of them or none.
+        """Spends what several releases cost, all of them or none.
 
         **Arguments:** `guarantees`: for the ledger's adjacency, of the releases (`Certificate.cost`) and not of laws
         that they approximate. `what`: public JSON-ready descriptions. `proved`: False for such laws, where nothing is
@@ -229,7 +230,7 @@ class Ledger:
         return store.append(self.path, following)
 
     def commit(self, reservation: Reservation, released: str, *, exact: bool) -> None:
-        """Keep the release that a reservation led to, once: before it is shown to anybody.
+        """Keeps the release that a reservation led to, once, before it is shown to anybody.
 
         No time is written: how long a draw took depends on the data.
 

@@ -52,7 +52,7 @@ def create(path: pathlib.Path, first: Row) -> None:
 
 
 def sync_folder(path: pathlib.Path) -> None:
-    """Have the names in a folder on the disk, as far as the system lets one."""
+    """Writes the names in a folder to the disk, as far as the system lets one."""
     with contextlib.suppress(OSError):
         folder = os.open(path, os.O_RDONLY)
         try:
@@ -70,7 +70,7 @@ def read(path: pathlib.Path, thorough: bool = False) -> Book:
 
 
 def append(path: pathlib.Path, following: Callable[[Book], tuple[list[Row], Result]]) -> Result:
-    """Append the rows that follow from what the file says now; durable when this returns, all of them or none.
+    """Appends the rows that follow from what the file says now; durable when this returns, all of them or none.
 
     One writer at a time among all processes: the others wait, `PATIENCE` seconds at most.
     """

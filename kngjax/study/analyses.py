@@ -51,7 +51,7 @@ class Part:
 
     @property
     def has_intervals(self) -> bool:
-        """Whether what intervals are made of is released with it."""
+        """Tells whether what intervals are made of is released with it."""
         return isinstance(self.plan, kng.WithIntervals)
 
     def changed(self, made: Callable[[Any], Any], of_bounds: Callable[[kng.Bounds], kng.Bounds]) -> "Part":
@@ -87,7 +87,7 @@ class Part:
 
     @property
     def whole(self) -> Any:
-        """The plan, or without one the mechanism: what `kngjax.release` is asked for."""
+        """Returns the plan, or without one the mechanism: what `kngjax.release` is asked for."""
         return self.mechanism if self.plan is None else self.plan
 
     @property
@@ -230,14 +230,14 @@ class Analysis(AbstractAnalysis):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns that the analysis reads."""
+        """Returns the columns that the analysis reads."""
         of_design = () if self.design is None else self.design.columns
         of_weights = () if self.weights is None else (self.weights.column,)
         return tuple(dict.fromkeys((*self.response.columns, *of_design, *of_weights)))
 
     @property
     def person(self) -> str | None:
-        """The column that identifies persons; None where each record is one."""
+        """Returns the column that identifies persons; None where each record is one."""
         return (self.response if self.weights is None else self.weights).person
 
     @property
@@ -256,7 +256,7 @@ class Analysis(AbstractAnalysis):
         return self.title if self.formula is None else f"{self.title} {self.formula}"
 
     def check(self, frame: Any) -> Any:
-        """The table of a frame, if its columns and types serve; not a value is looked at.
+        """Returns the table of a frame, if its columns and types serve; no value is looked at.
 
         Raises `UnfitType` for what is no frame and for columns of dates or lists; `UnfitShape` for absent columns, and
         for no record where n is public, under replace.
@@ -369,7 +369,7 @@ def names_of_values(mechanism: Any, of: str) -> tuple[str, ...]:
 
 
 def arguments(mechanism: Any, x: np.ndarray | None, y: np.ndarray | None, weights: Any) -> dict[str, Any]:
-    """X, y and weights as `kngjax.release` takes them of this mechanism: means and sums have columns alone. Private."""
+    """Makes X, y and weights as `kngjax.release` takes them; means and sums have columns alone. Private."""
     assert y is not None
     if mechanism.loss.has_response:
         return {"X": x, "y": y, "weights": weights}
@@ -384,7 +384,7 @@ def of_level(level: float) -> str:
 def bounds_of(
     design: Design | None, response: Response, of_response: Mapping[str, Any] | None = None, hull: Any = None
 ) -> kng.Bounds:
-    """The public promises of the basis columns and of the transformed response.
+    """Returns the public promises of the basis columns and of the transformed response.
 
     **Arguments:** `of_response`: what the bounds say of y; its ends if left out. `hull`: of the basis columns, or None.
 

@@ -54,7 +54,7 @@ class AnalysisPreview:
 
     @property
     def noise(self) -> "pd.DataFrame":
-        """The standard deviation of the noise of each coefficient in own units, a column a release.
+        """Returns the standard deviation of the noise of each coefficient in own units, a column a release.
 
         Counts share one row, which holds for each of them. Raises ValueError where it would be a guess, as do figures
         that follow from it: `withheld` says what of the records would have to be described.
@@ -65,7 +65,7 @@ class AnalysisPreview:
 
     @property
     def standard_error(self) -> "pd.DataFrame":
-        """The standard error of the estimate without privacy, a column a release.
+        """Returns the standard error of the estimate without privacy, a column a release.
 
         For counts the records are taken to spread evenly over the cells; raises ValueError without a number of records.
         """
@@ -75,12 +75,12 @@ class AnalysisPreview:
 
     @property
     def ratio(self) -> "pd.DataFrame":
-        """Noise over standard error, a column a release."""
+        """Divides noise by standard error, a column a release."""
         return self.noise / self.standard_error if self.of_counts is not None else self._table("ratio")
 
     @property
     def width(self) -> "pd.DataFrame":
-        """The width of each coefficient's 95% interval over that without privacy, a column a release.
+        """Returns the width of each coefficient's 95% interval over that without privacy, a column a release.
 
         Infinite where none is expected; raises ValueError where no intervals were asked for, or nobody knows.
         """
@@ -91,7 +91,7 @@ class AnalysisPreview:
 
     @property
     def withheld(self) -> str | None:
-        """Why no figures of noise are stated, and what would tell them; None where they are."""
+        """Tells why no figures of noise are stated, and what would tell them; None where they are."""
         return next((one.withheld for one in self.previews if one is not None and one.withheld), None)
 
     def of_size_unknown(self, size: GroupSize) -> "AnalysisPreview":
@@ -106,22 +106,22 @@ class AnalysisPreview:
 
     @property
     def trusted(self) -> bool:
-        """Whether each preview is."""
+        """Tells whether the figures of each preview are trusted."""
         return all(one is not None and one.trusted for one in self.previews)
 
     @property
     def hopeless(self) -> str | None:
-        """Why one of them would be little but noise; None where none would, and where that is not known."""
+        """Tells why one of them would be little but noise; None where none would, and where that is not known."""
         return next((one.hopeless for one in self.previews if one is not None and one.hopeless), None)
 
     def epsilon_for(self, ratio: float = 0.5) -> float:
-        """ε of all releases together, in equal parts, with noise of at most `ratio` standard errors everywhere."""
+        """Finds ε of all releases together that brings the noise down to `ratio` standard errors everywhere."""
         if self.of_counts is not None:
             return self.of_counts.epsilon_for(ratio)
         return self.number * max(one.epsilon_for(ratio) for one in self._stated())
 
     def num_records_for(self, ratio: float = 0.5) -> float | int:
-        """The least n with noise of at most `ratio` standard errors in every coefficient."""
+        """Finds the least n with noise of at most `ratio` standard errors in every coefficient."""
         if self.of_counts is not None:
             return self.of_counts.num_records_for(ratio)
         return max(one.num_records_for(ratio) for one in self._stated())
@@ -198,31 +198,31 @@ class GroupsPreview:
         return dict(zip(self.keys(), self.each, strict=True))[level]
 
     def keys(self) -> list[Any]:
-        """The level of each group, or of several columns a tuple of levels."""
+        """Returns the level of each group, or of several columns a tuple of levels."""
         return [group[0] if len(group) == 1 else group for group in self.grouping.division.groups()]
 
     @property
     def noise(self) -> "pd.DataFrame":
-        """The noise of each group, as of the preview of one, below its levels."""
+        """Returns the noise of each group, as of the preview of one, below its levels."""
         return self._together("noise")
 
     @property
     def standard_error(self) -> "pd.DataFrame":
-        """The standard error of each group without privacy, below its levels."""
+        """Returns the standard error of each group without privacy, below its levels."""
         return self._together("standard_error")
 
     @property
     def ratio(self) -> "pd.DataFrame":
-        """Noise over standard error of each group, below its levels."""
+        """Divides the noise of each group by its standard error, below its levels."""
         return self._together("ratio")
 
     @property
     def hopeless(self) -> str | None:
-        """Why one of them would be little but noise; None where none would, and where that is not known."""
+        """Tells why one of them would be little but noise; None where none would, and where that is not known."""
         return next((one.hopeless for one in self.each if one is not None and one.hopeless), None)
 
     def epsilon_for(self, ratio: float = 0.5) -> float:
-        """ε of all groups together with noise of at most `ratio` standard errors in every one of them."""
+        """Finds ε of all groups together that brings the noise down to `ratio` standard errors in every group."""
         return max(one.epsilon_for(ratio) for one in self.each if one is not None)
 
     def explain(self) -> str:
@@ -272,16 +272,16 @@ class CountsPreview:
 
     @property
     def noise(self) -> float:
-        """The standard deviation of the noise of each count, exactly."""
+        """Returns the standard deviation of the noise of each count, exactly."""
         return self._noise_at(float(self.mechanism.epsilon))
 
     @property
     def standard_error(self) -> float:
-        """√(np(1 - p)) of a cell that has its share p = 1/k of the records."""
+        """Computes √(np(1 - p)) of a cell that has its share p = 1/k of the records."""
         return self._error_of(self._known_number())
 
     def epsilon_for(self, ratio: float) -> float:
-        """The least ε with noise of at most `ratio` standard errors."""
+        """Returns the least ε with noise of at most `ratio` standard errors."""
         wanted, low, high = ratio * self.standard_error, 1e-9, 100.0
         if self._noise_at(high) > wanted:
             return math.inf
@@ -291,7 +291,7 @@ class CountsPreview:
         return self.times * high
 
     def num_records_for(self, ratio: float) -> int:
-        """The least n with noise of at most `ratio` standard errors."""
+        """Returns the least n with noise of at most `ratio` standard errors."""
         return math.ceil((self.noise / (ratio * self._error_of(1))) ** 2)
 
     def explain(self) -> str:

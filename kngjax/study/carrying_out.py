@@ -88,7 +88,7 @@ def carry_out(
     ledger: kng.Ledger | Sequence[kng.ledger.Reservation] | None,
     keeping: Keeping | None = None,
 ) -> Made:
-    """All releases, if the ledger allows all; each is debited right before it is drawn, and kept right after.
+    """Makes all releases, if the ledger allows all; each is debited right before it is drawn, and kept right after.
 
     **Arguments:** `steps`: as `kngjax.study.steps.Step`, no two of one label. `frame`: private, or
     `kngjax.data.named_columns.Columns`. `ledger`: or a reservation for each step, made beforehand. All but the frame

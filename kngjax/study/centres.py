@@ -26,5 +26,5 @@ def public_centre(loss: Any, bounds: kng.Bounds, dimension: int) -> np.ndarray |
 
 
 def middle_of(ends: tuple[float, float]) -> float:
-    """Half of the way from one end to the other."""
+    """Returns half of the way from one end to the other."""
     return 0.5 * (ends[0] + ends[1])

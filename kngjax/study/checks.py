@@ -55,7 +55,7 @@ class DeclaredColumn:
 
 @owner_only
 class Check(OwnerOnly):
-    """Owner-only: what a look at the private records found, without noise. Print its `summary()`.
+    """Holds what a look at the private records found, without noise. Owner-only: print its `summary()`.
 
     **Arguments:** `fits`: whether releases can read the records. `lines`: what was found, in words.
     """

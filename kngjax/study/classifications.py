@@ -24,7 +24,7 @@ from kngjax.study.responses import AbstractResponse, check_column
 
 @dataclass(frozen=True)
 class Axis:
-    """An axis is a side of a table: the levels of a category, or intervals between public edges. Public.
+    """Describes a side of a table: the levels of a category, or intervals between public edges. Public.
 
     **Arguments:** `column`: its name. `levels`: of a category. `edges`: in place of levels, increasing numbers; an
     interval contains its left end, and the last one both. Numbers beyond the edges count in the first and in the last
@@ -58,7 +58,7 @@ class Axis:
 
     @property
     def labels(self) -> tuple[Any, ...]:
-        """The levels, or the intervals as text: "[0, 10)"."""
+        """Returns the levels, or the intervals as text, like "[0, 10)"."""
         if self.levels is not None:
             return self.levels
         edges = self.edges or ()
@@ -67,7 +67,7 @@ class Axis:
         return tuple(f"[{low:g}, {high:g}{end}" for low, high, end in pairs)
 
     def places(self, values: Any) -> Int[np.ndarray, " records"]:
-        """The place of each private cell, shape (n,), among the labels; -1 where its record is to be dropped.
+        """Finds the place of each private cell, shape (n,), among the labels; -1 where its record is to be dropped.
 
         Raises ValueError for missing cells without a policy; the message tells no value.
         """
@@ -88,7 +88,7 @@ class Axis:
 
 @dataclass(frozen=True)
 class Classification(AbstractResponse):
-    """The number of the cell that a record lies in, the last axis running fastest. **Arguments:** `axes`: one a column.
+    """Numbers the cell that a record lies in, the last axis running fastest. **Arguments:** `axes`: one a column.
 
     Raises ValueError for two axes of one column.
     """
@@ -114,7 +114,7 @@ class Classification(AbstractResponse):
 
     @cached_property
     def shape(self) -> tuple[int, ...]:
-        """The number of places of each axis."""
+        """Returns the number of places of each axis."""
         return tuple(len(axis.labels) for axis in self.axes)
 
     @property
@@ -163,7 +163,7 @@ class Meets(AbstractResponse):
 
     @property
     def substitute(self) -> str | None:
-        """ "drop" where a column's policy is that."""
+        """Returns "drop" where a column's policy is that."""
         return DROP if any(one.missing == DROP for one in self.conditions) else None
 
     def check(self, table: nw.DataFrame | Columns) -> None:
@@ -207,7 +207,7 @@ class AnyRow(AbstractResponse):
 
     @property
     def substitute(self) -> str | None:
-        """ "drop" where a column's policy is that: who has no other row is left out."""
+        """Returns "drop" where a column's policy is that: who has no other row is left out."""
         return self.rows.substitute
 
     @property

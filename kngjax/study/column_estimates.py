@@ -10,7 +10,7 @@ from kngjax.study.sums_and_variances import bounds_of_values
 
 
 def mean(response: Response, epsilon: Any, adjacency: str) -> Analysis:
-    """The mean of a column within its bounds: K-norm noise under replace, the K-norm gradient under add_remove."""
+    """Plans the mean of a column within its bounds: K-norm noise under replace, KNG under add_remove."""
     low, high = _ends(response)
     bounds = bounds_of_values(response, (low, high))
     if adjacency == kng.Adjacency.REPLACE.value:
@@ -22,7 +22,7 @@ def mean(response: Response, epsilon: Any, adjacency: str) -> Analysis:
 
 
 def quantile(response: Response, tau: Any, epsilon: Any, adjacency: str, budget: str = "split") -> Analysis:
-    """Quantiles of a column at the levels τ. **Arguments:** `budget`: as of `kngjax.PrivateQuantile`."""
+    """Plans quantiles of a column at the levels τ. **Arguments:** `budget`: as of `kngjax.PrivateQuantile`."""
     levels = levels_of(tau)
     _ends(response)
     bounds = kng.Bounds(**response.bounds_of_quantiles, missing_y=response.substitute)
@@ -38,7 +38,7 @@ def quantile(response: Response, tau: Any, epsilon: Any, adjacency: str, budget:
 def quantile_interval(
     response: Response, tau: Any, epsilon: Any, facts: Any, level: Any, spread: Any, force: bool
 ) -> Analysis:
-    """An interval that holds a quantile. **Arguments:** `facts`: of the table. Others: as of its mechanism."""
+    """Plans an interval that holds a quantile. **Arguments:** `facts`: of the table. Others: as of its mechanism."""
     _ends(response)
     bounds = kng.Bounds(**response.bounds_of_quantiles, missing_y=response.substitute)
     known = None if facts.adjacency is kng.Adjacency.REPLACE else facts.count

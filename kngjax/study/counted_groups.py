@@ -127,7 +127,7 @@ class CountedGroups(AbstractAnalysis):
         return dataclasses.replace(part, counted=made[part.after][0])
 
     def informed(self, counted: Any) -> GroupedAnalysis:
-        """The intervals as the counts allow them; a group that is refused has no part, and a warning that says why.
+        """Returns the intervals as the counts allow them; a refused group has no part, and a warning says why.
 
         **Arguments:** `counted`: the release of the counts.
         """
@@ -135,7 +135,7 @@ class CountedGroups(AbstractAnalysis):
 
     @property
     def foreseen(self) -> GroupedAnalysis:
-        """The intervals as they would be if the counts were the sizes that are taken for granted beforehand."""
+        """Returns the intervals as they would be if the counts were the sizes that are taken for granted beforehand."""
         share = self.share
         if share is None:
             return dataclasses.replace(self.usual, sizes=(GroupSize(None, None),) * len(self.usual.sizes))

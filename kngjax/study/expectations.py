@@ -66,7 +66,7 @@ def preview_of(
     simulate: Any = False,
     times: float = 1.0,
 ) -> kng.inference.Preview | None:
-    """The preview of one release in own units; None where n is not known, and for mechanisms of other kinds.
+    """Returns the preview of one release in own units; None where n is not known, and for mechanisms of other kinds.
 
     **Arguments:** all public. `part`: of `Analysis.previewed`. `count`: n, or a guess of it. `design`, `residual`,
     `simulate`: as of `kngjax.preview`, or as `design` a frame or a mapping of public or made-up cells in own units.

@@ -41,7 +41,7 @@ def interval_in_words(
 
 
 def is_refused(part: Part, count: int | None) -> bool:
-    """Whether a release of an interval of a quantile would be refused, as so few records have none."""
+    """Tells whether a release of an interval of a quantile would be refused, as so few records have none."""
     mechanism = part.mechanism
     if not count or not isinstance(mechanism, QuantileInterval) or mechanism.force:
         return False

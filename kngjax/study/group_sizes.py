@@ -27,7 +27,7 @@ class GroupSize:
 
     @property
     def is_known(self) -> bool:
-        """Whether somebody said the number, or released it with noise of less than a tenth."""
+        """Tells whether somebody said the number, or released it with noise of less than a tenth."""
         return self.count is not None and self.noise is not None and self.count > _KNOWN_FROM * self.noise
 
     def at_least(self, level: float) -> "GroupSize":

@@ -27,8 +27,10 @@ from kngjax.study.steps import AbstractAnalysis, Step
 
 @dataclass(frozen=True)
 class Grouping:
-    """The columns that a table is divided by. Public. **Arguments:** `terms`: each with its levels and its policy for
-    cells that have none of them: a level, "drop", which puts the record into no group, or None, which fails.
+    """Names the columns that a table is divided by. Public.
+
+    **Arguments:** `terms`: each column with its levels and its policy for cells that have none of them: a level, or
+    "drop", which puts the record into no group, or None, which fails.
     """
 
     terms: tuple[Categorical, ...]
@@ -54,7 +56,7 @@ class Grouping:
 
     @property
     def division(self) -> Division:
-        """The groups: all combinations of levels."""
+        """Returns the groups: all combinations of levels."""
         return Division(tuple(term.column for term in self.terms), tuple(term.levels for term in self.terms))
 
     def check(self, table: nw.DataFrame | Columns) -> None:
@@ -136,7 +138,7 @@ class GroupedAnalysis(AbstractAnalysis):
 
     @property
     def codes(self) -> Codes:
-        """The codes that stand for a missing cell, by column."""
+        """Returns the codes that stand for a missing cell, by column."""
         return self.analyses[0].codes
 
     @property
@@ -155,7 +157,7 @@ class GroupedAnalysis(AbstractAnalysis):
         return self.analyses[0].count_of(table)
 
     def records(self, frame: Any) -> tuple[Prepared, np.ndarray] | Passes:
-        """The columns of all records, as `Analysis.records`, and the place of each record's group. Private."""
+        """Returns the columns of all records, as `Analysis.records`, and the place of each record's group. Private."""
         columns = (*self.grouping.division.by, *self.analyses[0].columns)
         read, table = functools.partial(_read, self.analyses[0].reader, self.grouping, self.codes), table_of(frame)
         count = len(table) if self.adjacency is kng.Adjacency.REPLACE else None

@@ -30,13 +30,13 @@ MANY = 1_000_000
 
 
 class GroupedAnalyses(Generic[Outcome]):
-    """A table divided by public levels: each analysis is made of every group, and paid for once.
+    """Divides a table by public levels: each analysis is made of every group, and paid for once.
 
     A record is in one group at most. Under add_remove ε is spent once for all groups: each has a mechanism of its own
     at ε. Under replace an exchanged record may leave one group and enter another, so that each group has a mechanism
     for add_remove at ε/2, and sizes of groups are private. See `kngjax.Guarantee.parallel`.
 
-    Its analyses are those of a study, all of them, with the same arguments; ε and δ are for all groups together.
+    The analyses are those of a study, with the same arguments; ε and δ are for all groups together.
 
     **Arguments:** `owner`: a study or a plan. `grouping`: by which columns. `num_records`: as of `Study.by`. `asked`:
     makes of the public facts of one group what can be asked of it and answers with an analysis and what to make of its
@@ -209,7 +209,7 @@ class _OfOneGroup(AbstractAnalyses[Any]):
 
 
 def groups_of(owner: Any, columns: Sequence[Any], num_records: Sizes) -> GroupedAnalyses[Any]:
-    """The groups of a study or a plan, by columns with levels. **Arguments:** as of `Study.by`."""
+    """Returns the groups of a study or a plan, by columns with levels. **Arguments:** as of `Study.by`."""
     return GroupedAnalyses(
         owner, Grouping.of(columns, owner.facts.levels, owner.facts.missing), num_records, _OfOneGroup
     )

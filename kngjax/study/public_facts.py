@@ -104,7 +104,7 @@ class PublicFacts:
         return None if self.unit is None or self.unit.column is None else self.unit
 
     def response(self, column: str, transform: str | None = None) -> Response:
-        """A column as a response; raises TypeError for several."""
+        """Returns a column as a response; raises TypeError for several."""
         if isinstance(column, list | tuple | set | dict):
             raise TypeError(f"one column a call, by its name, not {column!r}")
         missing = self.policy_of(column)
@@ -174,7 +174,7 @@ class PublicFacts:
         return made if self.unit is None or self.unit_of_rows is not None else made.protecting(self.unit)
 
     def over_groups(self, number: int) -> "PublicFacts":
-        """The facts of persons whose rows may be spread over so many groups."""
+        """Returns the facts of persons whose rows may be spread over so many groups."""
         assert self.unit is not None
         unit = self.unit.over_groups(number)
         return dataclasses.replace(self, unit=unit, weights=Persons(unit))
@@ -220,7 +220,7 @@ class PublicFacts:
         ]
 
     def read(self, formula: str) -> tuple[formulas.Formula, Response]:
-        """The terms and the response of a formula."""
+        """Returns the terms and the response of a formula."""
         read = formulas.read(formula, self.bounds, self.levels, self.missing)
         return read, self.response(read.response, read.transform)
 

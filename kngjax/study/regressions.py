@@ -294,7 +294,7 @@ def _widths(design: Design) -> Float[np.ndarray, " coefficients"]:
 
 
 def levels_of(tau: Any) -> tuple[float, ...]:
-    """Quantile levels; raises ValueError for none, and for two that are the same."""
+    """Reads quantile levels; raises ValueError for none, and for two that are the same."""
     given = np.atleast_1d(require_part("tau", tau))
     try:
         levels = tuple(float(level) for level in given)
@@ -343,5 +343,5 @@ def _count(count: int | None) -> int:
 
 
 def equal_parts(total: Any, number: int) -> Sequence[float]:
-    """Equal parts that do not add up to more than the whole."""
+    """Divides a whole into equal parts that do not add up to more."""
     return [inward(whole_epsilon(total) / number)] * number

@@ -31,12 +31,12 @@ class AbstractResponse(abc.ABC):
     @property
     @abc.abstractmethod
     def columns(self) -> tuple[str, ...]:
-        """The columns that the response is made of."""
+        """Returns the columns that the response is made of."""
 
     @property
     @abc.abstractmethod
     def ranges(self) -> dict[str, tuple[float, float]]:
-        """The public bounds, in own units and by name, that columns of numbers are clipped to."""
+        """Returns the public bounds, in own units and by name, that columns of numbers are clipped to."""
 
     @property
     def told(self) -> tuple[str, ...]:
@@ -49,11 +49,11 @@ class AbstractResponse(abc.ABC):
 
     @property
     def person(self) -> str | None:
-        """The column that identifies persons, of whom responses are made; None where they are made of records."""
+        """Returns the column that identifies the persons of the responses; None where these are of records."""
         return None
 
     def count(self, table: Any) -> int:
-        """How many records, or persons, responses are made of; public under replace alone."""
+        """Tells how many records, or persons, responses are made of; public under replace alone."""
         return len(table)
 
     @abc.abstractmethod
@@ -81,7 +81,7 @@ def check_column(table: nw.DataFrame | Columns, column: str, what: str) -> None:
 
 @dataclass(frozen=True)
 class Exposure:
-    """A column by which counts are divided, record by record, as years under observation. Public.
+    """Describes a column by which counts are divided, record by record, as years under observation. Public.
 
     **Arguments:** `column`: its name. `bounds`: the least exposure, above 0, and the largest. `most_rate`: R, the
     largest rate, counts for one unit of exposure; None for as many as all bounds allow. `missing`: what an exposure
@@ -123,7 +123,7 @@ class Exposure:
         object.__setattr__(self, "most_rate", None if self.most_rate is None else float(self.most_rate))
 
     def ends(self, counts: tuple[float, float]) -> tuple[float, float]:
-        """The least and the largest rate of counts within these bounds; raises ValueError unless they differ.
+        """Returns the least and the largest rate of counts within these bounds; raises ValueError unless they differ.
 
         It raises ValueError too for an R by which even one count in the largest exposure would be clipped: rates would
         come out far too small. No rate is more than the largest count over the least exposure.
@@ -152,7 +152,7 @@ class Exposure:
 
 @dataclass(frozen=True)
 class Response(AbstractResponse):
-    """A column of numbers, clipped to its bounds, or of two levels, which count as 0 and 1. Public.
+    """Describes a column of numbers, clipped to its bounds, or of two levels, which count as 0 and 1. Public.
 
     **Arguments:** `column`: its name. `transform`: "log", after clipping, or None. `bounds`: the least and the largest
     number, before any transformation. `levels`: two, in place of bounds, of which the second one counts as 1.
@@ -233,7 +233,7 @@ class Response(AbstractResponse):
 
     @property
     def ends(self) -> tuple[float, float] | None:
-        """The bounds of the transformed response; 0 and 1 of two levels; None where there are none."""
+        """Returns the bounds of the transformed response; 0 and 1 of two levels; None where there are none."""
         if self.levels is not None:
             return 0.0, 1.0
         if self.bounds is None:
@@ -245,7 +245,7 @@ class Response(AbstractResponse):
 
     @property
     def bounds_of_quantiles(self) -> dict[str, Any]:
-        """The response's part of the bounds of a mechanism of quantiles, which takes noise on heaped responses.
+        """Returns the response's part of the bounds of a mechanism of quantiles, which takes noise on heaped responses.
 
         They reach half a unit beyond its own: what lies at a bound would be a heap again.
         """
@@ -276,7 +276,7 @@ class Response(AbstractResponse):
 
     @property
     def ranges(self) -> dict[str, tuple[float, float]]:
-        """The public bounds of the column in own units, by its name, if there are some, and those of the exposure."""
+        """Returns the public bounds of the column, by its name and in own units, and those of the exposure."""
         found = {} if self.bounds is None else {self.column: (float(self.bounds[0]), float(self.bounds[1]))}
         return found if self.exposure is None else found | {self.exposure.column: self.exposure.bounds}
 
@@ -321,7 +321,7 @@ class Response(AbstractResponse):
         return self.exposure.rates(made, cells.numbers(table[self.exposure.column]), ends)
 
     def of(self, cells_of_it: Any) -> np.ndarray:
-        """The transformed response, shape (n,), NaN where records are to be dropped; of rates the counts. Private.
+        """Computes the transformed response, shape (n,), NaN where records are dropped; of rates the counts. Private.
 
         **Arguments:** `cells_of_it`: its cells, private, shape (n,). Raises ValueError for missing cells without a
         policy; the message tells no value.

@@ -1,4 +1,4 @@
-"""Results hold released values in own units, with names, what is proved of them, and a table for reading."""
+"""Offers results: released values in own units, with names, what is proved of them, and a table for reading."""
 
 import dataclasses
 import json
@@ -35,7 +35,7 @@ _INTERVALS = (
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Results(AbstractKeptAsJson):
-    """Released values with names. Nothing here is private, and what is computed is post-processing, which is free.
+    """Holds released values with their names. Nothing in it is private, and what it computes costs nothing.
 
     All results have `title`, what was estimated; `labels`, one a release, and `releases`, each with its certificate;
     `params`, `value` of a single number, `noise` and `noise_in_words`, `clipped`, the public bounds, and `expected`,
@@ -87,20 +87,20 @@ class Results(AbstractKeptAsJson):
 
     @property
     def params(self) -> Any:
-        """The estimates in own units, by name: a series, or of several releases a frame with a column each.
+        """Returns the estimates in own units, by name: a series, or for several releases a frame with a column each.
 
-        They are the released numbers, and of regressions with intervals the middles of these.
+        An estimate is the released number; for a regression with intervals it is the middle of the interval.
         """
         return self.view.params
 
     @property
     def noise(self) -> Any:
-        """The standard deviation of the noise of each of `params`, labelled alike; None as `noise_in_words` says."""
+        """Returns the standard deviation of the noise of each of `params`; None as `noise_in_words` says."""
         return self.view.noise
 
     @property
     def certificate(self) -> kng.releases.Certificate:
-        """The certificate of the only release; of several each has its own, `releases[k].certificate`."""
+        """Returns the certificate of the only release; each of several has its own, `releases[k].certificate`."""
         only, *others = self.view.releases
         if others:
             raise ValueError("there are several releases: each has its own, results.releases[0].certificate")
@@ -112,7 +112,9 @@ class Results(AbstractKeptAsJson):
         return self.view.guarantee
 
     def intervals(self, level: float | None = None) -> Any:
-        """Intervals of `params`, with how they were made; or why there are none; by label, or by group, of several.
+        """Computes intervals of `params`, and says how they were made, or why there are none.
+
+        They are by label for several releases, and by group for groups.
 
         **Arguments:** `level`: between 0 and 1; that of the release, or 0.95, if left out.
         """
@@ -130,12 +132,12 @@ class Results(AbstractKeptAsJson):
         return self.view.to_frame(level)
 
     def to_dict(self) -> dict[str, Any]:
-        """All that is public of the results, JSON-ready."""
+        """Lists all facts of the results, JSON-ready."""
         return {"kind": self.view.kind} | self.view.to_dict()
 
     @classmethod
     def from_dict(cls, written: dict[str, Any]) -> "Results":
-        """The inverse of `to_dict`, which reads what earlier versions wrote too."""
+        """Reads what `to_dict` writes, and what earlier versions wrote."""
         fields = {**written}
         # Groups used to say the class of their results.
         _ = fields.pop("type", None)
@@ -143,12 +145,12 @@ class Results(AbstractKeptAsJson):
         return cls(_VIEWS[kind].from_dict(fields))
 
     def to_json(self) -> str:
-        """All that prediction and a check of the guarantee need."""
+        """Writes all that prediction and a check of the guarantee need."""
         return json.dumps(self.to_dict(), sort_keys=True, allow_nan=False)
 
     @classmethod
     def from_json(cls, text: str) -> "Results":
-        """The inverse of `to_json`, which reads what earlier versions wrote too; raises ValueError for other text."""
+        """Reads what `to_json` writes, and what earlier versions wrote; raises ValueError for other text."""
         try:
             return cls.from_dict(json.loads(text))
         except (KeyError, TypeError, AttributeError, StopIteration, json.JSONDecodeError) as error:
@@ -158,7 +160,7 @@ class Results(AbstractKeptAsJson):
             ) from error
 
     def summary(self, level: float = 0.95) -> "Summary":
-        """A table for reading: what was asked, what is proved, the bounds, the numbers.
+        """Makes a table for reading: what was asked, what is proved, the bounds, the numbers.
 
         **Arguments:** `level`: of the intervals, where a regression has some.
         """
@@ -201,7 +203,7 @@ class Results(AbstractKeptAsJson):
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Summary:
-    """The table of `summary()`: print it, or show it in a notebook."""
+    """Holds the table of `summary()`: print it, or show it in a notebook."""
 
     view: AbstractView
     level: float = 0.95

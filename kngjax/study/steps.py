@@ -27,7 +27,7 @@ class AbstractAnalysis(abc.ABC):
     @property
     @abc.abstractmethod
     def what(self) -> str:
-        """The title of the analysis with the formula, if there is one."""
+        """Returns the title of the analysis with the formula, if there is one."""
 
     @abc.abstractmethod
     def check(self, frame: Any) -> Any:
@@ -62,7 +62,7 @@ class AbstractAnalysis(abc.ABC):
         """Raises what the mechanisms of a part say of these records. Private: for the owner alone."""
 
     def count_of(self, table: Any) -> int:
-        """How many records a table has that `check` returned, or persons; public under replace alone."""
+        """Tells how many records a table has that `check` returned, or persons; public under replace alone."""
         return len(table)
 
     def part_after(self, part: Any, made: Mapping[str, list[Any]]) -> Any:
@@ -70,7 +70,7 @@ class AbstractAnalysis(abc.ABC):
         return part
 
     def is_in(self, part: Any, results: Any) -> bool:
-        """Whether the release of a part is among these results of the analysis."""
+        """Tells whether the release of a part is among these results of the analysis."""
         return part is None or part.label in results.labels
 
     def made_by(self, steps: Sequence[Any]) -> Any:
@@ -82,7 +82,7 @@ class AbstractAnalysis(abc.ABC):
         return [one for step in self.steps() for one in step.certificates(num_records)]
 
     def release(self, frame: Any, ledger: Ledger | Sequence[Reservation] | None) -> list[Any]:
-        """All releases, in order, as `kngjax.study.carrying_out.carry_out`."""
+        """Makes all releases, in order, as `kngjax.study.carrying_out.carry_out`."""
         try:
             made = carry_out(self.steps(), frame, ledger)
         finally:
@@ -125,7 +125,7 @@ class Step:
         return self.analysis.row_of(self.part, num_records)
 
     def is_in(self, results: Any) -> bool:
-        """Whether its release is among these results of its analysis."""
+        """Tells whether its release is among these results of its analysis."""
         return self.analysis.is_in(self.part, results)
 
     def after(self, made: Mapping[str, list[Any]]) -> "Step":
@@ -143,7 +143,7 @@ class Step:
     def release(
         self, records: SharedRecords, ledger: Ledger | Reservation | None, words: Any, progress: bool | None = None
     ) -> list[Any]:
-        """The releases, after their debit; without any, there is none.
+        """Makes the releases, after their debit; without any, there is none.
 
         **Arguments:** `words`: for the ledger. Raises as `kngjax.release`.
         """

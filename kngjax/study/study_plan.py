@@ -1,4 +1,4 @@
-"""Plans: analyses that are not carried out yet, with what each would cost and be worth."""
+"""Offers plans: analyses that are not carried out yet, with what each would cost and be worth."""
 
 import dataclasses
 from collections.abc import Callable
@@ -40,7 +40,7 @@ class Previews(AbstractAnalyses[AnalysisPreview]):
 
 @holders_of_records
 class StudyPlan(AbstractAnalyses[Analysis]):
-    """Analyses that are not carried out yet: what each would cost, and all together. Print it; `run` carries them out.
+    """Holds analyses that are not carried out yet. Print it for what each would cost; `run` carries them out.
 
     Nothing is spent, drawn or seen of a value before `run`.
     """
@@ -51,7 +51,7 @@ class StudyPlan(AbstractAnalyses[Analysis]):
         self._planned: list[tuple[Analysis | GroupedAnalysis, Callable[[Any, list[kng.Release]], Results]]] = []
 
     def by(self, *columns: Any, num_records: Sizes = None) -> GroupedAnalyses[GroupedAnalysis]:
-        """Analyses of every group, as of `Study.by`, to be planned."""
+        """Plans analyses of every group. **Arguments:** as of `Study.by`."""
         return groups_of(self, columns, num_records)
 
     def _carry_out(self, analysis: Any, results: Callable[[Any, list[kng.Release]], Any]) -> Any:
@@ -84,7 +84,7 @@ class StudyPlan(AbstractAnalyses[Analysis]):
         return [step for number, (one, _) in enumerate(self._planned, start=1) for step in one.steps(number)]
 
     def run(self) -> list[Results]:
-        """Carries out all of them, in their order.
+        """Carries out all analyses of the plan, in their order.
 
         Raises BudgetExceeded at first if the ledger does not allow all, and ValueError, as the study does, if one of
         them would be little but noise: then nothing is spent.
@@ -95,7 +95,7 @@ class StudyPlan(AbstractAnalyses[Analysis]):
         return [one for one in settled.results(made) if one is not None]
 
     def check(self) -> Check:
-        """Looks whether its analyses can read the records, as `Study.check`. FOR THE DATA OWNER ONLY."""
+        """Says whether the analyses of the plan can read the records, as `Study.check`. FOR THE DATA OWNER ONLY."""
         return look(self._study._frame, self.facts.columns, self.steps())
 
     def results(self, made: Made) -> list[Any]:
@@ -121,7 +121,7 @@ class StudyPlan(AbstractAnalyses[Analysis]):
         return together(self.steps(), self.facts.count or 0)
 
     def rows(self) -> list[tuple[str, str]]:
-        """Each release and what it costs, groups together, and the total."""
+        """Lists each release and what it costs, groups together, and the total."""
         count, steps = self.facts.count or 0, self.steps()
         return [*(step.row(count) for step in steps), ("all together", in_words(together(steps, count)))]
 

@@ -51,13 +51,13 @@ class CentredSquares(AbstractResponse):
 
     @property
     def middle(self) -> float:
-        """The middle c of the bounds."""
+        """Returns the middle c of the bounds."""
         low, high = ends_of(self.response)
         return low + 0.5 * (high - low)
 
     @property
     def half_width(self) -> float:
-        """Half of the width of the bounds, h."""
+        """Returns half of the width of the bounds, h."""
         low, high = ends_of(self.response)
         return max(high - self.middle, self.middle - low)
 
@@ -88,7 +88,7 @@ class CentredSquares(AbstractResponse):
 
 
 def total(response: Response, epsilon: Any, adjacency: str) -> Analysis:
-    """The sum of a column within its bounds. Numbers of people are counts: `tables` has whole ones."""
+    """Plans the sum of a column within its bounds. Numbers of people are counts: `tables` has whole ones."""
     bounds = bounds_of_values(response, ends_of(response))
     made = kng.KNormMechanism(bounds, epsilon, adjacency, statistic="sum")
     names = names_of_values(made, response.name)
@@ -156,7 +156,7 @@ def variance_of(sums: np.ndarray, half_width: float, count: int | None, ddof: fl
 
 
 def least_noise(part: Part, count: int) -> float:
-    """The least standard deviation that the noise of a mean or variance of n records may have. Public.
+    """Returns the least standard deviation that the noise of a mean or variance of n records may have. Public.
 
     It is that of T/n, of a mean in the middle of the bounds, or of S/n. **Arguments:** `part`: which of the two.
     `count`: n; with weights every record is taken to have the largest, W, and n is nW.
@@ -174,7 +174,8 @@ def noise_of_variance(
     count: int | None,
     ddof: float,
 ) -> float | str:
-    """The standard deviation of the noise of a released variance, by the sums that were released; or why none is known.
+    """Returns the standard deviation of the noise of a released variance, by the sums that were released; or why none
+    is known.
 
     To first order V = ½h² + S/n - (T/n)² moves by δS/n - 2(T/n)·δT/n, and where n has noise by (2(T/n)² - S/n)·δn/n
     besides; (δT/n)² has the deviation √2·Var(T/n) of a normal number. A variance next to where it is cut has another
@@ -200,7 +201,7 @@ def noise_of_variance(
 
 
 def ends_of(response: Response) -> tuple[float, float]:
-    """The bounds of a column of numbers; raises ValueError for a category."""
+    """Returns the bounds of a column of numbers; raises ValueError for a category."""
     column = response.column
     if response.levels is not None:
         raise ValueError(f"{column!r} is a category: count its levels, by histogram({column!r}, epsilon=...)")
@@ -209,6 +210,6 @@ def ends_of(response: Response) -> tuple[float, float]:
 
 
 def bounds_of_values(response: Response, ends: tuple[float, float]) -> kng.Bounds:
-    """The public promises of a column whose mean or sum is asked for. **Arguments:** `ends`: its public bounds."""
+    """Returns the bounds of a column whose mean or sum is asked for. **Arguments:** `ends`: its public bounds."""
     low, high = ends
     return kng.Bounds(x=(np.array([low]), np.array([high])), intercept=False, missing=response.substitute)

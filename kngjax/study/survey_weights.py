@@ -37,7 +37,7 @@ class AbstractRowWeights(abc.ABC):
 
     @property
     def person(self) -> str | None:
-        """The column that identifies persons; None where each record has a weight of its own."""
+        """Returns the column that identifies persons; None where each record has a weight of its own."""
         return None
 
     @abc.abstractmethod
@@ -46,7 +46,7 @@ class AbstractRowWeights(abc.ABC):
 
     @abc.abstractmethod
     def cells_of(self, table: nw.DataFrame | Columns, read: Sequence[np.ndarray], is_kept: np.ndarray) -> Any:
-        """The weight of each record. Private.
+        """Returns the weight of each record. Private.
 
         **Arguments:** `read`: all numbers that are read of a record. `is_kept`: tells which ones no policy drops.
         """
@@ -57,15 +57,15 @@ class AbstractRowWeights(abc.ABC):
 
     @property
     def has_processes(self) -> bool:
-        """Whether quantile processes are proved with them."""
+        """Tells whether quantile processes are proved with them."""
         return False
 
     def has_public_total(self, analysis: Analysis) -> bool:
-        """Whether the sum of the weights is public."""
+        """Tells whether the sum of the weights is public."""
         return False
 
     def count(self, table: Any) -> int:
-        """How many records a table has, or persons; public under replace alone."""
+        """Tells how many records a table has, or persons; public under replace alone."""
         return len(table)
 
     def given_to(self, analysis: Analysis) -> Analysis:
@@ -100,7 +100,7 @@ class AbstractRowWeights(abc.ABC):
 
 @dataclasses.dataclass(frozen=True)
 class SurveyWeights(AbstractRowWeights):
-    """A column of weights, each clipped to its public bounds. Public.
+    """Describes a column of weights, each clipped to its public bounds. Public.
 
     **Arguments:** `column`: its name. `bounds`: the least and the largest weight, at least 0. `missing`: what a cell
     counts as that is missing or no number; None to refuse such cells.
@@ -140,7 +140,7 @@ class SurveyWeights(AbstractRowWeights):
         check_column(table, self.column, "weights=")
 
     def cells_of(self, table: nw.DataFrame | Columns, read: Sequence[np.ndarray], is_kept: np.ndarray) -> np.ndarray:
-        """The weight of each record, NaN where there is none and no policy. Private."""
+        """Returns the weight of each record, NaN where there is none and no policy. Private."""
         found = np.clip(cells.numbers(table[self.column]), *self.bounds)
         return found if self.missing is None else np.where(np.isnan(found), self.missing, found)
 
@@ -150,7 +150,8 @@ class SurveyWeights(AbstractRowWeights):
 
 @dataclasses.dataclass(frozen=True)
 class Persons(AbstractRowWeights):
-    """A column of identifiers, whose rows share the votes of one person. Public. **Arguments:** `unit`: with a column.
+    """Describes a column of identifiers, whose rows share the votes of one person. Public. **Arguments:** `unit`: with
+    a column.
 
     Shares are of the whole table: those of a person in several groups add up over all groups.
     """
@@ -179,7 +180,7 @@ class Persons(AbstractRowWeights):
     def cells_of(
         self, table: nw.DataFrame | Columns, read: Sequence[np.ndarray], is_kept: np.ndarray
     ) -> persons.Shares:
-        """The share of each record that no policy drops, in its person's votes. Private."""
+        """Returns the share of each record that no policy drops, in its person's votes. Private."""
         codes = persons.codes_of(table[self.column])
         made = persons.shares(np.where(is_kept, codes, -1), self.unit.most_rows or 1, mixed(read))
         # Of a record that is dropped nothing is read; of one without identifier that there is none.

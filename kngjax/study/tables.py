@@ -63,7 +63,7 @@ def table(axes: Sequence[Axis], epsilon: Any, adjacency: str, title: str) -> Ana
 
 
 def axis(facts: Any, column: str, edges: Any) -> Axis:
-    """The side of a table that a column makes.
+    """Returns the side of a table that a column makes.
 
     **Arguments:** `facts`: a `PublicFacts`. `edges`: of a column of numbers, in how many equal intervals its bounds are
     to be cut, ten if left out; or the ends of the intervals, from one bound to the other, as dates or days where bounds

@@ -1,4 +1,4 @@
-"""Counts, tables, sums and variances, as they are asked of a study or of a plan."""
+"""Declares counts, tables, sums and variances, as they are asked of a study or of a plan."""
 
 import abc
 import functools
@@ -53,7 +53,7 @@ class AbstractTabulations(abc.ABC, Generic[Answer]):
         """Turns an analysis into what its caller gets. **Arguments:** `results`: makes results of its releases."""
 
     def count(self, where: str | None = None, *, epsilon: Any, of: str = "rows") -> Answer:
-        """Counts the records that meet a condition, or under add_remove all records: a whole number.
+        """Counts the records that meet a condition; under add_remove, without a condition, all records.
 
         With weights the count is the sum of the weights.
 
@@ -96,7 +96,7 @@ class AbstractTabulations(abc.ABC, Generic[Answer]):
         return self._carry_out(made, Results.of("table"))
 
     def sum(self, column: str, *, epsilon: Any, force: bool = False) -> Answer:
-        """The sum of a column of numbers, which are clipped to their bounds.
+        """Estimates the sum of a column of numbers, which are clipped to their bounds.
 
         **Arguments:** `force`: release also what public facts say is little but noise.
         """
@@ -104,9 +104,11 @@ class AbstractTabulations(abc.ABC, Generic[Answer]):
         return self._carry_out(made.forced(force), Results.of("moment"))
 
     def variance(self, column: str, *, epsilon: Any, ddof: Any = None, force: bool = False) -> Answer:
-        """The variance of a column of numbers, which are clipped to their bounds; its root is `std` of the result.
+        """Estimates the variance of a column of numbers, which are clipped to their bounds.
 
-        **Arguments:** `ddof`: what is taken off n in the divisor: 1 if left out, as of pandas, or 0. With weights the
+        The root of the variance is `std` of the result.
+
+        **Arguments:** `ddof`: what is taken off n in the divisor: 1 if left out, as in pandas, or 0. With weights the
         divisor is their sum, and nothing is taken off. `force`: as of `sum`.
         """
         facts = self.facts

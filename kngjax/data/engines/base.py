@@ -37,11 +37,11 @@ class AbstractEngine(abc.ABC):
 
     @property
     def is_gone(self) -> bool:
-        """Whether its records were read, and are gone."""
+        """Tells whether its records were read, and are gone."""
         return False
 
     def is_settled(self) -> bool:
-        """Whether its rows are the same whenever it is read, and displace no others, as far as its plan tells."""
+        """Tells whether its rows are the same whenever it is read, and displace no others, as far as its plan tells."""
         return True
 
     @abc.abstractmethod
@@ -78,7 +78,7 @@ class AbstractEngine(abc.ABC):
         return None
 
     def has_no_rows(self) -> bool:
-        """Whether it is known, before a value is looked at, that there is no record."""
+        """Tells whether it is known, before a value is looked at, that there is no record."""
         return self.count() == 0
 
 
@@ -88,7 +88,7 @@ def apart_from(names: Sequence[str]) -> str:
 
 
 def is_from(module: str, name: str, value: Any) -> bool:
-    """Whether a value is of this class of an optional package, which is not imported for that."""
+    """Tells whether a value is of this class of an optional package, which is not imported for that."""
     # Whoever has such an object has imported its package.
     return module in sys.modules and isinstance(value, getattr(sys.modules[module], name, ()))
 

@@ -48,7 +48,7 @@ class AbstractLocalEngine(AbstractEngine):
         """Reads the chosen columns in batches."""
 
     def sorts(self, person: str) -> bool:
-        """Whether rows can be sorted by this column, by its type, so that equal cells come after one another."""
+        """Tells whether rows can be sorted by this column, by its type, so that equal cells come after one another."""
         return False
 
     def sorted_batches(self, choose: Choose, person: str) -> Iterable[Any]:

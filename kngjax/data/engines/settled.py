@@ -38,7 +38,7 @@ _ASKED = "kngjax_asks"
 
 
 def frame_of_spark(frame: Any) -> bool:
-    """Whether the rows of a DataFrame of Spark are settled; one of Spark Connect has no plan here, and is let through.
+    """Tells whether the rows of a DataFrame of Spark are settled; one of Spark Connect, without a plan, passes.
 
     Of that, marks of its records are compared pass by pass.
     """
@@ -67,12 +67,12 @@ def _listed(found: Any) -> list[Any]:
 
 
 def frame_of_polars(frame: Any) -> bool:
-    """Whether the rows of a LazyFrame of Polars are settled."""
+    """Tells whether the rows of a LazyFrame of Polars are settled."""
     return _OF_POLARS.search(re.sub(r'"[^"\n]*"', "", frame.explain(optimized=False))) is None
 
 
 def relation_of_duckdb(relation: Any) -> bool:
-    """Whether the rows of a relation of DuckDB are settled."""
+    """Tells whether the rows of a relation of DuckDB are settled."""
     # It is parsed elsewhere, with no table in sight.
     with contextlib.closing(sys.modules["duckdb"].connect()) as parser:
         [[text]] = parser.execute("SELECT json_serialize_sql(?)", [relation.sql_query()]).fetchall()

@@ -14,26 +14,26 @@ Missing = float | int | str | bool | None
 
 
 class AbstractTerm(abc.ABC):
-    """Some columns of a regression basis, k in number. Everything in it is public."""
+    """Describes some columns of a regression basis, k in number. Everything in it is public."""
 
     @property
     @abc.abstractmethod
     def columns(self) -> tuple[str, ...]:
-        """The columns of a data frame that it reads."""
+        """Returns the columns of a data frame that it reads."""
 
     @property
     @abc.abstractmethod
     def names(self) -> tuple[str, ...]:
-        """The k coefficients in own units."""
+        """Returns the k coefficients in own units."""
 
     @property
     def basis_names(self) -> tuple[str, ...]:
-        """The k coefficients of the basis; those in own units where these are the same."""
+        """Returns the k coefficients of the basis; those in own units where these are the same."""
         return self.names
 
     @property
     def bounds(self) -> np.ndarray:
-        """The least and the largest that each basis column can be, shape (2, k): 0 and 1 unless a term says others."""
+        """Returns the least and the largest value of each basis column, shape (2, k); 0 and 1 unless told."""
         return np.repeat([[0.0], [1.0]], len(self.names), axis=1)
 
     @property
@@ -46,12 +46,12 @@ class AbstractTerm(abc.ABC):
 
     @property
     def own_units(self) -> np.ndarray:
-        """Shape (number of `atoms`, k): in each column what a basis column is made of."""
+        """Returns a matrix of shape (number of `atoms`, k): in each column what a basis column is made of."""
         return self.multiplied
 
     @property
     def multiplied(self) -> np.ndarray:
-        """Shape (number of `atoms`, k), of whole numbers: in each column what a coefficient in own units multiplies."""
+        """Returns whole numbers, shape (number of `atoms`, k): what each coefficient in own units multiplies."""
         return np.eye(len(self.names) + 1)[:, 1:]
 
     @property
@@ -78,11 +78,11 @@ class AbstractTerm(abc.ABC):
 
     @abc.abstractmethod
     def of(self, table: Mapping[str, Any]) -> np.ndarray:
-        """The basis columns, shape (m, k), of columns of cells by name, private or public, each of shape (m,)."""
+        """Makes the basis columns, shape (m, k), of columns of cells by name, private or public, each of shape (m,)."""
 
 
 class AbstractColumnTerm(AbstractTerm):
-    """A term that reads one column, `column`, with its policy for missing cells, `missing`."""
+    """Describes a term that reads one column, `column`, with its policy for missing cells, `missing`."""
 
     column: str
     missing: Missing
@@ -102,7 +102,7 @@ class AbstractColumnTerm(AbstractTerm):
 
     @abc.abstractmethod
     def columns_of(self, values: Any) -> np.ndarray:
-        """The basis columns, shape (m, k), of a column's cells, private or public, shape (m,)."""
+        """Returns the basis columns, shape (m, k), of a column's cells, private or public, shape (m,)."""
 
 
 def check_column(column: Any) -> None:
@@ -112,7 +112,7 @@ def check_column(column: Any) -> None:
 
 
 def is_number(value: Any) -> bool:
-    """Whether this is a real number, and no bool."""
+    """Tells whether this is a real number, and no bool."""
     return isinstance(value, (int, float, np.number)) and not isinstance(value, bool)
 
 

@@ -46,17 +46,17 @@ class Categorical(AbstractColumnTerm):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The coefficients, in own units and of the basis alike: "region[south]"."""
+        """Returns the coefficients, in own units and of the basis alike: "region[south]"."""
         return tuple(f"{self.column}[{level}]" for level in self.levels[self._first :])
 
     @property
     def atoms(self) -> tuple[frozenset[str], ...]:
-        """The constant and the levels but the reference, whichever have columns."""
+        """Returns the constant and the levels but the reference, whichever have columns."""
         return (frozenset(), *(frozenset([f"{self.column}[{level}]"]) for level in self.levels[1:]))
 
     @property
     def multiplied(self) -> np.ndarray:
-        """A row of zeros over the identity; in front, of the reference, 1 less all other levels."""
+        """Returns a row of zeros over the identity; in front, of the reference, 1 less all other levels."""
         made = np.eye(len(self.levels))
         made[1:, 0] = -1.0
         return made[:, self._first :]
@@ -66,11 +66,11 @@ class Categorical(AbstractColumnTerm):
         return (tuple(range(len(self.names))),)
 
     def vertices(self, pieces: int) -> list[np.ndarray]:
-        """The unit vectors, as at most one of the columns is 1, and 0 where the reference has none."""
+        """Returns the unit vectors, as at most one of the columns is 1, and 0 where the reference has none."""
         return [np.eye(len(self.levels))[:, self._first :]]
 
     def places_of(self, values: Any) -> np.ndarray:
-        """The index of each cell's level, shape (m,), by the policy for cells that have none; -1 for what is dropped.
+        """Finds the index of each cell's level, shape (m,), by the policy for cells that have none; -1 if dropped.
 
         **Arguments:** `values`, a column's cells, private or public, shape (m,). Raises ValueError for cells that have
         no declared level where there is no policy; the message tells no value.
@@ -83,7 +83,7 @@ class Categorical(AbstractColumnTerm):
         return places
 
     def columns_of(self, values: Any) -> np.ndarray:
-        """The 0/1 columns, shape (m, k), of a column's cells, private or public, shape (m,)."""
+        """Returns the 0/1 columns, shape (m, k), of a column's cells, private or public, shape (m,)."""
         places = self.places_of(values)
         columns = (places[:, None] == np.arange(self._first, len(self.levels))).astype(np.float64)
         columns[places < 0] = np.nan

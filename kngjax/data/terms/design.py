@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Design:
-    """The columns of all terms side by side, in their order, without the constant column, i = 1, or i = 0: k in all.
+    """Puts the columns of all terms side by side: k of them, beside i = 1 or 0 constant columns.
 
     **Arguments:** `terms`, public, a tuple of `Polynomial`, `Spline` and `Categorical`, each on a column of its own,
     and of `Indicator` and `Product` on any. `own`, public: terms whose coefficients are told in own units in place of
@@ -59,27 +59,27 @@ class Design:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns of a data frame that the terms read, each once."""
+        """Returns the columns of a data frame that the terms read, each once."""
         return tuple(dict.fromkeys(column for term in self.terms for column in term.columns))
 
     @property
     def ranges(self) -> dict[str, tuple[float, float]]:
-        """The public bounds, in own units, of the columns of numbers that have some."""
+        """Returns the public bounds, in own units, of the columns of numbers that have some."""
         bounded = [term for term in self._column_terms() if isinstance(term, (Polynomial, Spline))]
         return {term.column: (float(term.lower), float(term.upper)) for term in bounded}
 
     def range_of(self, column: str, count: int = 101) -> np.ndarray:
-        """Public numbers across the bounds of a column, or its levels; raises ValueError where it has neither."""
+        """Returns public numbers across the bounds of a column, or its levels; ValueError where it has neither."""
         if column in self.ranges:
             return np.linspace(*self.ranges[column], count)
         return np.asarray(self._levels(column))
 
     def middle_of(self, column: str) -> Any:
-        """The middle of a column's bounds, or its reference level."""
+        """Returns the middle of a column's bounds, or its reference level."""
         return sum(self.ranges[column]) / 2 if column in self.ranges else self._levels(column)[0]
 
     def thresholds(self, column: str) -> tuple[float | int, ...]:
-        """The public numbers that indicators compare a column with, in increasing order; none where none do."""
+        """Returns the public numbers that indicators compare a column with, in increasing order; none where none do."""
         found = [term for term in self._column_terms() if isinstance(term, Indicator) and term.column == column]
         return tuple(sorted({term.threshold for term in found}))
 
@@ -94,19 +94,19 @@ class Design:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The k + i coefficients in own units: "intercept", "experience", "experience^2", "region[south]"."""
+        """Returns the k + i coefficients in own units: "intercept", "experience", "experience^2", "region[south]"."""
         if self.own is not None:
             return tuple(name for term in self.own for name in term.names)
         return (*self._constant_name, *(name for term in self.terms for name in term.names))
 
     @property
     def basis_names(self) -> tuple[str, ...]:
-        """The k + i coefficients of the basis: "intercept", "experience P1", "experience P2", ..."""
+        """Returns the k + i coefficients of the basis: "intercept", "experience P1", "experience P2", ..."""
         return (*self._constant_name, *self.column_names)
 
     @property
     def column_names(self) -> tuple[str, ...]:
-        """The k columns of the matrix: "experience P1", "experience P2", ..."""
+        """Returns the k columns of the matrix: "experience P1", "experience P2", ..."""
         return tuple(name for term in self.terms for name in term.basis_names)
 
     @property
@@ -132,16 +132,16 @@ class Design:
 
     @property
     def lower(self) -> np.ndarray:
-        """The exact public minimum of each column of the matrix, shape (k,)."""
+        """Returns the exact public minimum of each column of the matrix, shape (k,)."""
         return np.concatenate([term.bounds[0] for term in self.terms])
 
     @property
     def upper(self) -> np.ndarray:
-        """The exact public maximum of each column of the matrix, shape (k,)."""
+        """Returns the exact public maximum of each column of the matrix, shape (k,)."""
         return np.concatenate([term.bounds[1] for term in self.terms])
 
     def hull(self, pieces: int = 4) -> "FeatureHull":
-        """A public polytope that contains the columns of every record, for `Bounds(..., hull=...)`.
+        """Returns a public polytope that contains the columns of every record, for `Bounds(..., hull=...)`.
 
         It is much smaller than the box from `lower` to `upper`: polynomials of a column lie on the image of the curve
         of its powers, and at most one of the 0/1 columns of a category is 1.
@@ -155,13 +155,13 @@ class Design:
 
     @property
     def own_units_matrix(self) -> np.ndarray:
-        """M, public, shape (k + i, k + i): from basis coefficients to those in own units."""
+        """Returns M, public, shape (k + i, k + i): from basis coefficients to those in own units."""
         basis, _, own = self._in_atoms()
         # Of whole numbers, and so is its inverse.
         return np.rint(np.linalg.inv(own)) @ basis
 
     def in_own_units(self, theta: Any) -> np.ndarray:
-        """M theta, the coefficients of 1, v, v^2, ... in each column's own units: linear post-processing.
+        """Computes M theta, the coefficients of 1, v, v^2, ... in each column's own units: linear post-processing.
 
         **Arguments:** `theta`, released, basis coefficients with the intercept first, if there is one, shape
         (..., k + i). High powers of wide columns cancel: predict with the basis, and read these.
@@ -177,7 +177,7 @@ class Design:
         return coefficients @ self.own_units_matrix.T
 
     def matrix(self, frame: Any) -> np.ndarray:
-        """The basis columns of a private data frame, shape (n, k), float64; NaN in records that are to be dropped.
+        """Makes the basis columns of a private data frame, shape (n, k), float64; NaN in records that are dropped.
 
         **Arguments:** `frame`, private: pandas, polars or pyarrow, with at least the columns of the terms, of
         any type.
@@ -190,7 +190,7 @@ class Design:
         return np.hstack([term.of(columns) for term in self.terms])
 
     def matrix_of(self, columns: Mapping[str, Any]) -> np.ndarray:
-        """The basis columns of arrays by name, shape (m, k): for instance of a released curve's public grid points.
+        """Makes the basis columns of arrays by name, shape (m, k), as of a released curve's public grid points.
 
         **Arguments:** `columns`, for each column of the terms an array of shape (m,) or one value for all.
 
@@ -209,7 +209,7 @@ class Design:
         return np.hstack([np.ones((len(x), int(self.intercept))), x])
 
     def check(self, frame: Any) -> None:
-        """Raise what `matrix` raises because of a frame's columns and types, without a look at a value.
+        """Raises what `matrix` raises because of a frame's columns and types, without a look at a value.
 
         **Raises:** `TypeError` for what is no frame and for columns of dates or lists; `ValueError` for absent columns.
         """

@@ -14,7 +14,7 @@ _COMPARISONS = {">": operator.gt, ">=": operator.ge, "<": operator.lt, "<=": ope
 
 @dataclass(frozen=True)
 class Indicator(AbstractColumnTerm):
-    """The column 1{v > threshold}, or that of another comparison.
+    """Describes the column 1{v > threshold}, or that of another comparison.
 
     **Arguments:** all public. `column`, the name of a column of numbers; `comparison`, one of ">", ">=", "<", "<=" and
     "=="; `threshold`, a finite number; `missing`, a number for cells that are none, or "drop", or None to refuse them.
@@ -43,7 +43,7 @@ class Indicator(AbstractColumnTerm):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The coefficient, in own units and of the basis alike: "age > 65"."""
+        """Returns the coefficient, in own units and of the basis alike: "age > 65"."""
         return (f"{self.column} {self.comparison} {self.threshold}",)
 
     @property
@@ -51,11 +51,11 @@ class Indicator(AbstractColumnTerm):
         return ((0,),)
 
     def vertices(self, pieces: int) -> list[np.ndarray]:
-        """0 and 1."""
+        """Returns 0 and 1."""
         return [self.bounds]
 
     def columns_of(self, values: Any) -> np.ndarray:
-        """The 0/1 column, shape (m, 1), of a column's cells, private or public, shape (m,)."""
+        """Returns the 0/1 column, shape (m, 1), of a column's cells, private or public, shape (m,)."""
         numbers = filled_numbers(self.column, values, self.missing)
         found = _COMPARISONS[self.comparison](numbers, float(self.threshold)).astype(np.float64)
         return np.where(np.isnan(numbers), np.nan, found)[:, None]

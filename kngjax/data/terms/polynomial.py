@@ -18,7 +18,7 @@ _NARROW = 1e-30
 
 @dataclass(frozen=True)
 class Polynomial(AbstractColumnTerm):
-    """Legendre polynomials P_1(u), ..., P_degree(u) of u = (2 clip(v) - lower - upper) / (upper - lower).
+    """Describes Legendre polynomials P_1, ..., P_degree of u = (2 clip(v) - lower - upper) / (upper - lower).
 
     With `from_zero` powers (v/s)^1, ..., (v/s)^degree instead, s = max(|lower|, |upper|), which are 0 where v is: for
     designs without an intercept, and for products that lack a margin, as the slopes in `r:x` do without `r`.
@@ -87,12 +87,12 @@ class Polynomial(AbstractColumnTerm):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The coefficients of v, v^2, ...: "experience", "experience^2"."""
+        """Returns the coefficients of v, v^2, ...: "experience", "experience^2"."""
         return (self._variable, *(f"{self._variable}^{power}" for power in range(2, self.degree + 1)))
 
     @property
     def basis_names(self) -> tuple[str, ...]:
-        """The basis columns: "experience P1", "experience P2", or "experience/60", "(experience/60)^2" from zero."""
+        """Names the basis columns: "experience P1", "experience P2", or from zero "experience/60" and its square."""
         if self.from_zero:
             scaled = f"{self._variable}/{self._size:g}"
             return (scaled, *(f"({scaled})^{power}" for power in range(2, self.degree + 1)))
@@ -100,7 +100,7 @@ class Polynomial(AbstractColumnTerm):
 
     @property
     def bounds(self) -> np.ndarray:
-        """The exact minimum and maximum of each P_j over [-1, 1], or of each power, shape (2, degree)."""
+        """Returns the exact minimum and maximum of each P_j over [-1, 1], or of each power, shape (2, degree)."""
         if self.from_zero:
             ends = _powers(np.array(self._ends) / self._size, self.degree)
             within = np.where(self._ends[0] < 0.0 < self._ends[1], 0.0, ends[0])
@@ -109,7 +109,7 @@ class Polynomial(AbstractColumnTerm):
 
     @property
     def own_units(self) -> np.ndarray:
-        """M, shape (degree + 1, degree): in column j - 1 the coefficients of 1, v, v^2, ... in P_j."""
+        """Returns M, shape (degree + 1, degree): in column j - 1 the coefficients of 1, v, v^2, ... in P_j."""
         if self.from_zero:
             return np.diag(_powers(np.array([1.0 / self._size]), self.degree)[0], k=-1)[:, :-1]
         return _in_powers(self.degree, *self._ends)
@@ -125,7 +125,7 @@ class Polynomial(AbstractColumnTerm):
         return [matrix[0] + moment_curve(self.degree, -1.0, 1.0, pieces) @ matrix[1:]]
 
     def columns_of(self, values: Any) -> np.ndarray:
-        """The basis columns, shape (m, degree), of a column's cells in own units, private or public, shape (m,)."""
+        """Makes the basis columns, shape (m, degree), of a column's cells in own units, shape (m,)."""
         clipped = np.clip(filled_numbers(self.column, values, self.missing), float(self.lower), float(self.upper))
         lower, upper = self._ends
         if self.transform == "log":

@@ -17,7 +17,7 @@ _MOST_COLUMNS = 6
 
 @dataclass(frozen=True)
 class Product(AbstractTerm):
-    """All products of one basis column of each factor.
+    """Describes all products of one basis column of each factor.
 
     **Arguments:** `factors`: two or more terms of one column each, of different columns. Public.
 
@@ -66,7 +66,7 @@ class Product(AbstractTerm):
 
     @property
     def own_units(self) -> np.ndarray:
-        """The Kronecker product of the factors' matrices."""
+        """Returns the Kronecker product of the factors' matrices."""
         return functools.reduce(np.kron, [factor.own_units for factor in self.factors])
 
     @property

@@ -13,7 +13,7 @@ _HIGHEST_DEGREE = 5
 
 @dataclass(frozen=True)
 class Spline(AbstractColumnTerm):
-    """B-splines B_1(v), ..., B_k(v) of some degree, with k the number of knots plus the degree.
+    """Describes B-splines B_1(v), ..., B_k(v) of some degree, with k the number of knots plus the degree.
 
     All B-splines with these inner knots add up to 1, as the constant column does, so that the first of them, which is
     1 at `lower`, is left out: coefficients are differences from the curve's value there, the last at `upper`.
@@ -60,15 +60,15 @@ class Spline(AbstractColumnTerm):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The coefficients, in own units and of the basis alike: "experience B1", "experience B2"."""
+        """Returns the coefficients, in own units and of the basis alike: "experience B1", "experience B2"."""
         return tuple(f"{self.column} B{number}" for number in range(1, len(self.knots) + self.degree + 1))
 
     def vertices(self, pieces: int) -> list[np.ndarray]:
-        """0 and the unit vectors: no B-spline is negative, and they add up to 1 at most."""
+        """Returns 0 and the unit vectors: no B-spline is negative, and they add up to 1 at most."""
         return [self.multiplied]
 
     def columns_of(self, values: Any) -> np.ndarray:
-        """The basis columns, shape (m, k), of a column's cells, private or public, shape (m,)."""
+        """Returns the basis columns, shape (m, k), of a column's cells, private or public, shape (m,)."""
         from scipy.interpolate import BSpline
 
         numbers = filled_numbers(self.column, values, self.missing)

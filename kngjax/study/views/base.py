@@ -46,21 +46,21 @@ class AbstractView(abc.ABC):
     @property
     @abc.abstractmethod
     def index(self) -> "pd.Index":
-        """The names of the rows of `params`."""
+        """Returns the names of the rows of `params`."""
 
     @property
     @abc.abstractmethod
     def columns(self) -> dict[str, Any]:
-        """The released numbers in own units by the labels of the columns of `params`."""
+        """Returns the released numbers in own units by the labels of the columns of `params`."""
 
     @property
     def params(self) -> "pd.Series | pd.DataFrame":
-        """The released numbers in own units, by name: a series, or of several releases a frame with a column each."""
+        """Returns the released numbers in own units, by name: a series, or a frame with a column a release."""
         return self._named(self.columns)
 
     @property
     def noise(self) -> "pd.Series | pd.DataFrame | None":
-        """The standard deviation of the noise of each of `params`, labelled alike; None as `noise_in_words` says."""
+        """Returns the standard deviation of the noise of each of `params`; None as `noise_in_words` says."""
         known: Any = () if self.expected is None else self.expected.noise
         if not known or None in known:
             return None
@@ -74,7 +74,7 @@ class AbstractView(abc.ABC):
 
     @property
     def value(self) -> float | int:
-        """The only number; raises ValueError where there are several, which `params` has by name."""
+        """Returns the only number; raises ValueError where there are several, which `params` has by name."""
         numbers = self.params.to_numpy().ravel()
         if numbers.size > 1:
             raise ValueError(f"there are {numbers.size} numbers: take params, or of a table to_table()")
@@ -112,7 +112,7 @@ class AbstractView(abc.ABC):
 
     @property
     def ends_rest_on(self) -> tuple[str, tuple[str, ...]]:
-        """How `ends` are made and what they assume, in words, where the law of the noise is known."""
+        """Tells how `ends` are made and what they assume, in words, where the law of the noise is known."""
         return "the law of the noise", _OF_THE_TABLE
 
     def ends(self, level: float) -> "dict[str, pd.DataFrame]":
@@ -121,7 +121,7 @@ class AbstractView(abc.ABC):
 
     @property
     def standard_errors(self) -> "dict[str, pd.DataFrame]":
-        """Standard errors of `params` by label, noise contained, in a column "std. error"; where intervals are known.
+        """Returns standard errors of `params` by label, noise contained, where intervals are known.
 
         They are (upper - lower)/3.92 of 95% intervals.
         """
@@ -152,7 +152,7 @@ class AbstractView(abc.ABC):
     @property
     @abc.abstractmethod
     def clipped(self) -> dict[str, tuple[float, float]]:
-        """The public bounds, in own units, that columns of numbers were clipped to."""
+        """Returns the public bounds, in own units, that columns of numbers were clipped to."""
 
     @property
     def guarantee(self) -> Guarantee | None:
@@ -175,12 +175,12 @@ class AbstractView(abc.ABC):
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """All that is public, JSON-ready."""
+        """Returns all that is public, JSON-ready."""
         return {field.name: public_json.in_json(getattr(self, field.name)) for field in dataclasses.fields(self)}
 
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> Any:
-        """The inverse of `to_dict`."""
+        """Reads what `to_dict` writes."""
         return cls(**{name: public_json.from_json(name, written) for name, written in fields.items()})
 
 

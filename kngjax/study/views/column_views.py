@@ -51,7 +51,7 @@ class AbstractColumnView(AbstractView):
         return False
 
     def conf_int(self, level: float = 0.95, of: str | None = None) -> "pd.DataFrame":
-        """An interval of a mean, sum or variance: a row, columns lower and upper. Free.
+        """Computes an interval of a mean, sum or variance: a row, columns lower and upper. Free.
 
         That of the table holds the figure of its own values, clipped to their bounds, by the law of the noise alone.
         That of the population holds the mean of clipped values in the population that the records were drawn from, by
@@ -116,7 +116,7 @@ class AbstractColumnView(AbstractView):
 
     @property
     def standard_errors(self) -> "dict[str, pd.DataFrame]":
-        """The standard deviation of the noise, all that stands between the number and the table's own: exact.
+        """Returns the standard deviation of the noise, all that stands between the number and the table's own: exact.
 
         Ends are cut at public bounds, so that it does not follow from them.
         """

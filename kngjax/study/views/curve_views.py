@@ -59,7 +59,7 @@ class AbstractCurveView(AbstractView):
     @property
     @abc.abstractmethod
     def curves(self) -> dict[str, np.ndarray]:
-        """The coefficients of the basis of each curve by its label, in order."""
+        """Returns the coefficients of the basis of each curve by its label, in order."""
 
     @property
     def columns(self) -> dict[str, Any]:
@@ -121,7 +121,7 @@ class AbstractCurveView(AbstractView):
         ax: Any = None,
         level: float = 0.95,
     ) -> Any:
-        """The curve of each release or level over the public range of one column; returns the axes of Matplotlib.
+        """Draws the curve of each release or level over the public range of one column; returns the axes of Matplotlib.
 
         With intervals each has a band, as of `predict_interval`.
 
@@ -192,14 +192,14 @@ class RegressionView(AbstractCurveView):
 
     @property
     def curves(self) -> dict[str, np.ndarray]:
-        """The coefficients of the basis by label: the released ones, or the middles of their 95% intervals."""
+        """Returns the coefficients of the basis by label: the released ones, or the middles of their 95% intervals."""
         return {
             label: one.middle if isinstance(one, ReleaseWithIntervals) else one.value for label, one in self._pairs()
         }
 
     @functools.cached_property
     def at_the_edge(self) -> tuple[str, ...]:
-        """The labels of estimates that lie on the edge of Θ, where no figure of noise holds. Public, as both are."""
+        """Names the estimates that lie on the edge of Θ, where no figure of noise holds. Public, as both are."""
         pairs = [(label, one, one.certificate.mechanism) for label, one in self._pairs()]
         return tuple(label for label, one, made in pairs if lies_at_the_edge(made, one.value))
 
@@ -218,7 +218,7 @@ class RegressionView(AbstractCurveView):
 
     @property
     def has_intervals(self) -> bool:
-        """Whether intervals were asked for."""
+        """Tells whether intervals were asked for."""
         return all(isinstance(one, ReleaseWithIntervals) for one in self.releases)
 
     def intervals(self, level: float | None = None) -> "Interval | NoInterval | dict[str, Any]":

@@ -80,12 +80,12 @@ class GroupsView(AbstractView):
 
     @property
     def formula(self) -> str:
-        """The formula as it was written; empty where the analysis is no regression."""
+        """Returns the formula as it was written; empty where the analysis is no regression."""
         return getattr(self.each[0].view, "formula", "")
 
     @property
     def response(self) -> Response:
-        """The response of the analysis of each group."""
+        """Returns the response of the analysis of each group."""
         return self.each[0].response
 
     @property
@@ -114,11 +114,11 @@ class GroupsView(AbstractView):
         return self.each[0].clipped
 
     def keys(self) -> list[Any]:
-        """The level of each group, or of several columns a tuple of levels."""
+        """Returns the level of each group, or of several columns a tuple of levels."""
         return [group[0] if len(group) == 1 else group for group in self.grouping.division.groups()]
 
     def values(self) -> list[Any]:
-        """The results of each group."""
+        """Returns the results of each group."""
         return list(self.each)
 
     def items(self) -> list[tuple[Any, Any]]:
@@ -198,7 +198,7 @@ class GroupsView(AbstractView):
         return side_by_side(found) if found else self.each[0].conf_int(level)
 
     def difference(self, first: Any, second: Any, level: float = 0.95, **asked: Any) -> "pd.DataFrame":
-        """The numbers of one group less those of another, with standard errors and intervals. Free.
+        """Computes the numbers of one group less those of another, with standard errors and intervals. Free.
 
         Groups are released one by one, so that an interval has the quantiles of the difference of their `draws`.
 
@@ -318,7 +318,7 @@ class GroupsView(AbstractView):
     def plot(
         self, x: str | None = None, at: Mapping[str, Any] | None = None, *, ax: Any = None, **settings: Any
     ) -> Any:
-        """The curves of every group over the public range of one column; returns the axes of Matplotlib.
+        """Draws the curves of every group over the public range of one column; returns the axes of Matplotlib.
 
         Of results that are no regressions it draws the numbers of every group, with their intervals if they have some.
 
@@ -350,7 +350,7 @@ class GroupsView(AbstractView):
 
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> Any:
-        """The inverse of `to_dict`. Raises ValueError for results of another number of groups."""
+        """Reads what `to_dict` writes. Raises ValueError for results of another number of groups."""
         grouping = Grouping(from_json("groups", fields["groups"]))
         each = tuple(map(kng.Results.from_dict, fields["each"]))
         counted = fields.get("counted")
@@ -362,7 +362,7 @@ class GroupsView(AbstractView):
 
     @property
     def index(self) -> "pd.Index":
-        """The levels of each group."""
+        """Returns the levels of each group."""
         by, groups = self.grouping.division.by, list(self.grouping.division.groups())
         if len(by) == 1:
             return pd.Index([level for (level,) in groups], name=by[0])

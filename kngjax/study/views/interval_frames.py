@@ -55,14 +55,14 @@ def standard_errors_of(ends: "pd.DataFrame", level: float = 0.95) -> "pd.DataFra
 
 
 def tell_errors(releases: Iterable[Any]) -> bool:
-    """Whether the widths of intervals tell how far their middles are off, of all of these releases."""
+    """Tells whether the widths of intervals tell how far their middles are off, of all of these releases."""
     return all(one.has_deviations for one in releases if isinstance(one, ReleaseWithIntervals))
 
 
 def rows_of(
     estimate: "pd.Series", errors: "pd.DataFrame | None", ends: "pd.DataFrame | None", level: float
 ) -> "pd.DataFrame":
-    """A row a number: its name, its estimate, and where there is an interval its standard error, ends and level.
+    """Makes a row a number: its name, its estimate, and of an interval the standard error, the ends and the level.
 
     **Arguments:** `estimate`: by name. `errors`, `ends`: with the same index, or None. `level`: of the interval.
     """

@@ -43,7 +43,7 @@ class MomentView(AbstractColumnView):
 
     @property
     def value(self) -> float:
-        """The sum, the variance or the mean."""
+        """Returns the sum, the variance or the mean."""
         released = self.releases[0].value
         if self.is_mean:
             count, first, _ = released
@@ -54,7 +54,7 @@ class MomentView(AbstractColumnView):
 
     @property
     def std(self) -> float:
-        """The root of the variance; raises ValueError for others."""
+        """Returns the root of the variance; raises ValueError for others."""
         if self.ddof is None:
             raise ValueError(f"a {self.labels[0]} has no std: release a variance")
         return math.sqrt(self.value)
@@ -147,12 +147,12 @@ class MomentView(AbstractColumnView):
 
     @property
     def sums(self) -> "pd.Series":
-        """The released numbers themselves, by name: the sums that a variance is made of."""
+        """Returns the released numbers themselves, by name: the sums that a variance is made of."""
         return pd.Series(self.releases[0].value, pd.Index(self.names, name="sum"), name=self.labels[0])
 
     @property
     def noise(self) -> "pd.Series | pd.DataFrame | None":
-        """The standard deviation of the noise: exact for a sum, estimated from the released sums for a variance.
+        """Returns the standard deviation of the noise: exact for a sum, estimated from released sums for a variance.
 
         None where it is not known: `noise_in_words` says why.
         """

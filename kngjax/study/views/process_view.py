@@ -26,7 +26,7 @@ class ProcessView(AbstractCurveView):
 
     @property
     def levels(self) -> Float[np.ndarray, " levels"]:
-        """τ, increasing."""
+        """Returns the levels τ, increasing."""
         return self.releases[0].levels
 
     @property
@@ -46,7 +46,7 @@ class ProcessView(AbstractCurveView):
         return Interval.of(self.releases[0].release, level)
 
     def draw(self, new: Any, key: PRNGKeyArray, *, original: bool = False) -> "pd.Series":
-        """A response for each row of new cells, drawn from the released quantiles: `predict` at a level by chance.
+        """Draws a response for each row of new cells from the released quantiles: `predict` at a level by chance.
 
         **Arguments:** `new`, `original`: as of `predict`; rows of private records may not be published with these.
         `key`: `kngjax.research_key(seed)`; it may be public.

@@ -20,7 +20,7 @@ _TERMS: dict[str, Callable[..., AbstractTerm]] = {
 
 
 def in_json(field: Any) -> Any:
-    """The value of a field, JSON-ready: a term with its type, a release as it writes itself."""
+    """Returns the value of a field, JSON-ready: a term with its type, a release as it writes itself."""
     if isinstance(field, tuple):
         return [in_json(one) for one in field]
     if isinstance(field, terms.Design):
@@ -35,7 +35,7 @@ def in_json(field: Any) -> Any:
 
 
 def from_json(name: str, written: Any) -> Any:
-    """The inverse of `in_json`; raises ValueError for an unknown term. **Arguments:** `name`: of the field."""
+    """Reads what `in_json` writes; raises ValueError for an unknown term. **Arguments:** `name`: of the field."""
     return None if written is None else _READ.get(name, _read)(written)
 
 

@@ -46,17 +46,17 @@ class TableView(AbstractView):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The number of levels of each axis."""
+        """Returns the number of levels of each axis."""
         return tuple(len(axis.labels) for axis in self.axes)
 
     @property
     def has_weights(self) -> bool:
-        """Whether the counts are sums of the weights of records."""
+        """Tells whether the counts are sums of the weights of records."""
         return self._bounds.get("weight") is not None
 
     @property
     def counts(self) -> np.ndarray:
-        """The counts in the shape of the table: whole numbers as released, or what makes them consistent.
+        """Returns the counts in the shape of the table: whole numbers as released, or what makes them consistent.
 
         With weights of records sums of them, which are not whole.
         """
@@ -91,7 +91,7 @@ class TableView(AbstractView):
 
     @property
     def noise(self) -> "pd.Series | pd.DataFrame | None":
-        """The standard deviation of the noise of each count, public and exact; None of counts made consistent."""
+        """Returns the standard deviation of each count's noise, public and exact; None of counts made consistent."""
         return None if self.adjustments else self._named({self.labels[0]: self.deviation})
 
     def conf_int(self, level: float = 0.95, of: str = "table") -> "pd.DataFrame":
@@ -125,7 +125,7 @@ class TableView(AbstractView):
         return pd.DataFrame(dict(zip(("lower", "upper"), ends, strict=True)), self.index)
 
     def shares(self, level: float = 0.95, of: str = "population") -> "pd.DataFrame":
-        """The share of each cell in its row, with standard errors and intervals: a row a cell. Free.
+        """Computes the share of each cell in its row, with standard errors and intervals: a row a cell. Free.
 
         A row is that of `to_table()`: the levels of the last column, where those of all others are the same; of a
         histogram, all records. Of a histogram with a public number of records the shares are of that number, and
@@ -180,7 +180,7 @@ class TableView(AbstractView):
     def difference(
         self, first: Any, second: Any, level: float = 0.95, of: str = "population", *, shares: bool = False
     ) -> "pd.DataFrame":
-        """The count of one cell less that of another, or of their shares, with standard error and interval. Free.
+        """Computes the count of one cell less that of another, or of their shares, with its interval. Free.
 
         **Arguments:** `first`, `second`: the labels of two cells, of several columns tuples of them. `level`: of the
         interval, the quantiles of the difference of `draws`. `of`, `shares`: as of `draws`.
@@ -211,7 +211,7 @@ class TableView(AbstractView):
 
     @property
     def standard_errors(self) -> "dict[str, pd.DataFrame]":
-        """The standard deviation of the noise, all that stands between a count and the table's own: exact.
+        """Returns the standard deviation of the noise, all that stands between a count and the table's own: exact.
 
         Ends are cut at 0 and at n, so that it does not follow from them.
         """
@@ -257,14 +257,14 @@ class TableView(AbstractView):
         return Classification(self.axes).ranges if self.axes else {}
 
     def nonnegative(self) -> Any:
-        """The nearest counts that are no less than 0, and as was asked before. It costs nothing.
+        """Finds the nearest counts that are no less than 0, and as was asked before. It costs nothing.
 
         Raises as `kngjax.study.consistency.nearest`.
         """
         return self._adjusted(is_nonnegative=True)
 
     def with_total(self, total: Any) -> Any:
-        """The nearest counts that add up to a public number, as n under replace, or to a count that was released.
+        """Finds the nearest counts that add up to a public or a released number, as n under replace.
 
         Raises ValueError of a single count, which has no others, and as `nonnegative`.
         """
@@ -275,7 +275,7 @@ class TableView(AbstractView):
         return self._adjusted(total=float(total))
 
     def with_margin(self, column: str, counts: Any) -> Any:
-        """The nearest counts that add up, for each level of a column, to a number that is public or was released.
+        """Finds the nearest counts that add up, for each level of a column, to a public or a released number.
 
         **Arguments:** `column`: of this table. `counts`: by its labels, or a table of this column alone; they are taken
         as they are, without their noise. Raises ValueError for a column or levels that are not the table's, and as
@@ -308,7 +308,7 @@ class TableView(AbstractView):
         return pd.DataFrame(self.counts.reshape(-1, len(across.labels)), _index(rows), _index([across]))
 
     def plot(self, ax: Any = None) -> Any:
-        """Bars, of two columns side by side; returns the axes of Matplotlib. **Arguments:** `ax`: axes to draw on.
+        """Draws bars, of two columns side by side; returns Matplotlib's axes. **Arguments:** `ax`: axes to draw on.
 
         Raises ValueError for a single count, and for tables of three columns and more.
         """
