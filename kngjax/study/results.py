@@ -35,7 +35,7 @@ _INTERVALS = (
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Results(AbstractKeptAsJson):
-    """Holds released values with their names. Nothing in it is private, and what it computes costs nothing.
+    """Released values with names. Nothing here is private, and what is computed is post-processing, which is free.
 
     All results have `title`, what was estimated; `labels`, one a release, and `releases`, each with its certificate;
     `params`, `value` of a single number, `noise` and `noise_in_words`, `clipped`, the public bounds, and `expected`,
@@ -160,7 +160,7 @@ class Results(AbstractKeptAsJson):
             ) from error
 
     def summary(self, level: float = 0.95) -> "Summary":
-        """Makes a table for reading: what was asked, what is proved, the bounds, the numbers.
+        """A table for reading: what was asked, what is proved, the bounds, the numbers.
 
         **Arguments:** `level`: of the intervals, where a regression has some.
         """
@@ -203,7 +203,7 @@ class Results(AbstractKeptAsJson):
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Summary:
-    """Holds the table of `summary()`: print it, or show it in a notebook."""
+    """The table of `summary()`: print it, or show it in a notebook."""
 
     view: AbstractView
     level: float = 0.95

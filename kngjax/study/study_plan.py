@@ -40,7 +40,7 @@ class Previews(AbstractAnalyses[AnalysisPreview]):
 
 @holders_of_records
 class StudyPlan(AbstractAnalyses[Analysis]):
-    """Holds analyses that are not carried out yet. Print it for what each would cost; `run` carries them out.
+    """Analyses that are not carried out yet: what each would cost, and all together. Print it; `run` carries them out.
 
     Nothing is spent, drawn or seen of a value before `run`.
     """
@@ -121,7 +121,7 @@ class StudyPlan(AbstractAnalyses[Analysis]):
         return together(self.steps(), self.facts.count or 0)
 
     def rows(self) -> list[tuple[str, str]]:
-        """Lists each release and what it costs, groups together, and the total."""
+        """Each release and what it costs, groups together, and the total."""
         count, steps = self.facts.count or 0, self.steps()
         return [*(step.row(count) for step in steps), ("all together", in_words(together(steps, count)))]
 

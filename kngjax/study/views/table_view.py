@@ -308,7 +308,7 @@ class TableView(AbstractView):
         return pd.DataFrame(self.counts.reshape(-1, len(across.labels)), _index(rows), _index([across]))
 
     def plot(self, ax: Any = None) -> Any:
-        """Draws bars, of two columns side by side; returns Matplotlib's axes. **Arguments:** `ax`: axes to draw on.
+        """Bars, of two columns side by side; returns the axes of Matplotlib. **Arguments:** `ax`: axes to draw on.
 
         Raises ValueError for a single count, and for tables of three columns and more.
         """
