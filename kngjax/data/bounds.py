@@ -37,32 +37,32 @@ class Bounds(ShownAsTyped, AbstractModule):
 
     **Arguments:**
 
-    - `x`: by name, `{"education": (0, 18), "experience": (0, 60)}`: these columns of a data frame are taken, in this
-        order; an array must have them in this order. Or a pair (lower, upper) of scalars, the same
-        for all columns, or of sequences with one value a column. Two lists of two numbers that could also be the pairs
-        of two columns, like `[(1, 5), (2, 18)]`, are refused unless `columns` is given. None if there are no columns,
-        the intercept being the whole model, or if `hull` replaces them.
+    - `x`: by name, `{"education": (0, 18), "experience": (0, 60)}`: a data frame gives these columns in this order, and
+        an array must have them in this order. Or a pair (lower, upper): of scalars, the same for all columns, or of
+        sequences with one value a column. Two lists of two numbers could also be the pairs of two columns, like
+        `[(1, 5), (2, 18)]`; they are refused unless `columns` is given. None if the intercept is the whole model, or if
+        `hull` replaces the bounds.
     - `y`: a pair of scalars, or None where the loss needs no bound on the response.
     - `intercept`: whether the model starts with a constant column of ones, which the data do not contain.
     - `hull`: a polytope that contains the columns of every record, for columns that are functions of one another;
         None if any point of the box may be a record. With a hull, `x` is by default the smallest box around it.
     - `columns`: the names of X's columns, in their order: a frame that has others is refused; or their number alone.
         A release needs one of these where bounds are scalars.
-    - `missing`: what a cell of X counts as that is missing, NaN, infinite or no number: one number for all columns; a
-        sequence of numbers and None, one a column; a dict by name; or "drop": the record is left out, under add_remove
-        alone. None: data with such cells fail.
-    - `missing_y`: the same for the response, in its own units or levels.
-    - `dither`: the width w of uniform noise on [-w/2, w/2], for mechanisms of the quantile loss, which are nearly blind
-        where responses are heaped: each response gets its own, drawn anew in each release, before it is clipped. Take
-        the unit to which responses were rounded, and bounds of y that lie w/2 beyond them: what lies at a bound is
-        heaped there. `kngjax.data.dither` has the proof that this costs no privacy. None: no noise.
-    - `dither_of_log`: whether y is the logarithm of what was rounded, so that e^y gets the noise, in its units; such
-        y need bounds.
-    - `weight`: W, the largest weight of a record, for records that have weights; the weights themselves are private,
-        `release(mechanism, X, y, weights=...)`. Noise grows with W, whatever the weights are. None: records have none.
-    - `missing_weight`: what a weight counts as that is missing or no number, from 0 to W. None: such data fail.
-    - `unit`: whom guarantees protect, a `kngjax.Unit` or its name: None is one record. With `most_rows` rows of one
-        person are known by identifiers, `release(mechanism, X, y, person=...)`, and share that person's votes.
+    - `missing`: the value that a cell of X counts as if it is missing, NaN, infinite or no number: one number for all
+        columns; a sequence of numbers and None, one a column; or a dict by name. "drop" leaves the record out, under
+        add_remove alone. None: data with such cells fail.
+    - `missing_y`: the same for the response, in the response's own units or levels.
+    - `dither`: the width w of uniform noise on [-w/2, w/2] that each response gets before it is clipped, drawn anew in
+        each release. Mechanisms of the quantile loss are nearly blind where responses are heaped, and need it. Take the
+        unit to which responses were rounded, and bounds of y that lie w/2 beyond the responses. `kngjax.data.dither`
+        has the proof that this costs no privacy. None: no noise.
+    - `dither_of_log`: whether y is the logarithm of what was rounded: then e^y gets the noise, in the units of e^y, and
+        y needs bounds.
+    - `weight`: W, the largest weight of a record, for records with weights. The weights themselves are private,
+        `release(mechanism, X, y, weights=...)`. Noise grows with W, whatever the weights are. None: no weights.
+    - `missing_weight`: the value, from 0 to W, of a weight that is missing or no number. None: such data fail.
+    - `unit`: whom guarantees protect, a `kngjax.Unit` or its name; None is one record. With `most_rows` identifiers say
+        which rows are one person's, `release(mechanism, X, y, person=...)`, and these rows share that person's votes.
 
     Everything here is public. Bounds taken from the data, such as their minimum and maximum, void the guarantee.
     Raises ValueError for bounds that are reversed, equal to zero on both sides, equal beside an intercept, or not

@@ -42,14 +42,14 @@ _OF_IDENTIFIERS = (
 
 
 class Unit(ShownAsTyped, AbstractModule):
-    """Names whom a guarantee protects: what neighbouring data sets differ in. Public.
+    """Names whom a guarantee protects: neighbouring data sets differ in one of them. Public.
 
-    **Arguments:** `name`: one of them in words, like "patient". `most_rows`: None where each row is one of them. Else
-    an identifier says which rows are of one, and their weights add up to this number k, or to that of the rows if these
-    are fewer: noise grows with k, and 1 is the best choice but for persons with few rows that differ much. `column`:
-    the name of the column of identifiers, if they come in one. `missing`: "drop" leaves rows without an identifier out;
-    None makes a release of such rows fail. `groups`: over how many groups of the table, each with a mechanism of its
-    own, the rows of one may be spread. Raises TypeError and ValueError for others.
+    **Arguments:** `name`: the unit in words, like "patient". `most_rows`: None where each row is one unit. Otherwise an
+    identifier says which rows are of one unit, and their weights add up to this number k, or to the number of rows if
+    that is smaller. Noise grows with k; 1 is the best choice unless persons have few rows that differ much. `column`:
+    the name of the column of identifiers, if there is one. `missing`: "drop" leaves rows without an identifier out;
+    None makes a release of such rows fail. `groups`: over how many groups of the table the rows of one unit may be
+    spread, each group having a mechanism of its own. Raises TypeError and ValueError for other arguments.
     """
 
     name: str = eqx.field(static=True)

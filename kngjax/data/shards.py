@@ -44,7 +44,7 @@ class Shards(OwnerOnly):
 
 
 def shard(X: Any = None, y: Any = None, mesh: Mesh | None = None) -> Shards:
-    """Records for `mechanism.prepare`, in research, whose rows are spread over devices of this host.
+    """Spreads the rows of records over devices of this host, for `mechanism.prepare` in research.
 
     Sufficient statistics are the same to the bit as those of one device; other values are the same up to rounding,
     since their sums are added in another order.

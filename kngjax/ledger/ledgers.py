@@ -182,7 +182,7 @@ class Ledger:
         return self.read().releases
 
     def require(self, guarantees: Sequence[Guarantee], *, proved: bool = True) -> None:
-        """Raises BudgetExceeded if these could not be reserved together now. Spends nothing, and promises nothing."""
+        """Raises BudgetExceeded if these guarantees could not be reserved together now. Spends nothing."""
         self._debits(self.read(), [_text(guarantee) for guarantee in guarantees], proved)
 
     def reserve(
@@ -201,10 +201,10 @@ class Ledger:
     ) -> list[Reservation]:
         """Spends what several releases cost, all of them or none.
 
-        **Arguments:** `guarantees`: for the ledger's adjacency, of the releases (`Certificate.cost`) and not of laws
-        that they approximate. `what`: public JSON-ready descriptions. `proved`: False for such laws, where nothing is
-        proved of the releases: refused unless the ledger was created with `unproved="allow"`. `drawn`: whether they are
-        drawn from at once, which is written with them, as `Reservation.take` would write it later.
+        **Arguments:** `guarantees`: what the releases cost, `Certificate.cost`, for the ledger's adjacency. `what`:
+        public JSON-ready descriptions. `proved`: False where nothing is proved of the releases, and the guarantees are
+        of laws that they approximate; refused unless the ledger was created with `unproved="allow"`. `drawn`: whether
+        the reservations are drawn from at once, as `Reservation.take` would write later.
 
         Raises BudgetExceeded, which says what is left; ValueError for another unit, and for another adjacency, where
         `to_replace()` may help; LedgerError where nothing can be written. Then nothing is spent.

@@ -97,9 +97,9 @@ class TableView(AbstractView):
     def conf_int(self, level: float = 0.95, of: str = "table") -> "pd.DataFrame":
         """Intervals of the counts as they were released: a row a count, columns lower and upper. Free.
 
-        Those of the table hold the count of its own records, by the law of the noise alone. Those of the population
-        hold the count that a table of as many records, drawn at random from it, has on average. Each has its level by
-        itself: several intervals hold at once less often. Weights are taken as they are rounded to their unit.
+        An interval of the table holds the count of the table's own records, by the law of the noise alone. An interval
+        of the population holds the count that a table of as many records, drawn at random, has on average. Each has its
+        level by itself: several intervals hold at once less often. Weights are taken as rounded to their unit.
 
         **Arguments:** `level`: between 0 and 1. `of`: "table" or "population". Raises ValueError for others, and for
         sums of weights as those of a population.
