@@ -1,4 +1,4 @@
-"""Guarantees for one record more or less, converted to one record exchanged for another. Imports no JAX."""
+"""Guarantees of one record, converted to several: an exchange is one removed and one added. Imports no JAX."""
 
 from fractions import Fraction
 from typing import Any
@@ -8,46 +8,69 @@ from kngjax.accounting.exact_costs import exactly, with_both_orders
 from kngjax.accounting.kinds import FACTORS, Kind
 
 _LOST = "(1 + e^epsilon)*delta reaches 1 for an exchanged record: nothing is left of this guarantee under 'replace'"
+_LOST_OF_SEVERAL = "delta reaches 1 where that many records differ: nothing is left of this guarantee"
 
 
 def convert_to_replace(guarantee: Any) -> Any:
-    """A guarantee for 'add_remove' as one for 'replace'.
+    """A guarantee for 'add_remove' as one for 'replace': two steps, from a data set to that in between, and on."""
+    return _of_steps(guarantee, 2, Adjacency.REPLACE, _LOST)
 
-    An exchange is a removal and an addition. Let P_0, P_1, P_2 be the laws before, in between and after. Log-ratios and
-    their ranges add up, so pure ε and ε-bounded range become 2ε. P_0(A) ≤ e^ε P_1(A) + δ ≤ e^ε(e^ε P_2(A) + δ) + δ, so
-    (ε, δ) and every row of a table become (2ε, (1 + e^ε)δ). ρ-zCDP becomes 4ρ (Bun and Steinke 2016, Proposition 1.9
-    for groups of two), and μ-Gaussian DP 2μ (Dong, Roth and Su 2022, Theorem 2.14). The parts of a composition are
-    converted one by one. A law near another stays as near, since it is near on every data set. A guarantee that was
-    stated at a δ of its own is stated there again.
+
+def of_records(guarantee: Any, number: int) -> Any:
+    """Bounds what a release tells of data sets that k records make different, by its guarantee of one record.
+
+    With P_0, ..., P_k the laws on the way: log-ratios add up, and so do their ranges, hence kε for pure ε and ε-bounded
+    range. P_0(A) ≤ e^ε P_1(A) + δ ≤ e^ε(e^ε P_2(A) + δ) + δ and so on, hence (kε, (1 + e^ε + ... + e^{(k-1)ε})δ) for
+    (ε, δ) and for every row of a table. k²ρ for ρ-zCDP (Bun and Steinke 2016, Proposition 1.9), kμ for μ-Gaussian DP
+    (Dong, Roth and Su 2022, Theorem 2.14). Of a composition each part by itself; a law near another stays as near, as
+    it does on every data set. What was stated at a δ of its own is stated there again.
+
+    **Arguments:** `number`: k, at least 1. Raises ValueError where that δ reaches 1.
     """
-    kind_of, replace = type(guarantee), Adjacency.REPLACE
+    several = _of_steps(guarantee, number, guarantee.adjacency, _LOST_OF_SEVERAL) if number > 1 else guarantee
+    return several.of(guarantee.unit)
+
+
+def _of_steps(guarantee: Any, number: int, adjacency: Adjacency, lost: str) -> Any:
+    kind_of = type(guarantee)
     match guarantee.kind:
         case Kind.COMPOSED:
-            whole = kind_of.counted((convert_to_replace(part), count) for part, count in guarantee.parts)
+            whole = kind_of.counted(
+                (_of_steps(part, number, adjacency, lost), count) for part, count in guarantee.parts
+            )
             return _restate(guarantee, kind_of.counted(guarantee.parts), whole)
         case Kind.NEAR:
-            whole = convert_to_replace(guarantee.ideal).within(guarantee.exact_distance)
+            whole = _of_steps(guarantee.ideal, number, adjacency, lost).within(guarantee.exact_distance)
             return _restate(guarantee, guarantee.ideal.within(guarantee.exact_distance), whole)
-        case Kind.ZCDP:
-            return kind_of.zcdp(4 * guarantee.exact_rho, replace, None, guarantee.exact_delta)
-        case Kind.GAUSSIAN:
-            bare = kind_of(Kind.GAUSSIAN, replace, None, guarantee.exact_delta, 4 * guarantee.exact_rho)
+        case Kind.ZCDP | Kind.GAUSSIAN:
+            bare = kind_of(guarantee.kind, adjacency, None, guarantee.exact_delta, number**2 * guarantee.exact_rho)
             return bare.stated(guarantee.exact_delta)
         case Kind.PROFILE:
-            twice = [
-                (2 * exactly(high), with_both_orders(exactly(high), exactly(low))) for high, low in guarantee.table
+            many = [
+                (number * exactly(high), _with_orders(exactly(high), exactly(low), number))
+                for high, low in guarantee.table
             ]
-            rows = [row for index, row in enumerate(twice) if row[1] < min([1, *(low for _, low in twice[:index])])]
+            rows = [row for index, row in enumerate(many) if row[1] < min([1, *(low for _, low in many[:index])])]
             if not rows:
-                raise ValueError(_LOST)
-            return kind_of.profile(rows, replace, guarantee.exact_delta)
+                raise ValueError(lost)
+            return kind_of.profile(rows, adjacency, guarantee.exact_delta)
         case kind if kind in FACTORS:
             make = kind_of.pure if kind is Kind.PURE else kind_of.bounded_range
-            return make(2 * guarantee.exact_epsilon, replace)
-    delta: Fraction = with_both_orders(guarantee.exact_epsilon, guarantee.exact_delta)
+            return make(number * guarantee.exact_epsilon, adjacency)
+    delta = _with_orders(guarantee.exact_epsilon, guarantee.exact_delta, number)
     if delta >= 1:
-        raise ValueError(_LOST)
-    return kind_of.approximate(2 * guarantee.exact_epsilon, delta, replace)
+        raise ValueError(lost)
+    return kind_of.approximate(number * guarantee.exact_epsilon, delta, adjacency)
+
+
+def _with_orders(epsilon: Fraction, delta: Fraction, number: int) -> Fraction:
+    """(1 + e^ε + ... + e^{(k-1)ε})δ, rounded outward; at least 1 where it reaches that."""
+    total = delta
+    for step in range(1, number):
+        if delta == 0 or total >= 1:
+            break
+        total += with_both_orders(step * epsilon, delta) - delta
+    return total
 
 
 def _restate(guarantee: Any, bare: Any, converted: Any) -> Any:

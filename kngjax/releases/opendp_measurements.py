@@ -1,0 +1,151 @@
+"""Makes OpenDP measurements of mechanisms, and guarantees of OpenDP's measurements. OpenDP is an extra."""
+
+import dataclasses
+import importlib
+import math
+from typing import Any
+
+from kngjax.accounting.adjacency import RECORD, Adjacency
+from kngjax.accounting.exchanges import of_records
+from kngjax.accounting.guarantees import Guarantee
+from kngjax.core.errors import ReleaseFailed, is_from_outside
+from kngjax.mechanisms.base import AbstractMechanism
+from kngjax.releases.release import certify, plan_for, release
+
+_PURE, _APPROXIMATE, _ZCDP = "MaxDivergence", "Approximate<MaxDivergence>", "ZeroConcentratedDivergence"
+# Distances of records in order are at least as large as those without order.
+_ADJACENCIES = {
+    "ChangeOneDistance": Adjacency.REPLACE,
+    "HammingDistance": Adjacency.REPLACE,
+    "SymmetricDistance": Adjacency.ADD_REMOVE,
+    "InsertDeleteDistance": Adjacency.ADD_REMOVE,
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class _Pairs:
+    """Describes pairs of records (X, y). **Arguments:** `num_records`: n, where it is public."""
+
+    num_records: int | None
+
+    def __contains__(self, records: Any) -> bool:
+        is_pair = isinstance(records, tuple) and len(records) == 2
+        return is_pair and self.num_records in (None, len(records[1] if records[0] is None else records[0]))
+
+
+def opendp_records(num_records: int | None = None) -> tuple[Any, Any]:
+    """Makes OpenDP's domain and metric of the records that `kngjax.release` takes: pairs (X, y), or (X, None).
+
+    **Arguments:** `num_records`: n, for mechanisms for "replace", where the metric counts the records that were changed
+    (`change_one_distance`); None for "add_remove", where it counts those added or removed (`symmetric_distance`).
+    """
+    dp, pairs = _library(), _Pairs(num_records)
+    metric = dp.symmetric_distance() if num_records is None else dp.change_one_distance()
+    return dp.user_domain(f"records of kngjax, {num_records or 'any number'}", pairs.__contains__, pairs), metric
+
+
+def make_opendp_measurement(
+    input_domain: Any, input_metric: Any, mechanism: AbstractMechanism, output_measure: Any = None
+) -> Any:
+    """Makes a measurement of OpenDP that releases one draw from a mechanism's law at each call, as a list of floats.
+
+    It returns no names, as those of a frame's columns may be private; `kngjax.certify(mechanism, X, y)` is the public
+    certificate. OpenDP charges no call that raises. So a release that fails after the data were read, or is
+    interrupted, returns NaN for every number, and is charged.
+
+    The privacy map is `kngjax.accounting.exchanges.of_records`: of k records k times ε, and k² times ρ.
+
+    **Arguments:**
+
+    - `input_domain`, `input_metric`: from `opendp_records`, for the mechanism's adjacency.
+    - `mechanism`: of a known number of columns, for records that have no weights and belong to no persons.
+    - `output_measure`: OpenDP's `max_divergence()`, `approximate(max_divergence())` or
+        `zero_concentrated_divergence()`; None for the first of these in which the release has a finite cost.
+
+    Raises ValueError for another domain or metric, for what `kngjax.release` refuses of public facts, and for a measure
+    in which the cost is not finite. OpenDP's features "contrib" and "honest-but-curious" must be enabled.
+    """
+    dp, adjacency = _library(), _adjacency(input_metric)
+    pairs = getattr(input_domain, "descriptor", None)
+    if not isinstance(pairs, _Pairs):
+        raise ValueError("input_domain must be that of kngjax.releases.opendp_records(...)")
+    if adjacency is not mechanism.adjacency or (adjacency is Adjacency.REPLACE) != (pairs.num_records is not None):
+        stated = "num_records=n" if mechanism.adjacency is Adjacency.REPLACE else ""
+        raise ValueError(f"a mechanism for '{mechanism.adjacency}' takes kngjax.releases.opendp_records({stated})")
+    if mechanism.bounds.weight is not None or mechanism.guarantee.unit != RECORD:
+        raise ValueError("a measurement of OpenDP takes neither weights nor persons: leave them out of the bounds")
+    if (dimension := mechanism.dimension) is None:
+        raise ValueError("bounds leave the number of columns open: give it, Bounds(..., columns=5)")
+    cost, is_proved = plan_for(mechanism, pairs.num_records).owed
+    if output_measure is None:
+        made = dp.max_divergence(), dp.approximate(dp.max_divergence()), dp.zero_concentrated_divergence()
+        output_measure = next(one for one in made if _loss(cost, str(one.type)) is not None)
+    measure = str(output_measure.type)
+    if not is_proved or _loss(cost, measure) is None:
+        raise ValueError(f"no finite cost of the release is proved in {measure}: leave output_measure out")
+
+    def value_of(records: Any) -> list[float]:
+        if records not in pairs:
+            raise ValueError("the records are not in the domain: give a pair (X, y), of the stated number of records")
+        certificate = certify(mechanism, *records)
+        if (certificate.cost, certificate.num_records) != (cost, pairs.num_records):
+            raise ValueError("these records cost another guarantee than the measurement states: nothing is released")
+        try:
+            return release(mechanism, *records).value.tolist()
+        except BaseException as error:
+            if isinstance(error, ReleaseFailed) or is_from_outside(error):
+                return [math.nan] * dimension
+            raise
+
+    def loss_at(distance: int) -> Any:
+        if distance == 0:
+            return (0.0, 0.0) if measure == _APPROXIMATE else 0.0
+        if (loss := _loss(of_records(cost, distance), measure)) is None:
+            raise ValueError(f"no finite loss in {measure} follows where {distance} records differ")
+        return loss
+
+    return dp.m.make_user_measurement(input_domain, input_metric, output_measure, value_of, loss_at, TO="Vec<f64>")
+
+
+def opendp_guarantee(measurement: Any) -> Guarantee:
+    """States the privacy loss of a measurement of OpenDP for one record, as `Ledger.reserve` takes it.
+
+    **Arguments:** `measurement`: of records, in ε, (ε, δ) or ρ. Of a compositor that is the budget of all its queries.
+
+    Raises ValueError for other metrics and measures, and for a loss that is 0 or infinite.
+    """
+    adjacency, measure = _adjacency(measurement.input_metric), str(measurement.output_measure.type)
+    domain = str(measurement.input_domain)
+    if adjacency is Adjacency.ADD_REMOVE and ("size=" in domain or "margins=[{" in domain):
+        raise ValueError("the domain makes the number of records public: take OpenDP's change_one_distance for it")
+    if measure not in (_PURE, _APPROXIMATE, _ZCDP):
+        raise ValueError(f"a ledger takes epsilon, (epsilon, delta) or rho, not {measure}: convert it with OpenDP")
+    number, delta = measurement.map(1) if measure == _APPROXIMATE else (measurement.map(1), 0.0)
+    if not 0 < number < math.inf:
+        raise ValueError("the loss of this measurement for one record is 0 or infinite, and no ledger takes it")
+    if measure == _ZCDP:
+        return Guarantee.zcdp(number, adjacency)
+    return Guarantee.approximate(number, delta, adjacency) if delta else Guarantee.pure(number, adjacency)
+
+
+def _library() -> Any:
+    try:
+        return importlib.import_module("opendp.prelude")
+    except ImportError:
+        raise ImportError("measurements of OpenDP need it: pip install 'kngjax[opendp]'") from None
+
+
+def _adjacency(metric: Any) -> Adjacency:
+    if (name := str(metric.type)) not in _ADJACENCIES:
+        raise ValueError(f"the metric must count records, as {' or '.join(_ADJACENCIES)}, and {name} does not")
+    return _ADJACENCIES[name]
+
+
+def _loss(guarantee: Guarantee, measure: str) -> Any:
+    """A guarantee in the numbers of a measure; None where it states nothing finite there."""
+    if measure == _ZCDP:
+        return guarantee.rho
+    takes_delta = {_PURE: guarantee.exact_delta == 0, _APPROXIMATE: True}
+    if guarantee.exact_epsilon is None or not takes_delta.get(measure, False):
+        return None
+    return (guarantee.epsilon, guarantee.delta) if measure == _APPROXIMATE else guarantee.epsilon
