@@ -52,8 +52,8 @@ SLOW = {
     "wage-curves.md",
     "weights.md",
 }
-# What the tests do not install, since it is large or needs a program besides.
-NEEDED = {"tables-on-spark.md": "pyspark"}
+# What the tests do not install, since it is large or needs a program besides, and what may be missing.
+NEEDED = {"opendp.md": "opendp", "tables-on-spark.md": "pyspark"}
 
 
 def marks(page):
