@@ -21,6 +21,7 @@ extensions = [
     "docs._generate.extensions.pages",
     "docs._generate.extensions.mathml",
     "docs._generate.extensions.references",
+    "docs._generate.extensions.search",
     "docs._generate.extensions.accessible",
 ]
 exclude_patterns = ["_generate", "_static"]
@@ -32,7 +33,7 @@ myst_enable_extensions = ["colon_fence", "dollarmath"]
 myst_dmath_allow_digits = False
 myst_dmath_allow_space = False
 
-# What cells printed is kept until the package's code or a version of what it computes with changes.
+# What cells printed is kept until the package's code, its words apart, or a version of what it computes with changes.
 nb_execution_mode = "cache"
 nb_execution_cache_path = str(ROOT / "output" / "executed" / digest_of_sources())
 nb_execution_raise_on_error = True
@@ -51,7 +52,9 @@ html_math_renderer = "mathml"
 html_show_sphinx = False
 html_copy_source = False
 html_theme_options = {
+    # The navigation of all pages is made anew for each; it shows titles, and copies no headings below them.
     "show_navbar_depth": 1,
+    "max_navbar_depth": 1,
     "show_toc_level": 2,
     "home_page_in_toc": True,
     # It leads to sources, which the site does not have.

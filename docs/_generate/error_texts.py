@@ -11,14 +11,18 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from kngjax.core.error_anchors import anchor_of
+
 _ANYTHING = "…"
+# Constants that a failed release says whole, each where it was called from.
+_FAILURES = re.compile(r"FAILED(_OF_\w+)?")
 _ABOUT = """# Error texts
 
 Every text that an error of kngjax may have, by the room of the code that it comes from. It says what is wrong and what
-would be right; ‹angle brackets› stand for a name or a number of your call, … for anything else, and (one /
-other) for one of the two. What a [job](toml-keys.md) is told has the same texts in the terms of its file. An error
-names no value of the data: once they were read a release fails with the constant text of
-{py:exc}`kngjax.ReleaseFailed`, whose entry lists the causes."""
+would be right; ‹angle brackets› stand for a name or a number of your call, … for anything else, and (one / other) for
+one of the two. Each has an anchor made of its words, by which it can be linked to. What a [job](toml-keys.md) is told
+has the same texts in the terms of its file. An error names no value of the data: once they were read a release fails
+with the constant text of {py:exc}`kngjax.ReleaseFailed`, whose entry lists the causes."""
 
 
 @dataclass(frozen=True)
@@ -34,12 +38,26 @@ class ErrorText:
 
 def page_of_errors(package: pathlib.Path) -> str:
     """The whole page in MyST Markdown."""
-    parts, found = [_ABOUT], error_texts(package)
-    for room in dict.fromkeys(one.room for one in found):
-        said = dict.fromkeys((one.where, one.exception, one.text) for one in found if one.room == room)
+    parts, places = [_ABOUT], texts_with_places(package)
+    rooms = {text: found[0].room for text, found in places.items()}
+    for room in dict.fromkeys(rooms.values()):
         parts.append(f"## {room}")
-        parts.append("\n".join(f"- {_escaped(text)} — `{kind}` of `{where}`" for where, kind, text in said))
+        parts.append("\n".join(_row(text, places[text]) for text in places if rooms[text] == room))
     return "\n\n".join(parts) + "\n"
+
+
+def _row(text: str, places: list[ErrorText]) -> str:
+    """A text with its anchor, and all that raise it."""
+    raised = dict.fromkeys(f"`{one.exception}` of `{one.where}`" for one in places)
+    return f'- <a id="{anchor_of(text)}"></a>{_escaped(text)} — {", ".join(raised)}'
+
+
+def texts_with_places(package: pathlib.Path) -> dict[str, list[ErrorText]]:
+    """Each text once, in the order of its first place, with all places that it comes from."""
+    places: dict[str, list[ErrorText]] = {}
+    for one in error_texts(package):
+        places.setdefault(one.text, []).append(one)
+    return places
 
 
 @functools.cache
@@ -59,6 +77,10 @@ def _error_texts(package: pathlib.Path) -> Iterator[ErrorText]:
         for kind, default in _default_texts(tree, exceptions):
             if text := in_words(default, own):
                 yield ErrorText(parts[0].removesuffix(".py"), kind, kind, text, default.lineno)
+        for name, failed in _constants(tree).items():
+            if _FAILURES.fullmatch(name):
+                text = in_words(failed, own)
+                yield ErrorText(parts[0].removesuffix(".py"), module, "ReleaseFailed", text, failed.lineno)
         for where, call in _calls(tree, module):
             kind = _last_name(call.func)
             if kind in exceptions and call.args:

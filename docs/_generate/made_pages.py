@@ -1,5 +1,6 @@
 """The pages that are made from the code, and those of the repository with the links of the site."""
 
+import ast
 import hashlib
 import importlib.metadata
 import pathlib
@@ -20,10 +21,15 @@ from docs._generate.links import (
 from docs._generate.public_names import PAGES
 from docs._generate.tables import table
 from docs._generate.toml_keys import page_of_keys
+from kngjax.core.error_anchors import PAGE
 
 ROOT = pathlib.Path(__file__).parents[2]
 # Of the index: what stands in its place on the site.
 PLACE = "<!-- the reference that the site is built with -->"
+# The page that errors name, `kngjax.core.error_anchors`.
+ERRORS = f"{MADE}/{PAGE.removesuffix('.html')}"
+# The end of a notebook's header.
+_KERNEL = "  display_name: Python 3\n"
 
 
 def made_pages() -> dict[str, str]:
@@ -33,7 +39,7 @@ def made_pages() -> dict[str, str]:
         f"{MADE}/certificate-fields": page_of_certificate(),
         f"{MADE}/toml-keys": page_of_keys(),
         f"{MADE}/command-line": page_of_commands(),
-        f"{MADE}/error-texts": page_of_errors(ROOT / "kngjax"),
+        ERRORS: page_of_errors(ROOT / "kngjax"),
     }
 
 
@@ -43,19 +49,31 @@ def table_of_made_pages(pages: dict[str, str]) -> str:
         f"{MADE}/certificate-fields": "What a certificate says, field by field.",
         f"{MADE}/toml-keys": "What a job's file may have, with types and defaults.",
         f"{MADE}/command-line": "Commands, arguments and exit statuses.",
-        f"{MADE}/error-texts": "What an error says, and what to do about it.",
+        ERRORS: "What an error says, and what to do about it.",
     }
     rows = ([f"[{text.splitlines()[0].removeprefix('# ')}]({name}.md)", says[name]] for name, text in pages.items())
     return table(["page", "what it has"], rows)
 
 
 def digest_of_sources() -> str:
-    """Of all that decides what cells print: the package's code, and the versions of what it computes with."""
+    """Of all that decides what cells print: the package's code, and the versions of what it computes with.
+
+    Comments, docstrings and the layout of lines decide nothing: no cell prints them.
+    """
     versions = sorted(f"{one.name} {one.version}" for one in importlib.metadata.distributions())
     digest = hashlib.sha256("\n".join(versions).encode())
     for file in sorted((ROOT / "kngjax").rglob("*.py")):
-        digest.update(file.relative_to(ROOT).as_posix().encode() + b"\0" + file.read_bytes())
+        digest.update(f"{file.relative_to(ROOT).as_posix()}\0{_without_words(file.read_text('utf-8'))}".encode())
     return digest.hexdigest()[:16]
+
+
+def _without_words(source: str) -> str:
+    """The syntax of a module without its docstrings and comments."""
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node) is not None:
+            del node.body[0]
+    return ast.dump(tree)
 
 
 def known_pages() -> frozenset[str]:
@@ -99,4 +117,6 @@ def with_site(text: str, document: str, made: dict[str, str]) -> str:
         text = f"{text.replace(PLACE, table_of_made_pages(made))}\n\n{trees(parts)}"
     folder = str(pathlib.PurePosixPath("docs", document).parent)
     linked = with_links_of_site(text, folder, folder, known_pages() | {f"docs/{name}.md" for name in made})
-    return with_parts_of_others(linked, _outside_pages(folder))
+    # Where cells do not run nothing else says in which language they are.
+    in_python = linked.replace(_KERNEL, f"{_KERNEL}  language: python\n", 1)
+    return with_parts_of_others(in_python, _outside_pages(folder))

@@ -52,9 +52,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _in_words(error: Exception) -> str:
     """An error as the command says it; of a release that failed always the same, whatever it says."""
     from kngjax.command.named_parts import FAILED as failed
+    from kngjax.core.error_anchors import pointer
     from kngjax.core.errors import ReleaseFailed
 
-    return failed if isinstance(error, ReleaseFailed) else str(error)
+    return f"{failed} (see {pointer(failed)})" if isinstance(error, ReleaseFailed) else str(error)
 
 
 def command_parser() -> argparse.ArgumentParser:

@@ -24,6 +24,8 @@ from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
+from kngjax.core.error_anchors import pointer
+
 Given = ParamSpec("Given")
 Returned = TypeVar("Returned")
 Kind = TypeVar("Kind")
@@ -92,6 +94,7 @@ class ReleaseFailed(RuntimeError):
 
     def __init__(self, text: str = FAILED):
         super().__init__(text)
+        self.add_note(f"See {pointer(text)} of the documentation.")
 
 
 class UnfitShape(ValueError):

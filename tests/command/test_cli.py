@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 from kngjax.command import cli, job, named_parts
+from kngjax.core.error_anchors import pointer
 from kngjax.core.errors import FAILED
 from kngjax.ledger.budgets import Budget
 from kngjax.ledger.ledgers import Ledger
@@ -140,7 +141,8 @@ HOLED = {
 def test_a_release_that_fails_says_one_constant_text_in_the_terms_of_the_file(tmp_path, capfd, holes):
     config = write_job(tmp_path, ("tau = [0.25, 0.5]", "tau = 0.5"), data=HOLED[holes](workers()))
     assert cli.main(["release", str(config), "--no-figure", "--output", str(tmp_path / "output")]) == 1
-    assert capfd.readouterr().err.splitlines()[-1] == f"kngjax: error: {named_parts.FAILED}"
+    said = f"kngjax: error: {named_parts.FAILED} (see {pointer(named_parts.FAILED)})"
+    assert capfd.readouterr().err.splitlines()[-1] == said
     assert named_parts.FAILED != FAILED
     for word in ("prepare(", "LogisticLoss", "missing=", "kngjax."):
         assert word not in named_parts.FAILED

@@ -19,7 +19,8 @@ from docs._generate.tables import arguments_in_words, table
 from kngjax.command import named_parts as jobs
 from kngjax.command.job_file import methods, parameters
 from kngjax.command.synthesis_file import KINDS
-from kngjax.core import registry
+from kngjax.core import errors, registry
+from kngjax.core.error_anchors import anchor_of
 from tests.offenders import every_case
 
 PACKAGE = pathlib.Path(kng.__file__).parent
@@ -161,6 +162,28 @@ def test_every_error_with_words_is_listed():
     raised = list(raised_with_words())
     assert len(raised) > 300
     assert not [one for one in raised if (one[0].removesuffix(".py"), *one[1:]) not in listed]
+
+
+ANCHOR = re.compile(r'^- <a id="([a-z0-9]+(?:-[a-z0-9]+){0,3}-[0-9a-f]{4})"></a>', flags=re.MULTILINE)
+
+
+def test_every_error_text_has_an_anchor_of_its_own_words():
+    page, places = error_texts.page_of_errors(PACKAGE), error_texts.texts_with_places(PACKAGE)
+    anchors = ANCHOR.findall(page)
+    assert len(anchors) == len(set(anchors)) == page.count("\n- ") == len(places) > 900
+    # It is the same wherever the text stands, and in a bookmark of another year.
+    assert set(anchors) == {anchor_of(text) for text in places}
+    assert anchor_of("tau must lie strictly\n  between 0 and 1") == "tau-must-lie-strictly-98e6"
+    assert anchor_of("tau must lie strictly between 0 and 2") != "tau-must-lie-strictly-98e6"
+
+
+@pytest.mark.parametrize("failed", [*(name for name in vars(errors) if name.startswith("FAILED")), "of a job"])
+def test_a_release_that_failed_names_its_anchor(failed):
+    text = jobs.FAILED if failed == "of a job" else getattr(errors, failed)
+    [note] = errors.ReleaseFailed(text).__notes__
+    page, anchor = re.search(r"See (\S+)#(\S+) of", note).groups()
+    assert f"generated/{pathlib.PurePath(page).stem}" == made_pages.ERRORS
+    assert f'id="{anchor}"' in error_texts.page_of_errors(PACKAGE)
 
 
 def in_words(expression, **constants):
