@@ -7,6 +7,7 @@ import re
 import pytest
 
 from docs._generate import links, made_pages
+from tests.pages import CELL, EXECUTED, text
 
 INDEX = """# Title
 
@@ -98,13 +99,28 @@ def test_code_that_is_a_public_name_leads_to_its_entry():
 def test_what_cells_printed_is_kept_by_the_code_that_printed_it(tmp_path, monkeypatch):
     (tmp_path / "kngjax").mkdir()
     source = tmp_path / "kngjax" / "a.py"
-    source.write_text("x = 1\n")
+    source.write_text('"""One."""\nx = 1\ndef f():\n    """Two."""\n    return "Two."\n')
     monkeypatch.setattr(made_pages, "ROOT", tmp_path)
     monkeypatch.setattr(importlib.metadata, "distributions", lambda: [])
     before = made_pages.digest_of_sources()
     assert before == made_pages.digest_of_sources()
-    source.write_text("x = 2\n")
+    # Words that no cell prints.
+    source.write_text('"""Another."""\n\nx = 1  # more\ndef f():\n    """Words."""\n    return "Two."\n')
+    assert made_pages.digest_of_sources() == before
+    source.write_text(source.read_text().replace('return "Two."', 'return "Words."'))
     assert made_pages.digest_of_sources() != before
+
+
+def test_no_cell_prints_a_docstring():
+    cells = [cell for page in EXECUTED for cell in CELL.findall(text(page))]
+    assert len(cells) > 50
+    assert not [cell for cell in cells if re.search(r"\bhelp\(|__doc__|^\s*\?|\?\s*$", cell, flags=re.MULTILINE)]
+
+
+def test_notebooks_say_their_language_where_no_cell_runs():
+    for page in [page for page in EXECUTED if CELL.search(text(page))]:
+        document = page.relative_to(made_pages.ROOT / "docs").with_suffix("").as_posix()
+        assert "\n  language: python\n---\n" in made_pages.with_site(text(page), document, {})
 
 
 def test_only_pages_that_changed_are_written(tmp_path, monkeypatch):
