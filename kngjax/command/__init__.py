@@ -1,1 +1,1 @@
-"""The command line: TOML jobs, plans, reports, ledgers."""
+"""Runs the command line: jobs in TOML files, their plans, and ledgers."""

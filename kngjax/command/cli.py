@@ -1,6 +1,6 @@
-"""The command `kngjax`: releases of a job in a TOML file, and ledgers of budgets.
+"""Defines the command `kngjax`, which releases a job in a TOML file and keeps ledgers of budgets.
 
-Nothing heavy is imported before a subcommand runs, so that `kngjax --help` answers at once.
+A subcommand imports what it needs, so that `kngjax --help` answers at once.
 """
 
 import argparse
@@ -18,12 +18,13 @@ FAILED, USER_ERROR, INTERRUPTED, NOT_READ = 1, 2, 130, 141
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit status: 0, 1 for a release that failed, 2 for an error of the user.
+    """Runs the command and returns its exit status: 0, 1 for a release that failed, 2 for an error of the user.
 
     **Arguments:** `arguments`, the words after `kngjax`; None takes those of the process.
 
-    Errors of the user end in one line on the standard error stream, in the terms of the file and the command, which
-    tells no value of the data. So does Ctrl-C end, with 130. Output that nobody reads on ends in silence, with 141.
+    An error of the user ends in one line on the standard error stream. It is in the terms of the file and the command,
+    and tells no value of the data. Ctrl-C ends in one line too, with status 130. A closed output ends in silence, with
+    status 141.
     """
     options = command_parser().parse_args(arguments)
     try:
@@ -50,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _in_words(error: Exception) -> str:
-    """An error as the command says it; of a release that failed always the same, whatever it says."""
+    """Gives the words of an error; a release that failed has one text, with its anchor, whatever the error says."""
     from kngjax.command.named_parts import FAILED as failed
     from kngjax.core.error_anchors import pointer
     from kngjax.core.errors import ReleaseFailed

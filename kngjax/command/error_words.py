@@ -18,7 +18,7 @@ def told(where: str) -> Iterator[None]:
 
 
 def in_words(error: BaseException) -> str:
-    """The words of an error in the terms of a file; what is no argument of a study stays as it is."""
+    """Puts the words of an error in the terms of a file, if it is about an argument of a study."""
     name, *keys = field_of(error) or ("",)
     words = in_toml(str(error))
     if name not in inspect.signature(named_parts.public("Study")).parameters:
@@ -27,7 +27,7 @@ def in_words(error: BaseException) -> str:
 
 
 def in_toml(message: str) -> str:
-    """A message whose advice is written as in Python, with keys of [[analyses]] in its place."""
+    """Writes the advice of a message with keys of [[analyses]] in place of arguments in Python."""
     for python, toml in _ADVICE.items():
         message = message.replace(python, toml)
     return message

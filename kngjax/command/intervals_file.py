@@ -1,4 +1,4 @@
-"""[intervals] of a job: which covariance the intervals of its regressions are made of, and their level."""
+"""Reads [intervals] of a job: the covariance that intervals of its regressions are made of, and their level."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -19,10 +19,10 @@ _ELSEWHERE = {
 
 @dataclass(frozen=True)
 class Intervals:
-    """[intervals]: `covariance` with the settings of its constructor, or none for the default; `level`.
+    """Holds [intervals]: `covariance` with the settings of its constructor, or none for the default; `level`.
 
     **Arguments:** `asked`: a covariance, or True for the default. `written`: what the file says of it, JSON-ready.
-    `level`: of what is printed and drawn; every other can be had of what was released.
+    `level`: of intervals that are printed and drawn; what was released has intervals of every other level too.
     """
 
     asked: Any

@@ -1,8 +1,8 @@
-"""A job: the releases that a TOML file declares, carried out as those of a study are, and kept as JSON.
+"""Carries out a job, the releases that a TOML file declares, as those of a study, and keeps them as JSON.
 
     file -> public parts, made before a value is seen -> one release each -> releases.json after each
 
-The parts are public, so that nothing of them can depend on the data.
+The parts are public, and made before a value is seen, so that none can depend on the data.
 """
 
 import functools
@@ -68,9 +68,9 @@ def count_of(file: JobFile, frame: Any) -> int | None:
 
 
 def public_count(file: JobFile, data: str | pathlib.Path | None = None, given: int | None = None) -> int | None:
-    """n where it is public, under replace: as `given`, or how many records, or persons, the data have; else None.
+    """Returns n where it is public, under replace: as `given`, or the number of records, or persons, in the data.
 
-    No value is looked at, and None is returned too where neither is there. Raises as `load`.
+    It is None under add_remove, and where neither is there. No value is looked at. Raises as `load`.
     """
     if file.adjacency != "replace":
         if given is not None:
@@ -104,7 +104,7 @@ def foreseen(file: JobFile, num_records: int | None, ledger: Ledger | None) -> t
 
 
 def load(file: JobFile, data: str | pathlib.Path | None = None) -> Any:
-    """The private data frame: of `data` if it is given, else of the job's [data].
+    """Loads the private data frame: from `data` if it is given, else from the job's [data].
 
     **Arguments:** `data`, a CSV or Parquet file, a folder or a pattern of files, relative to the working directory. A
     path in [data] is relative to the folder of the job's file, or else to the working directory.
@@ -142,7 +142,7 @@ def _is_in_passes(path: pathlib.Path) -> bool:
 
 
 def _person_of(file: JobFile) -> str | None:
-    """The column that identifies persons; None where each record is one."""
+    """Names the column that identifies persons; None where each record is one."""
     return None if file.unit is None else file.unit.column
 
 
@@ -163,7 +163,7 @@ def _path_of_data(file: JobFile, data: str | pathlib.Path | None) -> pathlib.Pat
 
 
 def name_of_data(file: JobFile, data: str | pathlib.Path | None = None) -> str | None:
-    """The public name of what `load` reads, without its folder; None where there is nothing to read."""
+    """Gives the public name of what `load` reads, without its folder; None where there is nothing to read."""
     path = _path_of_data(file, data)
     if path is not None or file.data is None:
         return None if path is None else path.name
@@ -190,7 +190,7 @@ def refuse_to_lose(
 
 
 def ledger(file: JobFile, path: str | pathlib.Path | None = None) -> Ledger | None:
-    """The ledger of `path` if it is given, else the job's own, relative to the folder of its file; or None.
+    """Opens the ledger at `path` if it is given, else the job's own, relative to the folder of its file; or None.
 
     **Raises** as `kngjax.Ledger` does.
     """
@@ -200,7 +200,7 @@ def ledger(file: JobFile, path: str | pathlib.Path | None = None) -> Ledger | No
 
 
 def identity(file: JobFile) -> str:
-    """A digest of all public settings that decide what is released, whatever the file is called.
+    """Computes a digest of all public settings that decide what is released, whatever the file is called.
 
     `kngjax.command.resuming` finds by it what was paid for.
     """
@@ -228,9 +228,9 @@ def run(
     force: bool = False,
     data: str | None = None,
 ) -> tuple[JobPlan, list[Any]]:
-    """Make each release of the job once, as `kngjax.study.carrying_out` does.
+    """Makes each release of the job once, as `kngjax.study.carrying_out` does.
 
-    So a run that fails or is killed loses one debit at most, and resumed pays for what is missing
+    A run that fails or is killed loses one debit at most; when it is resumed it pays for what is missing
     (`kngjax.command.resuming`).
 
     **Arguments:** `frame`, private: pandas, polars or pyarrow. `progress`: whether to show a bar over the releases;
@@ -291,7 +291,7 @@ def _releases(kept: str) -> list[Any]:
 
 
 def write(made: JobPlan, results: list[Any], directory: pathlib.Path, data: str | None = None) -> pathlib.Path:
-    """Replace `releases.json` in an existing directory, at once, and return its path; it holds nothing private.
+    """Replaces `releases.json` in an existing directory, at once, and returns its path; it holds nothing private.
 
     **Arguments:** `data`: as of `run`.
     """

@@ -38,7 +38,7 @@ def check(figure: Figure, analysis: Any) -> None:
 
 
 def draw(file: JobFile, result: Any) -> "Drawn":
-    """The released curves of a result as a figure of Matplotlib, made without pyplot.
+    """Draws the released curves of a result as a figure of Matplotlib, made without pyplot.
 
     Raises ValueError without [figure], and ImportError without Matplotlib.
     """

@@ -79,7 +79,7 @@ class Source:
 
     @property
     def dialect(self) -> Dialect:
-        """How its file is written, if it is a CSV file; raises ValueError for what no such file can be."""
+        """Describes how its CSV file is written; raises ValueError for what no such file can be."""
         return Dialect(**{field.name: getattr(self, field.name) for field in dataclasses.fields(Dialect)})
 
 
@@ -117,7 +117,7 @@ class Asked:
 
     @property
     def public(self) -> dict[str, Any]:
-        """All that decides what is released, JSON-ready; what is drawn of a synthesis afterwards is free."""
+        """Lists all that decides what is released, JSON-ready; what is drawn of a synthesis afterwards is free."""
         others = {"by": list(self.by), "num_records": self.num_records, "sampler": plain(self.sampler)}
         found = {"method": self.method, **plain(self.arguments)} | {name: one for name, one in others.items() if one}
         return found if self.intervals is None else found | {"intervals": self.intervals.written}
@@ -125,7 +125,7 @@ class Asked:
 
 @dataclass(frozen=True, kw_only=True)
 class JobFile:
-    """All that a job declares in public.
+    """Holds all that a job declares in public.
 
     **Arguments:** `path`: of the file. `data`: [data]. `ledger`: the path of one. `study`: of [study], without the
     ledger. `intervals`: of all regressions that say nothing else. `figure`: [figure]. None stands for what is not said.
@@ -141,22 +141,22 @@ class JobFile:
 
     @property
     def name(self) -> str:
-        """The file's name without its suffix."""
+        """Gives the file's name without its suffix."""
         return self.path.stem
 
     @property
     def dialect(self) -> Dialect:
-        """How CSV files of the job are written."""
+        """Describes how CSV files of the job are written."""
         return Dialect() if self.data is None else self.data.dialect
 
     @property
     def level(self) -> float:
-        """The level of the intervals that are printed and drawn."""
+        """Gives the level of the intervals that are printed and drawn."""
         return 0.95 if self.intervals is None else self.intervals.level
 
     @property
     def public(self) -> dict[str, Any]:
-        """All that decides what is released, whatever the file is called; JSON-ready."""
+        """Lists all that decides what is released, whatever the file is called; JSON-ready."""
         found = _as_json({"study": plain(self.study), "analyses": [one.public for one in self.analyses]})
         found |= {} if self.intervals is None else {"intervals": self.intervals.written}
         return found | ({"csv": self.dialect.said} if self.dialect.said else {})
@@ -168,13 +168,13 @@ class JobFile:
 
     @property
     def unit(self) -> Any:
-        """Whom all releases protect, a `kngjax.Unit`; None for one record. Raises as `kngjax.Study`."""
+        """Gives the unit that all releases protect, a `kngjax.Unit`; None for one record. Raises as `kngjax.Study`."""
         with told(f"{self.path}: [study] "):
             return whom_of(*(self.study.get(name) for name in ("person", "unit", "most_rows", "missing")))
 
     @property
     def text_columns(self) -> tuple[str, ...]:
-        """The columns with levels of text, and of identifiers, which are read as they are written."""
+        """Lists the columns with levels of text, and of identifiers, which are read as they are written."""
         levels = dict(self.study.get("levels", {}))
         for one in self.analyses:
             if one.method == SYNTHESIS:
@@ -236,7 +236,7 @@ def methods() -> dict[str, inspect.Signature]:
 
 
 def parameters(method: str) -> dict[str, inspect.Parameter]:
-    """The arguments that a table [[analyses]] has for this method, or for a synthesis, by name."""
+    """Lists the arguments that a table [[analyses]] has for this method, or for a synthesis, by name."""
     if method == SYNTHESIS:
         found = dict(inspect.signature(named_parts.public(f"{SYNTHESIS}.plan")).parameters)
         # That of the study is meant.
@@ -247,7 +247,7 @@ def parameters(method: str) -> dict[str, inspect.Parameter]:
 
 
 def takes_several(parameter: inspect.Parameter) -> bool:
-    """Whether the argument takes any number of values, which are a list in the file."""
+    """Says whether the argument takes any number of values, which are a list in the file."""
     return parameter.kind is inspect.Parameter.VAR_POSITIONAL
 
 
@@ -329,7 +329,7 @@ def _own_intervals(arguments: dict[str, Any], where: str) -> Intervals | None:
 
 
 def _as_json(value: Any) -> Any:
-    """A plain value with dates as the file has them."""
+    """Writes the dates in a plain value as the file has them."""
     if isinstance(value, Mapping):
         return {name: _as_json(part) for name, part in value.items()}
     if isinstance(value, list):

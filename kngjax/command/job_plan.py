@@ -100,7 +100,7 @@ class JobPlan:
         return list(steps.values())
 
     def missing(self, labels: Sequence[str]) -> list[str]:
-        """The labels of the steps that are not among these."""
+        """Lists the labels of the steps that are not among these."""
         return sorted({step.label for step in self.steps} - set(labels))
 
     def results(self, made: Made) -> list[Any]:
@@ -112,13 +112,13 @@ class JobPlan:
         return [line for step in self.steps for line in _lines_of(step, num_records)]
 
     def text(self, results: Sequence[Any]) -> str:
-        """The results as the command prints them."""
+        """Writes the results as the command prints them."""
         made = [one for one in results if one is not None]
         said = [one.summary() if isinstance(one, SyntheticTable) else str(one.summary(self.file.level)) for one in made]
         return "\n\n".join([*said, f"All together: {in_words(totals.total(one.guarantee for one in made))}"])
 
     def to_dict(self, results: Sequence[Any]) -> dict[str, Any]:
-        """The results, JSON-ready: all that may be published and what is needed to predict with it."""
+        """Makes the results JSON-ready: all that may be published, and what is needed to predict with it."""
         cost = totals.total(one.guarantee for one in results if one is not None)
         written = []
         for asked, own, result in zip(self.file.analyses, self.by_analysis(), results, strict=True):

@@ -27,20 +27,20 @@ _PLAIN = (bool, int, float, str)
 
 
 def public(name: str) -> Any:
-    """The public class or function of this name, as "KNG" or "synthesis.Category"."""
+    """Finds the public class or function of this name, as "KNG" or "synthesis.Category"."""
     import kngjax
 
     return operator.attrgetter(name)(kngjax)
 
 
 def parameters(kind: type) -> dict[str, inspect.Parameter]:
-    """The parameters of a constructor by name, without those that are never to be given."""
+    """Lists the parameters of a constructor by name, without those that are never to be given."""
     derived = {field.name for field in fields(kind) if field.metadata.get("derived")}
     return {name: one for name, one in inspect.signature(kind).parameters.items() if name not in derived}
 
 
 def settings(kind: type, table: dict[str, Any]) -> dict[str, Any]:
-    """The keys of a table as arguments of a class; raises ValueError that names a key which is unknown or cannot be."""
+    """Makes the keys of a table arguments of a class; raises ValueError that names a key which is unknown or unfit."""
     known, arguments = parameters(kind), {}
     for name, value in table.items():
         if name not in known:
@@ -54,7 +54,7 @@ def settings(kind: type, table: dict[str, Any]) -> dict[str, Any]:
 
 
 def kind_of(parameter: inspect.Parameter) -> Any:
-    """The type that a key of this parameter is converted to; None for a number or a list of numbers."""
+    """Gives the type that a key of this parameter is converted to; None for a number or a list of numbers."""
     annotation = without_none(parameter.annotation)
     if annotation not in _PLAIN and get_origin(annotation) is not Literal:
         annotation = type(parameter.default)
@@ -62,7 +62,7 @@ def kind_of(parameter: inspect.Parameter) -> Any:
 
 
 def numbers(value: Any) -> float | tuple[float, ...]:
-    """A number, or a list of numbers."""
+    """Reads a number, or a list of numbers."""
     return convert(value, tuple[float, ...] if isinstance(value, list) else float)
 
 
@@ -91,7 +91,7 @@ def domain(value: Any) -> Any:
 
 
 def forms() -> list[str]:
-    """How a file writes each domain: { l2_ball = radius }."""
+    """Lists how a file writes each domain: { l2_ball = radius }."""
     named = [(name, _by_place(public(kind))) for name, kind in DOMAINS.items()]
     return sorted(
         f"{{ {name} = {sides[0] if len(sides) == 1 else '[' + ', '.join(sides) + ']'} }}" for name, sides in named

@@ -1,4 +1,4 @@
-"""Subcommands of jobs in files. Each returns its exit status."""
+"""Runs subcommands of jobs in files, each of which returns its exit status."""
 
 import argparse
 import pathlib
@@ -19,7 +19,7 @@ from kngjax.study.synthesis.synthetic_tables import SyntheticTable
 
 
 def release(options: argparse.Namespace) -> int:
-    """Releases of a job: printed and written."""
+    """Makes the releases of a job, prints them and writes them."""
     file = job_file.read(options.config)
     directory = options.output if options.output is not None else pathlib.Path("output") / file.name
     # Whatever can fail without the data fails before they are read, and before epsilon is spent.
@@ -76,7 +76,7 @@ def _require_matplotlib() -> None:
 
 
 def check(options: argparse.Namespace) -> int:
-    """Whether the data fit, for the owner alone."""
+    """Tells the owner alone whether the data fit."""
     file = job_file.read(options.config)
     frame = None
     try:

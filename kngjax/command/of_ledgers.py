@@ -1,4 +1,4 @@
-"""Subcommands of ledgers: they load no JAX. Each returns its exit status."""
+"""Runs subcommands of ledgers, without JAX, each of which returns its exit status."""
 
 import argparse
 import json
@@ -8,7 +8,7 @@ from kngjax.ledger.ledgers import Ledger
 
 
 def create(options: argparse.Namespace) -> int:
-    """A new ledger."""
+    """Makes a new ledger."""
     epsilon, delta, rho = options.epsilon, options.delta, options.rho
     if (epsilon is None) == (rho is None) or (rho is not None and delta is not None):
         raise ValueError("name the budget: --epsilon, --epsilon with --delta, or --rho")
@@ -41,7 +41,7 @@ def show(options: argparse.Namespace) -> int:
 
 
 def releases(options: argparse.Namespace) -> int:
-    """The releases that were paid for, as JSON."""
+    """Prints the releases that were paid for, as JSON."""
     book = Ledger(options.file).read()
     entries = [
         {
@@ -58,7 +58,7 @@ def releases(options: argparse.Namespace) -> int:
 
 
 def verify(options: argparse.Namespace) -> int:
-    """Follow the chain of digests and add up again."""
+    """Follows the chain of digests and adds up again."""
     book = Ledger(options.file).verify(options.head)
     print(
         f"The ledger holds: {book.num_rows} rows, each with the digest of the one before; {book.left} is left.\n"

@@ -40,7 +40,7 @@ class Earlier:
 
 
 def identity(settings: Any) -> str:
-    """SHA-256 of everything public that decides what a job releases: two jobs with the same are one job."""
+    """Computes SHA-256 of everything public that decides what a job releases: two jobs with the same are one job."""
     return hashlib.sha256(canonical(settings).encode()).hexdigest()
 
 
@@ -175,7 +175,7 @@ def _releases(fields: dict[str, Any]) -> list[tuple[str, Any]]:
 
 
 def replace(path: pathlib.Path, text: str) -> None:
-    """Write a file at once: whenever the process ends, the old one is whole or the new one is, and on the disk."""
+    """Writes a file at once: whenever the process ends, the old one is whole or the new one is, and on the disk."""
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:

@@ -1,4 +1,4 @@
-"""Tables of a TOML file as frozen dataclasses: a field is a key, and its type says what the value may be.
+"""Reads tables of a TOML file as frozen dataclasses: a field is a key, and its type says what the value may be.
 
 msgspec converts, strictly: no text is a number, and true is no 1. Decimal numbers are kept as they are written until
 then. All values are public, and errors show them.
@@ -37,7 +37,7 @@ _WORDS = {
 
 
 def convert(value: Any, kind: Any) -> Any:
-    """A value of the file as the type that its key declares; raises ValueError that says what it must be.
+    """Converts a value of the file to the type that its key declares; raises ValueError that says what it must be.
 
     One value stands for a list of one where the type is a tuple of any length. A `Fraction` is positive and exact.
     """
@@ -80,7 +80,7 @@ def _is_finite(value: Any) -> bool:
 
 
 def shown(value: Any) -> str:
-    """A value of the file as its reader would write it."""
+    """Writes a value of the file as its reader would."""
     if isinstance(value, list):
         return f"[{', '.join(map(shown, value))}]"
     if isinstance(value, dict):
@@ -113,7 +113,7 @@ def read_table(kind: type, table: Any, where: str) -> Any:
 
 
 def without_none(kind: Any) -> Any:
-    """The type without None, which no value of a file is."""
+    """Takes None out of a type, since no value of a file is None."""
     parts = [part for part in get_args(kind) if part is not type(None)]
     return functools.reduce(operator.or_, parts) if type(None) in get_args(kind) else kind
 
@@ -126,7 +126,7 @@ def refuse_unknown(table: dict[str, Any], known: Sequence[str], where: str, what
 
 
 def plain(value: Any) -> Any:
-    """A value of the file with floats for decimal numbers, as Python would write it."""
+    """Makes a value of the file one of Python, with floats for decimal numbers."""
     if isinstance(value, Mapping):
         return {name: plain(part) for name, part in value.items()}
     if isinstance(value, list):
@@ -135,6 +135,6 @@ def plain(value: Any) -> Any:
 
 
 def beside(file: pathlib.Path, named: str) -> pathlib.Path:
-    """A path or pattern that a file names: relative to its folder, or else to the working directory."""
+    """Finds a path or pattern that a file names: relative to its folder, or else to the working directory."""
     found = file.parent / named
     return found if found.exists() or glob.glob(str(found)) else pathlib.Path(named)

@@ -1,4 +1,4 @@
-"""The arithmetic that proofs of releases rest on, tried in this very process before a release is made, and after.
+"""Tries in this process, before and after each release, the arithmetic that proofs of releases rest on.
 
 What `kngjax` proves of rounding supposes that +, -, ·, / and √ of float64 give the number nearest to the exact one,
 ties to even, numbers below 2^-1022 and signs of 0 included, and that sums of products of whole numbers below 2^53 are

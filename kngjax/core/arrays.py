@@ -1,4 +1,4 @@
-"""Parameters as float64 arrays on the host, and the float64 scope in which releases are computed."""
+"""Makes parameters float64 arrays on the host, and sums of records of which the rounding error is bounded."""
 
 import math
 from collections.abc import Callable
@@ -29,7 +29,7 @@ else:
 
 
 def parameter(value: Any) -> Array | np.ndarray:
-    """A number or a list or array of numbers as a NumPy float64 array of its own, which nobody can change.
+    """Copies a number, a list or an array of numbers into a NumPy float64 array that nobody can change.
 
     It is a copy, so that a public setting does not change with the caller's array. Tracers pass through.
 
@@ -45,12 +45,12 @@ def parameter(value: Any) -> Array | np.ndarray:
 
 
 def is_traced(*values: object) -> bool:
-    """Whether any of these is a tracer, whose value cannot be validated."""
+    """Says whether any of these is a tracer, whose value cannot be validated."""
     return any(isinstance(value, jax.core.Tracer) for value in values)
 
 
 def float64():
-    """A context in which JAX computes in float64; let only NumPy arrays leave it."""
+    """Lets JAX compute in float64 within a context; only NumPy arrays may leave it."""
     forks.refuse()
     return jax.enable_x64(True)
 
@@ -60,7 +60,7 @@ ROWS_A_BLOCK = 1024
 
 
 def block_sums(terms: Callable[..., Any], rows: tuple[Any, ...], block: int | None = None) -> Any:
-    """Σ terms(*rows) over blocks of rows, under jit, vmap and grad; intermediate results of one block are in memory.
+    """Sums terms(*rows) over blocks of rows, under jit, vmap and grad; memory holds results of one block at a time.
 
     Blocks are added in groups of about √(n/b), and then the groups. So one row's term passes at most
     k = b + 2⌈√(n/b)⌉ + 2 additions on its way to an entry of the sum, in whatever order the b rows of a block are
@@ -98,19 +98,19 @@ def block_sums(terms: Callable[..., Any], rows: tuple[Any, ...], block: int | No
 
 
 def record_sums(weights: Any, rows: Any) -> Any:
-    """Σ_i w_i x_i, of numbers or rows x_i, with the bound of `block_sums`: ku/(1 - ku)·Σ_i |w_i x_ij|."""
+    """Computes Σ_i w_i x_i of numbers or rows x_i, with the bound of `block_sums`: ku/(1 - ku)·Σ_i |w_i x_ij|."""
     return block_sums(lambda weights, rows: weights @ rows, (weights, rows))
 
 
 def weighted_gram(weights: Any, rows: Any) -> Any:
-    """Σ_i w_i x_i x_i', with the bound of `block_sums` with k + 1 in place of k, for a product with one more factor."""
+    """Computes Σ_i w_i x_i x_i', with the bound of `block_sums` at k + 1: the product has one more factor."""
     return block_sums(lambda weights, rows: (rows * weights[:, None]).T @ rows, (weights, rows))
 
 
 def record_sums_on_host(
     weights: Float[np.ndarray, " records"], rows: Float[np.ndarray, "records columns"]
 ) -> np.ndarray:
-    """Σ_i w_i x_i in NumPy: blocks of b = `ROWS_A_BLOCK` rows are summed in float64, and the blocks' sums rounded once.
+    """Computes Σ_i w_i x_i in NumPy: in float64 over blocks of b = `ROWS_A_BLOCK` rows, whose sums are rounded once.
 
     A term passes at most b roundings in its block, one of its product and b - 1 of additions in whatever order, and one
     at the end. So with k = b + 1 and u = 2^-53 an entry errs by at most ku/(1 - ku)·Σ_i |w_i x_ij|, whatever n.
@@ -125,7 +125,7 @@ def record_sums_on_host(
 
 
 def cumulative_sums(terms: Any) -> Any:
-    """t_0, t_0 + t_1, …, along the first axis: within blocks, plus the cumulative sums of the blocks before.
+    """Computes t_0, t_0 + t_1, … along the first axis: within blocks, plus the cumulative sums of earlier blocks.
 
     A cumulative sum within a block of b = `ROWS_A_BLOCK` makes at most b - 1 additions for one term, in whatever order,
     and one adds what was before; that is a cumulative sum of n/b terms again. So none of the sums has more than

@@ -1,4 +1,4 @@
-"""Balls of FLINT, which contain what real arithmetic gives, and what they are made of.
+"""Makes balls of FLINT, which contain what real arithmetic gives.
 
 They do so at every precision. But FLINT has one precision for all threads, and a thread that sets its own changes what
 another one computes meanwhile: how wide its balls are, and so how many random bits it asks for. So the precision is set
@@ -30,12 +30,12 @@ def precision(digits: int) -> Iterator[None]:
 
 
 def power_of_two(exponent: int) -> Fraction:
-    """2^e."""
+    """Computes 2^e."""
     return Fraction(2) ** exponent
 
 
 def ball_of(number: Fraction | int) -> arb:
-    """A ball that contains a rational number, at the precision that is set."""
+    """Makes a ball that contains a rational number, at the precision that is set."""
     return arb(fmpq(number.numerator, number.denominator))
 
 
@@ -45,7 +45,7 @@ def square(ball: arb) -> arb:
 
 
 def largest(numbers: Sequence[arb]) -> arb:
-    """The maximum of several balls."""
+    """Computes the maximum of several balls."""
     found = numbers[0]
     for other in numbers[1:]:
         found = found.max(other)
@@ -53,18 +53,18 @@ def largest(numbers: Sequence[arb]) -> arb:
 
 
 def upper_end(ball: arb) -> Fraction:
-    """A number that nothing in the ball exceeds, by less than the precision that is set tells apart."""
+    """Gives a number that nothing in the ball exceeds, at the precision that is set."""
     digits, exponent = ball.upper().man_exp()
     return int(digits) * power_of_two(int(exponent))
 
 
 def lower_end(ball: arb) -> Fraction:
-    """A number that nothing in the ball falls short of, by less than the precision that is set tells apart."""
+    """Gives a number that nothing in the ball falls short of, at the precision that is set."""
     return -upper_end(-ball)
 
 
 def are_at_most_0(numbers: Callable[[], Sequence[arb]]) -> bool:
-    """Whether all that this computes, at whatever precision is set, is at most 0 for certain. Of public numbers.
+    """Says whether all that this computes of public numbers, at whatever precision, is certain to be at most 0.
 
     What is so by less than 2048 digits tell counts as not certain. Of private numbers a limit would be an output.
     """

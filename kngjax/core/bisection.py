@@ -14,7 +14,7 @@ def bisect(
     num_halvings: int,
     geometric: bool = False,
 ) -> tuple[Float[Array, "*batch"], Float[Array, "*batch"]]:
-    """The ends of the interval [lower, upper] after so many halvings, with what is sought between them.
+    """Halves the interval [lower, upper] so many times, and returns the ends between which the solution lies.
 
     The lower end moves to every middle for which `lies_above` says that what is sought lies above it, and the upper end
     to every other, among them those for which it compares with NaN. So each end that was moved has the answer of its

@@ -1,4 +1,4 @@
-"""Compiled functions that a release runs once or twice, and research thousands of times.
+"""Compiles functions quickly for a release, which runs them once, and well for research, which runs them often.
 
 A first release waits for XLA and not for its draw. Without optimisation XLA takes a tenth to a third of the time on
 processors, and its programs two to six times as long: `python -m benchmarks cold_start` measures it. So a release
@@ -46,7 +46,7 @@ _ARE_RUN_ONCE = contextvars.ContextVar("programs are run once", default=False)
 
 @contextlib.contextmanager
 def quick_compilation(num_read: int = 0) -> Iterator[None]:
-    """A context in which `Compiled` functions are compiled quickly, on processors, if they read few numbers in all."""
+    """Lets `Compiled` functions be compiled quickly within a context, on processors, if they read few numbers."""
     token = _ARE_RUN_ONCE.set(num_read <= MOST_READ)
     try:
         yield
@@ -55,7 +55,7 @@ def quick_compilation(num_read: int = 0) -> Iterator[None]:
 
 
 class Compiled(Generic[T]):
-    """A function like `jax.jit(function)`, in two programs: one that is compiled quickly, and one that runs quickly.
+    """Compiles a function as `jax.jit` does, into one program that is compiled quickly or one that runs quickly.
 
     Both compute the same up to rounding. The one that is compiled quickly is taken within `quick_compilation`, on
     processors, for up to `MOST_NUMBERS` numbers. Neither is taken on other devices, inside of another program, or where

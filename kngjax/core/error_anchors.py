@@ -1,4 +1,4 @@
-"""Anchors of error texts on the page of the site that lists them all, made of a text's own words."""
+"""Makes anchors of error texts, of a text's own words, for the page of the site that lists all texts."""
 
 import hashlib
 import re

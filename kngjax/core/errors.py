@@ -1,4 +1,4 @@
-"""A failed release tells of types, shapes and public settings alone, or says one constant text.
+"""Makes errors of a release tell of types, shapes and public settings alone, or say one constant text.
 
     settings, before the data are read              refused in words, nothing is spent
     types and shapes of X and y                     refused in words: no value was looked at
@@ -73,7 +73,7 @@ _FIELD = "_kngjax_field"
 
 
 class ReleaseFailed(RuntimeError):
-    """A release failed after the data were read: always one text, without a cause or a context.
+    """Says that a release failed after the data were read: always one text, without a cause or a context.
 
     That it failed is one bit that nothing hides, and its budget is spent. Possible causes, which only the owner may
     find out; `mechanism.prepare(X, y)` says the first three, of a frame `Study.check()`, and of a job in a file
@@ -98,11 +98,11 @@ class ReleaseFailed(RuntimeError):
 
 
 class UnfitShape(ValueError):
-    """Refused for shapes, names or public settings, before a value was looked at: a release may say it in words."""
+    """Refuses shapes, names or public settings before a value is looked at, so that a release may say it in words."""
 
 
 class UnfitType(TypeError):
-    """Refused for a type or a dtype, before a value was looked at: a release may say it in words."""
+    """Refuses a type or a dtype before a value is looked at, so that a release may say it in words."""
 
 
 def about(error: Refusal, *field: str) -> Refusal:
@@ -120,7 +120,7 @@ def field_of(error: BaseException) -> tuple[str, ...]:
 
 
 def bare(error: BaseException, failed: str | None = None) -> BaseException:
-    """The error without its traceback, cause and context, whose frames hold the records as local variables.
+    """Takes the traceback, cause and context off an error, since their frames hold the records as local variables.
 
     **Arguments:** `failed`: the text that a `ReleaseFailed` says from there on, whatever happened; None for its own.
     """
@@ -172,7 +172,7 @@ def holders_of_records(kind: type[Kind]) -> type[Kind]:
 
 
 def is_from_outside(error: BaseException) -> bool:
-    """Whether somebody outside ends the work, which is no failure of it: Ctrl-C, an exit, a signal's handler, asyncio.
+    """Says whether somebody outside ends the work, which is no failure: Ctrl-C, an exit, a signal's handler, asyncio.
 
     Whatever else is raised may quote a value, also what is no Exception.
     """
@@ -227,7 +227,7 @@ class _Silence:
 
     @property
     def is_used(self) -> bool:
-        """Whether any thread is in it."""
+        """Says whether any thread is in it."""
         return self._inside > 0
 
     @contextmanager
@@ -256,10 +256,11 @@ _filters.insert(0, silence.from_the_beginning)
 
 
 def run_telling_refusals(step: Callable[[], Any]) -> tuple[Any, Exception | None]:
-    """step() and None; or None and its refusal in words, new, so that neither traceback nor context holds the data.
+    """Runs a step, and returns what it returns and None, or None and its refusal in words.
 
-    For steps that look at types, names and shapes of data only. What another package raises there is not repeated; what
-    ends the program from outside is raised without context.
+    The step looks at types, names and shapes of data only. The refusal is a new one, so that neither its traceback nor
+    its context holds the data. What another package raises is not repeated. What ends the program from outside is
+    raised without context.
     """
     refusal: Exception = TypeError(UNREADABLE)
     interruption = None
@@ -280,9 +281,10 @@ def run_telling_refusals(step: Callable[[], Any]) -> tuple[Any, Exception | None
 
 
 def run_hiding_errors(work: Callable[[], Any]) -> tuple[Any, ReleaseFailed | None]:
-    """work() and None; or None and the `ReleaseFailed` that a release raises in place of whatever work raised.
+    """Runs work, and returns what it returns and None, or None and the `ReleaseFailed` that stands for any error.
 
-    It is new, so that neither traceback nor context holds what work computed; raise it outside of any handler. Warnings
+    The `ReleaseFailed` is a new one, so that neither its traceback nor its context holds what work computed. Raise it
+    outside of any handler. Warnings
     are silenced: what NumPy and SciPy warn of depends on the values. What ends the program from outside, or a caller's
     own timeout by a signal's handler, is no failure: it is raised, without context.
     """

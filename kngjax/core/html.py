@@ -1,4 +1,4 @@
-"""Small HTML tables, as notebooks show objects."""
+"""Makes the small HTML tables that notebooks show of objects."""
 
 import html
 from collections.abc import Iterable
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def html_table(title: str, rows: Iterable[tuple[str, Any]]) -> str:
-    """A table of a title and rows (name, value) for a notebook, with everything escaped."""
+    """Makes a table of a title and rows (name, value) for a notebook, with everything escaped."""
     lines = "".join(
         f'<tr><th style="text-align: left">{html.escape(name)}</th>'
         f'<td style="text-align: left">{html.escape(str(value))}</td></tr>'

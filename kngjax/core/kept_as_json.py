@@ -9,12 +9,12 @@ class AbstractKeptAsJson(abc.ABC):
 
     @abc.abstractmethod
     def to_json(self) -> str:
-        """Canonical JSON: sorted keys, shortest decimals that round-trip."""
+        """Writes canonical JSON: sorted keys, shortest decimals that round-trip."""
 
     @classmethod
     @abc.abstractmethod
     def from_json(cls, text: str) -> Any:
-        """The inverse of `to_json`."""
+        """Reads what `to_json` wrote."""
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, type(self)) and self.to_json() == other.to_json()

@@ -42,7 +42,7 @@ def fresh(value: Any) -> Any:
 
 
 class FreshArrays:
-    """Base of objects that show their arrays, and are taken apart by JAX, in `fresh` views of them."""
+    """Lets objects show their arrays, and be taken apart by JAX, in `fresh` views of them."""
 
     __slots__ = ()
 
@@ -55,7 +55,7 @@ class FreshArrays:
 
 
 class AbstractModule(FreshArrays, eqx.Module):
-    """Base of all Equinox modules here: `FreshArrays`, for programs that close over a module and those that take it."""
+    """Gives Equinox modules `FreshArrays`, for programs that close over a module and for those that take it."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         # What `copy` and `pickle` would fill is a view of the dictionary, of an object that Equinox takes for new.
@@ -78,5 +78,5 @@ def _frozen(value: Any) -> Any:
 
 
 def constants(tree: Any) -> Any:
-    """The arrays of a pytree as JAX's, in the precision of now: one constant each of the program that is traced."""
+    """Makes the arrays of a pytree JAX's, at the present precision: each is one constant of the traced program."""
     return jax.tree.map(jax.numpy.asarray, tree)

@@ -14,7 +14,7 @@ class _Dictionary:
 
 
 class OwnerOnly:
-    """Base of what only the data owner may see: it shows a label, and every way out but its named attributes refuses.
+    """Shows a label of what only the data owner may see, and refuses every way out but its named attributes.
 
     Attributes and methods that a subclass names are the owner's own and stay open. This stops accidents: a log line, a
     crash report, a cache, an array made of the wrong thing. It stops nobody who wants the numbers.
@@ -67,7 +67,7 @@ def without_fields(kind: _Kind) -> _Kind:
 
 @dataclass_transform(frozen_default=True, eq_default=False)
 def owner_only(kind: _Kind) -> _Kind:
-    """A frozen dataclass of an `OwnerOnly`, equal to nothing but itself, that neither `vars` nor `asdict` takes apart.
+    """Makes a frozen dataclass of an `OwnerOnly`, equal to itself alone, that neither `vars` nor `asdict` takes apart.
 
     Equinox modules rest in a dictionary, as JAX needs them: for those `without_fields` is all there is.
     """

@@ -1,4 +1,4 @@
-"""Secure keys from the operating system, research keys from a seed, and which of the two a key is.
+"""Makes secure keys from the operating system and research keys from a seed, and tells the two apart.
 
 A release is private only as long as nobody can guess its random numbers. JAX's own generator takes a seed
 of 32 bits (when 64-bit types are off), and all of them can be tried in minutes; so a release uses ChaCha20
@@ -43,7 +43,7 @@ _FOR_BITS, _FOR_SPLIT, _FOR_FOLD = _nonce(b"kngjax bits "), _nonce(b"kngjax spli
 
 
 def secure_key() -> Array:
-    """A fresh ChaCha20 key: 256 bits from the operating system's generator, never from a seed.
+    """Makes a fresh ChaCha20 key of 256 bits from the operating system's generator, never from a seed.
 
     **Returns:** a typed JAX key of shape (), to be used once and kept private: who has it can undo the noise.
 
@@ -68,7 +68,7 @@ def key_from(bits: Callable[[int], int]) -> Array:
 
 
 def research_key(seed: int | np.integer) -> Array:
-    """A repeatable key for simulations, JAX's threefry seeded with `seed`; never for a release.
+    """Makes a repeatable key for simulations, JAX's threefry seeded with `seed`; never for a release.
 
     **Arguments:** `seed`, public, a whole number in [0, 2**32).
 
@@ -91,7 +91,7 @@ def research_key(seed: int | np.integer) -> Array:
 
 
 def is_secure(key: Any) -> bool:
-    """Whether `key` is of the ChaCha20 type that `secure_key` makes.
+    """Says whether `key` is of the ChaCha20 type that `secure_key` makes.
 
     **Arguments:** `key`, a typed JAX key of any shape, traced or not; children of `split` and `fold_in` count
     as their parent does. The answer is about the type: it cannot know who else has seen the key.
@@ -103,7 +103,7 @@ def is_secure(key: Any) -> bool:
 
 
 def require_typed_key(key: Any) -> None:
-    """Raise a `TypeError` with advice unless `key` is a typed JAX key (of any shape, traced or not)."""
+    """Raises a `TypeError` with advice unless `key` is a typed JAX key (of any shape, traced or not)."""
     if isinstance(key, (jax.Array, jax.core.Tracer)) and jnp.issubdtype(key.dtype, jax.dtypes.prng_key):
         return
     if getattr(key, "dtype", None) == np.uint32:

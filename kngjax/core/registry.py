@@ -1,4 +1,4 @@
-"""The registry: the losses, norms, domains, mechanisms and samplers that there are, read off the list of public names.
+"""Reads the losses, norms, domains, mechanisms and samplers that there are off the list of public names.
 
 `kngjax/__init__.pyi` names each with the file that defines it. One line there makes a loss known to the command, to the
 documentation and to the tests of conformance. No class is loaded before `classes` asks for it.
@@ -27,7 +27,7 @@ _WORD_STARTS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 @functools.cache
 def public_names(module: str = "") -> dict[str, str]:
-    """The file that defines each public name: "losses.quantile" for QuantileLoss.
+    """Gives the file that defines each public name: "losses.quantile" for QuantileLoss.
 
     **Arguments:** `module`: a room with a list of its own, as "chains", whose files are told from there; or "".
     """
@@ -37,7 +37,7 @@ def public_names(module: str = "") -> dict[str, str]:
 
 
 def names(kind: str, without: str = "") -> dict[str, str]:
-    """The public classes of a kind, "losses" or another, by their short names: QuantileLoss by "quantile".
+    """Lists the public classes of a kind, as "losses", by their short names: QuantileLoss by "quantile".
 
     **Arguments:** `without`: a file whose classes are left out, as "losses.distance".
     """
@@ -45,7 +45,7 @@ def names(kind: str, without: str = "") -> dict[str, str]:
 
 
 def classes(kind: str) -> dict[str, type]:
-    """The public classes of a kind themselves, by their short names."""
+    """Loads the public classes of a kind, and gives them by their short names."""
     modules = {module: importlib.import_module(f"kngjax.{module}".rstrip(".")) for module, _ in _named(kind)}
     return {short_name(name): getattr(modules[module], name) for module, name in _named(kind)}
 
@@ -66,5 +66,5 @@ def _named(kind: str, without: str = "") -> list[tuple[str, str]]:
 
 
 def short_name(name: str) -> str:
-    """A class's name in small letters, without the word for its kind: AdaOPS is "ada_ops", L1Ball is "l1_ball"."""
+    """Writes a class's name in small letters, without the word for its kind: AdaOPS is "ada_ops", L1Ball "l1_ball"."""
     return _WORD_STARTS.sub("_", re.sub(r"(Loss|Mechanism)$", "", name)).lower()

@@ -1,4 +1,4 @@
-"""How public objects are shown, as the call that makes them, and described in JSON."""
+"""Shows public objects as the call that makes them, and describes them in JSON."""
 
 import functools
 import inspect
@@ -19,7 +19,7 @@ FIRST_NUMBERS = 3
 
 
 class ShownAsTyped:
-    """Base of public objects whose `repr` is the call that makes an equal one: `Box(-10.0, 10.0)`.
+    """Gives public objects a `repr` that is the call that makes an equal one: `Box(-10.0, 10.0)`.
 
     Arguments are read from attributes of the same name as a parameter of the constructor, or from NAME_lower and
     NAME_upper for a pair; those at their defaults are left out, and so are fields marked as derived, which may be
@@ -72,13 +72,13 @@ def _same(value: Any, default: Any) -> bool:
 
 
 def is_distribution(value: Any) -> bool:
-    """Whether a value is a distribution of NumPyro, which nothing is before NumPyro is imported."""
+    """Says whether a value is a distribution of NumPyro, which nothing is before NumPyro is imported."""
     numpyro = sys.modules.get("numpyro.distributions")
     return numpyro is not None and isinstance(value, numpyro.Distribution)
 
 
 def describe(part: Any) -> Any:
-    """A JSON-ready description of a part made of public settings: its type with its fields, arrays as lists."""
+    """Describes a part made of public settings, JSON-ready: its type with its fields, arrays as lists."""
     if isinstance(part, eqx.Module):
         declared = {field.name: field.metadata for field in fields(part) if not field.metadata.get("derived")}
         given = {name: describe(getattr(part, name)) for name in declared}
@@ -98,7 +98,7 @@ def describe(part: Any) -> Any:
 
 
 def shown(value: Any) -> str:
-    """A public value as one would type it."""
+    """Writes a public value as one would type it."""
     if isinstance(value, jax.core.Tracer):
         return f"<traced {value.aval.str_short()}>"
     if is_distribution(value):

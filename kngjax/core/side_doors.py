@@ -1,4 +1,4 @@
-"""Settings of JAX and XLA by which private data could reach a disk or a log beside the release: refused.
+"""Refuses settings of JAX and XLA by which private data could reach a disk or a log beside the release.
 
 kngjax never closes over data in compiled code, so dumps and caches hold none of them (`audits/dumps.py` looks). But
 XLA's snapshots hold a program's arguments, `jax_debug_nans` stops with a message about values and recomputes outside
@@ -75,7 +75,7 @@ def refuse() -> None:
 
 @contextlib.contextmanager
 def allowed() -> Iterator[None]:
-    """A context in which releases are made although side doors are open: what they write is then as private as X."""
+    """Lets releases be made within a context although side doors are open; what those write is then as private as X."""
     token = _ALLOWED.set(True)
     try:
         yield

@@ -1,4 +1,4 @@
-"""Elementary functions of float64 arrays with proved error bounds, from operations that IEEE 754 rounds correctly.
+"""Computes elementary functions of float64 arrays, with error bounds proved from what IEEE 754 rounds correctly.
 
 NumPy's +, -, *, /, sqrt, rint and ldexp round each element correctly, to nearest, so that u = 2^-53 bounds the relative
 error of each where nothing under- or overflows. Its exp does not say how far it errs.
@@ -26,7 +26,7 @@ _AT_A_TIME = 2**14
 
 
 def sum_error(terms: int) -> float:
-    """At least γ_m = mu/(1 - mu): by so much of the sum of their sizes a sum of m products may err, in any order.
+    """Bounds γ_m = mu/(1 - mu): by that share of the sum of their sizes a sum of m products may err, in any order.
 
     Whether or not a product and a sum are rounded together (Higham 2002, Accuracy and Stability of Numerical
     Algorithms, section 3.1). The last factor is more than the roundings of this very line.
@@ -35,7 +35,9 @@ def sum_error(terms: int) -> float:
 
 
 def exp(x: Floats) -> Floats:
-    """e^x but for a relative error of at most 2^-50 for |x| ≤ 700; e^-700 below, by 2^-1000 too much, infinite above.
+    """Computes e^x with a relative error of at most 2^-50 for |x| ≤ 700.
+
+    Below -700 it is e^-700, which is too much by less than 2^-1000; above 700 it is infinite.
 
     Proof. x = k·log 2 + r with k = rint(x/log 2), and |r| < .347, since k errs by rounding where x/log 2 is next to the
     middle of two whole numbers alone. With log 2 = p + q + 2^-86·(less than 1), kp is exact; x - kp, below .348, errs
@@ -69,7 +71,7 @@ def _exp(x: Floats) -> Floats:
 
 
 def sigmoid(x: Floats) -> Floats:
-    """1/(1 + e^-x) but for a relative error of at most 2^-49, and 2^-1000 next to 0.
+    """Computes 1/(1 + e^-x) with a relative error of at most 2^-49, and 2^-1000 next to 0.
 
     Proof. With t = e^-|x|, known but for 4.7u relatively (see `exp`), 1 + t errs by 4.7ut + u(1 + t), relatively by at
     most 3.4u; the quotient 1/(1 + t), or t/(1 + t) for x < 0, by 4.7u + 3.4u + u and products of these: 9.2u < 2^-49.

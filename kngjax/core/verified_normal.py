@@ -1,4 +1,4 @@
-"""The normal distribution function and density of float64 arrays with proved error bounds."""
+"""Computes the normal distribution function and density of float64 arrays, with proved error bounds."""
 
 import functools
 import math
@@ -37,7 +37,7 @@ def _coefficients() -> Float[np.ndarray, "orders nodes"]:
 
 
 def normal_probability(t: Floats) -> Floats:
-    """Φ(t) but for an absolute error of at most 2^-51.
+    """Computes Φ(t) with an absolute error of at most 2^-51.
 
     Proof. Beyond ±9 it is taken as at ±9, which Φ(-9) < 1.2e-19 covers. With c the multiple of 1/16 nearest to t, the
     difference h = t - c is exact (Sterbenz's lemma, or c = 0), |h| ≤ 1/32, and Σ_{j≤9} Φ^(j)(c)h^j/j! leaves out no
@@ -59,7 +59,7 @@ def normal_probability(t: Floats) -> Floats:
 
 
 def normal_density(t: Floats) -> Floats:
-    """φ(t) = exp(-t²/2)/√(2π) but for a relative error of 2^-49 and an absolute one of 2^-53.
+    """Computes φ(t) = exp(-t²/2)/√(2π) with a relative error of at most 2^-49 and an absolute one of at most 2^-53.
 
     Proof. t² is rounded, by u relatively, which changes φ by at most u·max(½t²φ) < .15u; half of it is exact. `exp`
     errs by 2^-50 relatively and next to 0 by 2^-1000, 1/√(2π) as it is written by u, the product by u: together less

@@ -1,4 +1,4 @@
-"""Versions of jaxlib that compute wrong numbers, with which nothing is computed."""
+"""Refuses versions of jaxlib that compute wrong numbers."""
 
 # jaxlib 0.10.2, on processors: where products of a matrix with more than 16,384 vectors of float64 are summed in one
 # compiled program, as in sum(square(F @ Z), axis=0), all sums from there on are wrong, for matrices of 3 or 5 rows for
