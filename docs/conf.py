@@ -1,5 +1,6 @@
 """How Sphinx builds the site of these pages: see CONTRIBUTING.md for the command."""
 
+import gc
 import os
 import pathlib
 import sys
@@ -8,7 +9,9 @@ ROOT = pathlib.Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
 import kngjax  # noqa: E402
-from docs._generate.made_pages import digest_of_sources  # noqa: E402
+
+# A document is many small objects that live until it is written, and JAX does work of its own at each collection.
+gc.set_threshold(50_000, 20, 20)
 
 project = "kngjax"
 author = "the authors of kngjax"
@@ -18,6 +21,7 @@ version = release = kngjax.__version__
 extensions = [
     "myst_nb",
     "sphinx_copybutton",
+    "docs._generate.extensions.kept_outputs",
     "docs._generate.extensions.pages",
     "docs._generate.extensions.mathml",
     "docs._generate.extensions.references",
@@ -34,8 +38,8 @@ myst_dmath_allow_digits = False
 myst_dmath_allow_space = False
 
 # What cells printed is kept until the package's code, its words apart, or a version of what it computes with changes.
+# The extension `kept_outputs` says where.
 nb_execution_mode = "cache"
-nb_execution_cache_path = str(ROOT / "output" / "executed" / digest_of_sources())
 nb_execution_raise_on_error = True
 nb_execution_timeout = 600
 nb_merge_streams = True
