@@ -1,7 +1,7 @@
 """Names slips in what releases cost together: shares, conversions, debits."""
 
 from tests.mutants.named.slip import Slip
-from tests.mutants.syntax import assigned, called, constant, reference, returned
+from tests.mutants.syntax import assigned, called, condition, constant, reference, returned, without_raise
 
 SLIPS = (
     Slip("bounded range costs half of its rho", "FACTORS", constant(8, 16)),
@@ -38,6 +38,9 @@ SLIPS = (
         "GroupedAnalyses._ask_counted",
         assigned("named", "dict(named)", nth=0),
     ),
+    Slip("any number of records costs what one does", "exchanges:of_records", returned("guarantee")),
+    Slip("OpenDP charges no release that failed", "make_opendp_measurement", condition("ReleaseFailed", "False")),
+    Slip("a ledger takes OpenDP's loss of records of public number", "opendp_guarantee", without_raise("domain")),
     Slip("a debit counts beside no other", "Ledger._debits", reference("parts", "()")),
     Slip("an analysis is not debited", "_release_missing", assigned("debit", "None", nth=0)),
     Slip(
