@@ -111,7 +111,24 @@ def command_parser() -> argparse.ArgumentParser:
     _add_job(plan, ", of which only the number of records is taken")
     plan.add_argument("--records", metavar="N", type=int, help=_OF_RECORDS)
     plan.add_argument("--ledger", metavar="FILE", type=pathlib.Path, help="the budget, in place of its own")
+    plan.add_argument(
+        "--output",
+        metavar="PAGE",
+        type=pathlib.Path,
+        help="write the plan as an HTML page too, with expected errors at half, one and two times each epsilon",
+    )
+    plan.add_argument("--open", action="store_true", help="write the page, plan.html unless named, and open it")
+    plan.add_argument(
+        "--design",
+        metavar="ROWS",
+        type=pathlib.Path,
+        help="for the page: a CSV or Parquet file of public or made-up rows that lie as the table's do; never the data",
+    )
+    plan.add_argument(
+        "--residual", metavar="S", type=float, help="for the page: how far responses scatter, a public guess"
+    )
     plan.set_defaults(run="of_jobs.plan")
+    _add_reports(commands)
     _add_ledger(commands)
     return parser
 
@@ -120,6 +137,35 @@ def _add_job(command: argparse.ArgumentParser, of_data: str = "") -> None:
     command.add_argument("config", metavar="CONFIG", type=pathlib.Path, help="the TOML file of the job")
     of_data = f"a CSV or Parquet file in place of [data]{of_data}"
     command.add_argument("--data", metavar="FILE", type=pathlib.Path, help=of_data)
+
+
+def _add_reports(commands: Any) -> None:
+    report = commands.add_parser(
+        "report",
+        help="write what was released as one HTML page, for a review board or an appendix",
+        description="Write one HTML page of what was released: guarantees, numbers, budget, assumptions. It holds "
+        "published facts alone, and the releases as JSON.",
+    )
+    report.add_argument(
+        "releases",
+        metavar="RELEASES",
+        type=pathlib.Path,
+        help="the releases.json of a job; or the TOML file of a job that was released here, whose ledger is taken",
+    )
+    report.add_argument(
+        "--output", metavar="FILE", type=pathlib.Path, help="the page (default: report.html beside releases.json)"
+    )
+    report.set_defaults(run="of_reports.report")
+    verify = commands.add_parser(
+        "verify",
+        help="check a report: whether it says what its certificates and the ledger say",
+        description="Compute the numbers and costs of a report anew from the releases that it holds, compare its text, "
+        "and find each release in the ledger. Exit status 0 if all agrees, 1 if not.",
+    )
+    verify.add_argument("report", metavar="REPORT", type=pathlib.Path, help="the HTML page of a report")
+    verify.set_defaults(run="of_reports.verify")
+    for command in (report, verify):
+        command.add_argument("--ledger", metavar="FILE", type=pathlib.Path, help="the ledger that paid")
 
 
 def _add_ledger(commands: Any) -> None:
@@ -155,6 +201,7 @@ def _add_ledger(commands: Any) -> None:
     )
     create.set_defaults(run="of_ledgers.create")
     show = actions.add_parser("show", help="what is spent and what is left, for the owner")
+    show.add_argument("--csv", action="store_true", help="a line for each debit instead, as CSV")
     show.set_defaults(run="of_ledgers.show")
     releases = actions.add_parser("releases", help="the releases that were paid for, as JSON")
     releases.set_defaults(run="of_ledgers.releases")

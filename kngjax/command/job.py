@@ -9,6 +9,7 @@ import functools
 import glob
 import json
 import pathlib
+from collections.abc import Sequence
 from typing import Any
 
 from kngjax.accounting.adjacency import Adjacency
@@ -171,19 +172,25 @@ def name_of_data(file: JobFile, data: str | pathlib.Path | None = None) -> str |
 
 
 def refuse_to_lose(
-    file: JobFile, paying: Ledger | None, directory: pathlib.Path, data: str | pathlib.Path | None = None
+    file: JobFile,
+    paying: Ledger | None,
+    directory: pathlib.Path,
+    data: str | pathlib.Path | None = None,
+    outputs: Sequence[str] | None = None,
 ) -> None:
     """Raises ValueError where an output would lie in the place of what the job reads, whatever else was said.
 
     A ledger that is written over forgets what was spent, and the data may be the only copy.
 
     **Arguments:** `paying`: the ledger, if there is one. `directory`: of the outputs. `data`: as of `load`.
+    `outputs`: their names; None for those of a release.
     """
     private = _path_of_data(file, data)
     read_of = [(file.path, "the file of the job")]
     read_of += [] if private is None else [(private, "the file of data")]
     read_of += [] if paying is None else [(paying.path, "the ledger")]
-    for output in (directory / name for name in (RELEASES, FIGURE, *file.drawn_files)):
+    names = (RELEASES, FIGURE, *file.drawn_files) if outputs is None else outputs
+    for output in (directory / name for name in names):
         for path, what in read_of:
             if output.resolve() == path.resolve():
                 raise ValueError(f"{output} would be written over, and is {what}: give another --output, or rename it")

@@ -12,6 +12,7 @@ from kngjax.command.toml import plain
 from kngjax.core.later import pd
 from kngjax.releases import totals
 from kngjax.study.carrying_out import Made, in_words
+from kngjax.study.reports.published import numbers_of, privacy_of
 from kngjax.study.study import Study
 from kngjax.study.synthesis.plans import SynthesisPlan, plan
 from kngjax.study.synthesis.synthesis_analysis import SynthesisAnalysis
@@ -99,6 +100,10 @@ class JobPlan:
             steps.setdefault(id(step.analysis), []).append(step)
         return list(steps.values())
 
+    def previews(self, **described: Any) -> list[Any]:
+        """Previews each analysis, but for syntheses. **Arguments:** as of `kngjax.Study.preview`."""
+        return self._plan.preview(**described)
+
     def missing(self, labels: Sequence[str]) -> list[str]:
         """Lists the labels of the steps that are not among these."""
         return sorted({step.label for step in self.steps} - set(labels))
@@ -125,24 +130,15 @@ class JobPlan:
             if result is not None:
                 labels = [step.label for step in own if step.is_in(result)]
                 about = {"asked": asked.public, "labels": labels, "result": json.loads(result.to_json())}
-                written.append(about | self._in_own_units(result))
+                # In own units, with intervals: for readers without this package.
+                numbers = numbers_of(result, self.file.level)
+                written.append(about | ({"numbers": numbers} if numbers else {}))
         return {
             "missing": self.missing([label for one in written for label in one["labels"]]),
-            "privacy": {
-                "epsilon": None if cost is None or cost.exact_epsilon is None else cost.epsilon,
-                "delta": None if cost is None else cost.delta,
-                "adjacency": self.file.adjacency,
-                "guarantee": None if cost is None else cost.to_dict(),
-            },
+            "privacy": privacy_of(cost, self.file.adjacency),
             "study": self.file.public["study"],
             "analyses": written,
         }
-
-    def _in_own_units(self, result: Any) -> dict[str, Any]:
-        """Every released number in own units, with its interval: post-processing, for readers without this package."""
-        if isinstance(result, SyntheticTable):
-            return {}
-        return {"numbers": json.loads(result.to_frame(self.file.level).to_json(orient="records", double_precision=15))}
 
 
 def _synthesis_of(asked: Any, adjacency: str, where: str) -> SynthesisPlan:

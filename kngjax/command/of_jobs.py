@@ -3,6 +3,7 @@
 import argparse
 import pathlib
 import sys
+import webbrowser
 from collections.abc import Sequence
 from typing import Any
 
@@ -94,12 +95,27 @@ def check(options: argparse.Namespace) -> int:
 
 
 def plan(options: argparse.Namespace) -> int:
-    """Prints what a job would cost, and whether its ledger allows it."""
+    """Prints what a job would cost, and whether its ledger allows it; and writes that as a page, if asked to."""
     file = job_file.read(options.config)
     ledger = job.ledger(file, options.ledger)
-    text, allowed = job.foreseen(file, job.public_count(file, options.data, options.records), ledger)
+    count = job.public_count(file, options.data, options.records)
+    if options.open or options.output is not None:
+        _write_plan(options, file, count, ledger)
+    text, allowed = job.foreseen(file, count, ledger)
     print(text)
     return 0 if allowed else USER_ERROR
+
+
+def _write_plan(options: argparse.Namespace, file: job_file.JobFile, count: int | None, ledger: Any) -> None:
+    """Writes the page of a plan, and opens it in the browser if asked to."""
+    from kngjax.command.job_foresight import described_by, page_of
+
+    output = pathlib.Path("plan.html") if options.output is None else options.output
+    job.refuse_to_lose(file, ledger, output.parent, options.data, (output.name,))
+    resuming.replace(output, page_of(file, count, ledger, **described_by(options.design, options.residual)))
+    print(f"Written: {output}", flush=True)
+    if options.open:
+        webbrowser.open(output.resolve().as_uri())
 
 
 def _refuse_to_replace(files: Sequence[str], directory: pathlib.Path) -> None:

@@ -1,8 +1,11 @@
 """Runs subcommands of ledgers, without JAX, each of which returns its exit status."""
 
 import argparse
+import csv
 import json
+import sys
 
+from kngjax.ledger.book import COLUMNS
 from kngjax.ledger.budgets import Budget
 from kngjax.ledger.ledgers import Ledger
 
@@ -35,8 +38,14 @@ def create(options: argparse.Namespace) -> int:
 
 
 def show(options: argparse.Namespace) -> int:
-    """Prints what is spent of a budget and what is left."""
-    print(Ledger(options.file).read().explain())
+    """Prints what is spent of a budget and what is left, or a line for each debit."""
+    book = Ledger(options.file).read()
+    if not options.csv:
+        print(book.explain())
+        return 0
+    table = csv.DictWriter(sys.stdout, COLUMNS, lineterminator="\n")
+    table.writeheader()
+    table.writerows(book.rows())
     return 0
 
 

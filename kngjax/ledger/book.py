@@ -25,6 +25,8 @@ FORMAT, FORMATS = 3, (1, 2, 3)
 _WITH_UNIT = 3
 BEFORE_ALL = "0" * 64
 OPENED, RESERVED, DRAWN, RELEASED = "opened", "reserved", "drawn", "released"
+# What is told of each debit.
+COLUMNS = ("reservation", "time", "label", "job", "data", "state", "proved", "epsilon", "delta", "rho", "release")
 # A ledger refuses or allows releases of which nothing is proved.
 REFUSE, ALLOW = "refuse", "allow"
 
@@ -222,6 +224,22 @@ class Book:
     def releases(self) -> dict[int, str]:
         """Returns the JSON of each committed release, by the number of its reservation; files of format 1 hold none."""
         return {number: content["release"] for number, content in self.released.items() if "release" in content}
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Lists the debits, for the owner, each with `COLUMNS`: a release by its digest, None for what is not there."""
+        found = []
+        for number, text in sorted(self.reserved.items()):
+            content, guarantee = self.what[number], guarantee_of(text)
+            about = content.get("what")
+            told = about if isinstance(about, dict) else {"label": about}
+            state = RELEASED if number in self.released else DRAWN if number in self.drawn else RESERVED
+            costs = {"epsilon": guarantee.epsilon, "delta": guarantee.delta, "rho": guarantee.rho}
+            digest = self.released.get(number, {}).get("certificate")
+            row = {name: told.get(name) for name in ("label", "job", "data")}
+            row |= {"reservation": number, "time": content.get("time"), "state": state}
+            row |= {"proved": number not in self.not_proved, "release": digest} | costs
+            found.append({name: row[name] for name in COLUMNS})
+        return found
 
     @property
     def unfinished(self) -> list[int]:

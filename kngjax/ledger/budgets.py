@@ -126,20 +126,26 @@ class Budget:
                 return fits_stated and stated.failures <= self.delta
         return distance <= self.distance and (fits_rho or (fits_epsilon and sums.failures == 0))
 
-    def left(self, parts: Parts) -> str:
-        """Says in words how much of the budget these releases leave."""
+    def amounts(self, parts: Parts) -> list[tuple[str, Fraction, Fraction]]:
+        """Lists each number that the budget holds, with what these releases take of it and the whole."""
         every = tuple(parts)
         stated, (sums, distance) = Sums.of(every), _apart(every)
-        words = []
+        found = []
         if self.epsilon is not None and self.rule is not Rule.CONVERTED:
-            words.append(f"{digits(self.epsilon - (stated.losses or 0))} of epsilon = {digits(self.epsilon)}")
+            found.append(("epsilon", stated.losses or Fraction(0), self.epsilon))
         if self.rule is Rule.APPROXIMATE:
-            words.append(f"{digits(self.delta - stated.failures)} of delta = {digits(self.delta)}")
+            found.append(("delta", stated.failures, self.delta))
         if self.rho is not None:
-            words.append(f"{digits(self.rho - (sums.rho or 0))} of rho = {digits(self.rho)}")
+            found.append(("rho", sums.rho or Fraction(0), self.rho))
         if self.distance:
-            words.append(f"{digits(self.distance - distance)} of distance = {digits(self.distance)}")
-        return " and ".join(words)
+            found.append(("distance", distance, self.distance))
+        return found
+
+    def left(self, parts: Parts) -> str:
+        """Says in words how much of the budget these releases leave."""
+        return " and ".join(
+            f"{digits(whole - taken)} of {name} = {digits(whole)}" for name, taken, whole in self.amounts(parts)
+        )
 
     def price(self, parts: Parts) -> str:
         """Says in words what these releases cost, in the numbers that this budget adds up."""

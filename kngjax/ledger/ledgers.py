@@ -12,10 +12,12 @@ from typing import Any
 
 from kngjax.accounting.adjacency import RECORD, Adjacency
 from kngjax.accounting.guarantees import Guarantee
+from kngjax.core.later import pd
 from kngjax.ledger import store
 from kngjax.ledger.book import (
     ALLOW,
     BEFORE_ALL,
+    COLUMNS,
     DRAWN,
     FORMAT,
     OPENED,
@@ -153,9 +155,17 @@ class Ledger:
     def __hash__(self) -> int:
         return hash((self.path, self.identity))
 
-    def read(self) -> Book:
-        """Reads the ledger as it is now, for the owner; raises LedgerError if its chain of digests does not hold."""
-        return self._own(store.read(self.path))
+    def read(self, until: str | None = None) -> Book:
+        """Reads the ledger, for the owner; raises LedgerError if its chain of digests does not hold.
+
+        **Arguments:** `until`: a digest that `head()` gave earlier, for the ledger as it was then; None for now.
+        """
+        return self._own(store.read(self.path, until=until))
+
+    def to_frame(self) -> "pd.DataFrame":
+        """Lists the debits in a frame, for the owner: `Book.rows`."""
+        rows = self.read().rows()
+        return pd.DataFrame(rows, columns=list(COLUMNS))
 
     def head(self) -> str:
         """Returns the digest of the last row, for a note elsewhere: see `verify`."""
@@ -170,7 +180,7 @@ class Ledger:
         """
         book = self._own(store.read(self.path, thorough=True))
         if head is not None and head not in book.digests:
-            raise LedgerError("the ledger does not contain this head: it was set back, or changed from some row on")
+            raise LedgerError(store.WITHOUT_HEAD)
         return book
 
     def releases(self) -> dict[int, str]:

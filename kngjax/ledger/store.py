@@ -19,6 +19,7 @@ from kngjax.ledger.book import BEFORE_ALL, Book, LedgerError, Row
 
 # How long to wait for other processes, in seconds.
 PATIENCE = 60.0
+WITHOUT_HEAD = "the ledger does not contain this head: it was set back, or changed from some row on"
 SCHEMA = (
     "CREATE TABLE entry (number INTEGER PRIMARY KEY, phase TEXT NOT NULL, reservation INTEGER UNIQUE, guarantee TEXT, "
     "content TEXT NOT NULL, previous TEXT NOT NULL, digest TEXT NOT NULL)",
@@ -61,12 +62,15 @@ def sync_folder(path: pathlib.Path) -> None:
             os.close(folder)
 
 
-def read(path: pathlib.Path, thorough: bool = False) -> Book:
-    """Reads the book in the file. **Arguments:** `thorough`: also let SQLite check its pages."""
+def read(path: pathlib.Path, thorough: bool = False, until: str | None = None) -> Book:
+    """Reads the book in the file.
+
+    **Arguments:** `thorough`: also let SQLite check its pages. `until`: the digest of the last row that is read.
+    """
     with _connected(path) as connection, _transaction(connection, "BEGIN"):
         if thorough and (found := connection.execute("PRAGMA integrity_check").fetchall()) != [("ok",)]:
             raise LedgerError(f"the pages of {path} are damaged: {found[0][0]}")
-        return _book(connection, path)
+        return _book(connection, path, until)
 
 
 def append(path: pathlib.Path, following: Callable[[Book], tuple[list[Row], Result]]) -> Result:
@@ -85,11 +89,16 @@ def _fields(row: Row) -> tuple[int | str | None, ...]:
     return row.number, row.phase, row.reservation, row.guarantee, row.content, row.previous, row.digest
 
 
-def _book(connection: sqlite3.Connection, path: pathlib.Path) -> Book:
+def _book(connection: sqlite3.Connection, path: pathlib.Path, until: str | None = None) -> Book:
     query = "SELECT sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY rowid"
     if tuple(statement for (statement,) in connection.execute(query)) != SCHEMA:
         raise LedgerError(f"{path} is no ledger, or its table or triggers were changed")
-    rows = (Row(*row) for row in connection.execute("SELECT * FROM entry ORDER BY number"))
+    rows = [Row(*row) for row in connection.execute("SELECT * FROM entry ORDER BY number")]
+    if until is not None:
+        place = next((number for number, row in enumerate(rows, start=1) if row.digest == until), None)
+        if place is None:
+            raise LedgerError(WITHOUT_HEAD)
+        rows = rows[:place]
     try:
         return Book.of(rows)
     except (ValueError, TypeError, KeyError, AttributeError):

@@ -1,0 +1,206 @@
+"""Writes the page of a plan: what each analysis would be worth at several ε, before anything is spent. Public."""
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from kngjax.ledger.budgets import digits
+from kngjax.study.analysis_previews import AnalysisPreview, GroupsPreview
+from kngjax.study.reports import drawings
+from kngjax.study.reports.layout import drawings as beside
+from kngjax.study.reports.layout import facts, items, page, paragraph, section, table
+from kngjax.study.reports.markup import Markup, element
+from kngjax.study.reports.published import shares
+
+# What the ε that is asked for is called.
+ASKED = "ε"
+# Of 95% intervals, in standard errors.
+_WIDE = 2 * 1.96
+# Two shares of noise that are shown as one.
+_ALIKE = 0.02
+
+
+@dataclasses.dataclass(frozen=True)
+class Foreseen:
+    """Holds what is expected of one number.
+
+    **Arguments:** `label`: of its release. `name`: its own. `noise`: the standard deviation of what is added for
+    privacy, in own units. `error`: the standard error without privacy; None where nobody knows. `width`: of the 95%
+    interval that is released, over that without privacy; None where none is. `is_stated`: whether noise and error are
+    more than a guess.
+    """
+
+    label: str
+    name: str
+    noise: float
+    error: float | None
+    width: float | None
+    is_stated: bool
+
+    @property
+    def with_noise(self) -> float:
+        """The standard error with privacy; that of the noise alone where the other is not known."""
+        return math.hypot(self.noise, self.error or 0.0)
+
+    @property
+    def interval(self) -> float:
+        """The width of the 95% interval in own units."""
+        return _WIDE * (self.with_noise if self.width is None or self.error is None else self.width * self.error)
+
+    @property
+    def times(self) -> float | None:
+        """How many times as wide intervals are as without privacy; None where nobody knows."""
+        if self.width is not None:
+            return self.width
+        return self.with_noise / self.error if self.is_stated and self.error else None
+
+
+@dataclasses.dataclass(frozen=True)
+class Planned:
+    """Holds one analysis of a plan.
+
+    **Arguments:** `title`: of it. `cost`: in words. `refusal`: why it is refused as it was asked for; None where it is
+    not. `at`: for each ε, as it is called, what is expected of each number, or in words why nothing is. `words`: what
+    was assumed.
+    """
+
+    title: str
+    cost: str
+    refusal: str | None
+    at: dict[str, list[Foreseen] | str]
+    words: tuple[str, ...] = ()
+
+
+def foreseen(preview: AnalysisPreview | GroupsPreview) -> list[Foreseen]:
+    """Lists what a preview expects of each number; none where it expects nothing."""
+    if isinstance(preview, GroupsPreview):
+        named: dict[int, tuple[AnalysisPreview, list[str]]] = {}
+        for group, one in zip(preview.grouping.division.groups(), preview.each, strict=True):
+            if one is not None:
+                named.setdefault(id(one), (one, []))[1].append(preview.grouping.division.name(group))
+        return [
+            dataclasses.replace(number, label=f"{'; '.join(names)}: {number.label}")
+            for one, names in named.values()
+            for number in foreseen(one)
+        ]
+    if (counts := preview.of_counts) is not None:
+        error = counts.standard_error if counts.num_records else None
+        return [Foreseen(label, "each count", counts.noise, error, None, True) for label in preview.labels]
+    found = []
+    for label, one in zip(preview.labels, preview.previews, strict=True):
+        if one is None or one.noise is None or one.standard_error is None:
+            continue
+        widths = [None] * len(one.names) if one.width is None else [*map(float, one.width)]
+        numbers = zip(one.names, map(float, one.noise), map(float, one.standard_error), widths, strict=True)
+        found += [Foreseen(label, *number, one.withheld is None) for number in numbers]
+    return found
+
+
+def plan_page(name: str, planned: Sequence[Planned], together: str, amounts: Sequence[Any] | None, refusal: str) -> str:
+    """Writes the page of a plan as HTML.
+
+    **Arguments:** all public. `name`: of the job. `together`: what all analyses cost, in words. `amounts`: of
+    `published.amounts`, None without a ledger. `refusal`: of the ledger; empty where it allows all.
+    """
+    refused = [f"{one.title}: {one.refusal}" for one in planned if one.refusal] + ([refusal] if refusal else [])
+    said = "Nothing is refused." if not refused else "As it stands this plan is refused:"
+    lead = [
+        paragraph("Nothing is spent yet, and no value of the data was looked at.", kind="lead"),
+        paragraph(said, kind="bad" if refused else None),
+        items(refused) if refused else None,
+    ]
+    analyses = [_analysis(f"a{place}", place, one) for place, one in enumerate(planned, start=1)]
+    words = (
+        "Each analysis is shown at half, one and two times the ε that it asks for. Figures rest on public facts and on "
+        "what is assumed beside them, never on the data."
+    )
+    sections = [_budget(together, amounts), section("What each analysis would be worth", paragraph(words), *analyses)]
+    return page(f"Plan of a private release: {name}", lead, sections)
+
+
+def _budget(together: str, amounts: Sequence[Any] | None) -> Markup:
+    rows = [("all together", together)]
+    if amounts is None:
+        return section("Budget", facts(rows), paragraph("No ledger is named: nothing holds the sum of these costs."))
+    bars, lines = [], []
+    for place, amount in enumerate(amounts):
+        name, (here, others, left) = shares(amount)
+        parts = [("this plan", here), ("released before", others), ("left then, at most", max(left, type(left)(0)))]
+        title = f"Budget of {name}: {digits(here + others + left)}"
+        bars.append(drawings.budget(f"budget-{place}", title, [(label, float(share)) for label, share in parts]))
+        lines.append([name, *map(digits, (here, others, left))])
+    heads = ["number", "this plan", "released before", "left then, at most"]
+    note = "Debits that led to no release are for the owner alone, and are not counted here: kngjax plan does."
+    listed = table("The budget with this plan", heads, lines)
+    return section("Budget", facts(rows), beside(bars), listed, paragraph(note, kind="note"))
+
+
+def _analysis(name: str, place: int, one: Planned) -> Markup:
+    body: list[Any] = [facts([("cost", one.cost)])]
+    if one.refusal:
+        body.append(paragraph("Refused: ", one.refusal, kind="bad"))
+    known = {at: found for at, found in one.at.items() if not isinstance(found, str)}
+    body += [paragraph(f"At {at}: {found}") for at, found in one.at.items() if isinstance(found, str)]
+    if any(known.values()):
+        body += _drawn(name, known)
+        body += _listed(f"Analysis {place}", known)
+    body += [element("details", element("summary", "What is assumed"), *map(paragraph, one.words))] if one.words else []
+    return section(f"{place}. {one.title}", *body, level=3)
+
+
+def _drawn(name: str, known: dict[str, list[Foreseen]]) -> list[Any]:
+    """Draws how much wider intervals are than without privacy; where nobody knows, how noise goes with ε."""
+    panels: dict[str, dict[str, list[tuple[str, float]]]] = {}
+    relative: dict[str, list[float]] = {}
+    base = {(one.label, one.name): one.noise for one in known.get(ASKED, [])}
+    for at, found in known.items():
+        for one in found:
+            if (times := one.times) is not None:
+                panels.setdefault(one.label, {}).setdefault(one.name, []).append((at, times))
+            elif (asked := base.get((one.label, one.name))) is not None and asked > 0:
+                relative.setdefault(at, []).append(one.noise / asked)
+    made = [
+        drawings.bars(
+            f"{name}-{number}", f"{label}: width of intervals over that without privacy", [*rows.items()], "×"
+        )
+        for number, (label, rows) in enumerate(panels.items())
+    ]
+    if relative and all(max(one) <= (1 + _ALIKE) * min(one) for one in relative.values()):
+        rows = [("", [(at, max(one)) for at, one in relative.items()])]
+        title = "Noise of each number over its noise at the ε that is asked for"
+        made.append(drawings.bars(f"{name}-relative", title, rows, "×"))
+    return [beside(made)]
+
+
+def _listed(title: str, known: dict[str, list[Foreseen]]) -> list[Any]:
+    lines = [
+        [
+            one.label,
+            one.name,
+            at,
+            *map(drawings.number, (one.noise, one.error or math.nan, one.with_noise, one.interval)),
+        ]
+        for at, found in known.items()
+        for one in found
+        if one.is_stated
+    ]
+    if not lines:
+        return [paragraph("Noise is not stated in figures: what is assumed below says why.", kind="note")]
+    heads = ["release", "number", "at", "noise", "error without privacy", "expected error", "95% interval, width"]
+    return [table(f"{title}: expected errors, in own units", heads, lines, words=3)]
+
+
+def assumed(preview: Any) -> tuple[str, ...]:
+    """Lists what previews assume, and why they withhold figures, each once."""
+    every = preview.each if isinstance(preview, GroupsPreview) else [preview]
+    found: dict[str, None] = {}
+    for one in (one for one in every if one is not None):
+        for words in one.of_intervals:
+            found |= {words: None} if words else {}
+        for part in (part for part in one.previews if part is not None):
+            if part.withheld is not None:
+                found |= {f"Noise is not stated: {part.withheld}.": None}
+            if part.setting is not None:
+                found |= {f"Assumed: {'; '.join(part.setting.words)}.": None}
+    return tuple(found)

@@ -1,0 +1,296 @@
+"""Writes the report of releases: asked and released, guaranteed and for whom, budget, assumptions, how to check it."""
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from kngjax.accounting.adjacency import RECORD, Adjacency, plural
+from kngjax.accounting.guarantees import Guarantee
+from kngjax.ledger.budgets import Budget, digits
+from kngjax.releases.certificate import Certificate
+from kngjax.study.reports import drawings
+from kngjax.study.reports.layout import drawings as beside
+from kngjax.study.reports.layout import facts, items, page, paragraph, section, table
+from kngjax.study.reports.markup import Markup, element, joined
+from kngjax.study.reports.published import digest, releases_in, shares
+
+ESTIMATE, ENDS = "estimate", ("std. error", "lower", "upper", "level")
+# False alarms of a test, of which a page says how often the test may be right.
+_ALARMS = (0.01, 0.05, 0.1)
+_POINTS = 128
+_UNPROVED = "allows_unproved"
+# More rows than that are read off the table.
+_MOST_DRAWN = 40
+_ASSURED = {
+    "proved": "the proof covers the program, with every rounding",
+    "in_reals": "the proof is of real arithmetic; rounding is paid for by an assumption on floating point",
+    "none": "nothing is proved of the release: it was drawn by a Markov chain that was asked for by name",
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class _Signed:
+    """Holds one release with its label and its digest."""
+
+    label: str
+    certificate: Certificate
+    digest: str
+
+
+def report(document: dict[str, Any], results: Sequence[Any], total: Guarantee | None) -> str:
+    """Writes the page of a document as HTML; the same document makes the same page.
+
+    **Arguments:** `document`: of `published.document_of`. `results`: of its analyses, as objects. `total`: what is
+    proved of all of them together.
+    """
+    published, ledger = document["published"], document["ledger"]
+    name, signed = published.get("name"), [*_signed(published["analyses"])]
+    title = "Report of a private release" + (f": {name}" if name else "")
+    number = len(signed)
+    lead = [
+        paragraph(
+            f"{number} release{'s' if number > 1 else ''} with differential privacy",
+            joined(" from the data ", element("code", published["data"])) if published.get("data") else None,
+            ". ",
+            "Nothing is proved of them together." if total is None else f"Together they cost {_cost(total)}.",
+            kind="lead",
+        ),
+        paragraph(
+            "Everything on this page is published: it holds no private record and no count that was not released."
+        ),
+    ]
+    missing = published.get("missing") or []
+    if missing:
+        lead.append(paragraph("Asked for and not released: ", "; ".join(missing), ".", kind="bad"))
+    sections = [
+        _guaranteed(total, signed),
+        section("What was asked and released", *_every_analysis(published["analyses"], results)),
+        _spent(ledger),
+        _assumed(signed),
+        _checked(signed, ledger),
+        _computed(signed, document["kngjax"]),
+    ]
+    return page(title, lead, sections, document)
+
+
+def _signed(analyses: Sequence[Any]) -> Any:
+    for one in analyses:
+        releases = [*releases_in(one["result"])]
+        labels = one["labels"] if len(one["labels"]) == len(releases) else None
+        for place, release in enumerate(releases):
+            label = labels[place] if labels else f"{one['labels'][0]}, part {place + 1} of {len(releases)}"
+            yield _Signed(label, Certificate.from_dict(release["certificate"]), digest(release))
+
+
+def _cost(cost: Guarantee) -> str:
+    if not math.isfinite(cost.epsilon):
+        return f"ρ = {drawings.number(cost.rho or math.inf)} of zero-concentrated differential privacy"
+    return f"ε = {drawings.number(cost.epsilon)}" + (f" at δ = {cost.delta:.3g}" if cost.delta else "")
+
+
+def most_power(guarantee: Guarantee, alarms: float) -> float:
+    """Bounds how often any test finds out a record, that gives false alarm at this rate: its greatest power.
+
+    A law P(A) ≤ e^ε Q(A) + δ, for both orders of the neighbours, bounds the power of a test of level α by e^ε α + δ and
+    by 1 - e^-ε (1 - α - δ); both hold at every ε of the privacy profile, so the least over any of them does.
+    """
+    ends = [guarantee.epsilon] if math.isfinite(guarantee.epsilon) else []
+    least = 1.0
+    for place in range(_POINTS + 1):
+        for epsilon in (*ends, (ends or [20.0])[0] * place / _POINTS):
+            delta = guarantee.at(epsilon=epsilon)
+            high = min(math.exp(min(epsilon, 50.0)) * alarms + delta, 1.0 - math.exp(-epsilon) * (1.0 - alarms - delta))
+            least = min(least, high)
+    return max(least, alarms)
+
+
+def _percent(share: float) -> str:
+    """Writes a share as a percentage, never less than it is."""
+    return f"{min(math.ceil(share * 1000 - 1e-9) / 10, 100):g}%"
+
+
+def _guaranteed(total: Guarantee | None, signed: Sequence[_Signed]) -> Markup:
+    unproved = sorted({words for one in signed for words in one.certificate.unproved})
+    warned = [paragraph("Not proved: ", words, ".", kind="bad") for words in unproved]
+    name = "What is guaranteed, and for whom"
+    if total is None:
+        return section(name, paragraph("Of at least one release nothing is proved.", kind="bad"), *warned)
+    unit, adjacency = total.unit, Adjacency.parse(total.adjacency)
+    whom = "each record: one row of the table" if unit == RECORD else f"each {unit}, with all rows of that {unit}"
+    change = (
+        f"had any one {unit} been exchanged for another"
+        if adjacency is Adjacency.REPLACE
+        else f"had any one {unit} been left out, or added"
+    )
+    several, counts = plural(unit), {one.certificate.num_records for one in signed} - {None}
+    count = f": {counts.pop():,}" if len(counts) == 1 else ""
+    public = f"The number of {several} is {f'public{count}' if adjacency is Adjacency.REPLACE else 'private'}."
+    rows = [("ε", drawings.number(total.epsilon)), ("δ", drawings.number(total.delta))]
+    if total.rho is not None:
+        rows.append(("ρ, of zero-concentrated differential privacy", drawings.number(total.rho)))
+    tests = [(_percent(one), _percent(most_power(total, one))) for one in _ALARMS]
+    example = tests[1]
+    kinds = sorted({one.certificate.assurance for one in signed})
+    return section(
+        name,
+        *warned,
+        paragraph(
+            f"Protected is {whom}. Whatever is on this page would have come out almost as likely {change}. {public} "
+            "The smaller ε and δ are, the better."
+        ),
+        table("The guarantee of all releases together", ["number", "value"], rows),
+        paragraph(f"In full: {total.explain()}.", kind="note"),
+        paragraph(
+            f"In words: suppose that somebody knows everything about all others, and tests by these releases whether "
+            f"one {unit} had one value or another. A test that accuses the innocent {example[0]} of the time finds "
+            f"out the truth at most {example[1]} of the time. With ε = 0 that would be {example[0]} too."
+        ),
+        table("What any test can find out", ["false alarms", "right alarms, at most"], tests),
+        items([f"Assurance “{kind}”: {_ASSURED[kind]}." for kind in kinds]),
+        paragraph(
+            "The guarantee is of the procedure. It says nothing of how useful the numbers are, and nothing of other "
+            f"releases about the same {several}, whose costs add up."
+        ),
+    )
+
+
+def _every_analysis(analyses: Sequence[Any], results: Sequence[Any]) -> list[Markup]:
+    made = []
+    for place, (one, result) in enumerate(zip(analyses, results, strict=True), start=1):
+        summary = [(name, words) for name, words in _rows_of(result) if words]
+        asked = [(name, _plain(value)) for name, value in sorted(one.get("asked", {}).items())]
+        body = [facts(summary)]
+        if asked:
+            body.append(element("details", element("summary", "As it was asked for"), facts(asked)))
+        body += _numbers(f"a{place}", f"Analysis {place}", one.get("numbers") or [])
+        made.append(section(f"{place}. {_title_of(result)}", *body, level=3))
+    return made
+
+
+def _rows_of(result: Any) -> list[tuple[str, str]]:
+    return result.summary().rows() if hasattr(result, "view") else result.rows()
+
+
+def _title_of(result: Any) -> str:
+    return result.title[:1].upper() + result.title[1:] if hasattr(result, "view") else "Synthetic table"
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name} = {_plain(one)}" for name, one in value.items())
+    return ", ".join(map(_plain, value)) if isinstance(value, list) else str(value)
+
+
+def _numbers(name: str, title: str, numbers: Sequence[dict[str, Any]]) -> list[Any]:
+    """Draws the numbers of an analysis, and lists them."""
+    if not numbers:
+        return [paragraph("Tables are drawn from what was released; it is kept in this page as JSON.")]
+    keys = [key for key in numbers[0] if key not in (ESTIMATE, *ENDS)]
+    has_ends = any(row.get("lower") is not None for row in numbers)
+    panels: dict[str, list[Any]] = {}
+    for row in numbers:
+        # A panel has the numbers of one scale: those of one coefficient, whichever release and group they are of.
+        last = str(row[keys[-1]]) if len(keys) > 1 else title
+        label = ", ".join(str(row[key]) for key in (keys[:-1] if len(keys) > 1 else keys))
+        if row[ESTIMATE] is not None:
+            panels.setdefault(last, []).append((label, row[ESTIMATE], row.get("lower"), row.get("upper")))
+    drawn = [
+        drawings.intervals(f"{name}-{place}", panel, rows[:_MOST_DRAWN])
+        for place, (panel, rows) in enumerate(panels.items())
+    ][:_MOST_DRAWN]
+    known = [one for one in (ESTIMATE, *ENDS) if any(row.get(one) is not None for row in numbers)]
+    lines = [
+        [
+            *(str(row[key]) for key in keys),
+            *("" if row.get(one) is None else drawings.number(row[one]) for one in known),
+        ]
+        for row in numbers
+    ]
+    said = (
+        "Points are estimates, lines their intervals, which hold the noise for privacy too."
+        if has_ends
+        else "Points are estimates. No intervals were released with them: their error is not known from this page."
+    )
+    listed = table(f"{title}: released numbers, in own units", [*keys, *known], lines, words=len(keys))
+    return [paragraph(said, kind="note"), beside(drawn), listed]
+
+
+def _spent(ledger: dict[str, Any] | None) -> Markup:
+    if ledger is None:
+        words = "No ledger was given when this page was made: it does not say what else was released of these data."
+        return section("Budget", paragraph(words, kind="bad"))
+    budget, bars, rows = Budget.from_dict(ledger["budget"]), [], []
+    for place, amount in enumerate(ledger["amounts"]):
+        name, (here, others, left) = shares(amount)
+        whole = here + others + left
+        parts = [("these releases", here), ("other releases", others), ("left, at most", left)]
+        drawn = [(label, float(share)) for label, share in parts]
+        bars.append(drawings.budget(f"budget-{place}", f"Budget of {name}: {digits(whole)}", drawn))
+        rows.append([name, *map(digits, (here, others, left, whole))])
+    return section(
+        "Budget",
+        paragraph(
+            "The ledger of ",
+            element("code", ledger["dataset"]),
+            f" protects each {ledger['protects']} (adjacency {ledger['adjacency']}). It holds {budget.explain()}.",
+        ),
+        paragraph("It also allows releases of which nothing is proved.", kind="bad")
+        if ledger["allows_unproved"]
+        else None,
+        beside(bars),
+        table(
+            "The budget by the ledger", ["number", "these releases", "other releases", "left, at most", "whole"], rows
+        ),
+        paragraph(
+            "A debit that led to no release stays spent too. Whether there is one is for the owner of the data alone, "
+            "so this page says what is left at most.",
+            kind="note",
+        ),
+        paragraph("Head of the ledger when this page was made: ", element("code", ledger["head"]), "."),
+    )
+
+
+def _assumed(signed: Sequence[_Signed]) -> Markup:
+    found: dict[str, list[str]] = {}
+    for one in signed:
+        for words in one.certificate.assumptions:
+            found.setdefault(words, []).append(one.label)
+    every = [
+        words
+        if len(labels) == len(signed)
+        else joined(words, element("span", f" ({'; '.join(labels)})", class_="note"))
+        for words, labels in found.items()
+    ]
+    return section("Assumptions", paragraph("The guarantee holds if all of this does:"), items(every))
+
+
+def _checked(signed: Sequence[_Signed], ledger: dict[str, Any] | None) -> Markup:
+    steps = [
+        joined("Run ", element("code", "kngjax verify report.html"), ". It reads the releases that this page holds as "
+               "JSON, computes numbers and costs anew from them, and compares every word of the page."),
+        joined("The owner of the data runs ", element("code", "kngjax verify report.html --ledger FILE"), ". It finds "
+               "every release in the ledger by its digest, and adds up the budget again."),
+        "A certificate is a function of public settings: whoever makes its mechanism anew can compute it again.",
+        "That a value was drawn as its certificate says, and that nothing else was released, only the owner can know.",
+    ]  # fmt: skip
+    rows = [[one.label, element("code", one.digest)] for one in signed]
+    made = table("SHA-256 of each release, with its certificate", ["release", "digest"], rows, words=2)
+    return section("How to check it", items(steps if ledger is not None else [steps[0], *steps[2:]], "ol"), made)
+
+
+def _computed(signed: Sequence[_Signed], version: str) -> Markup:
+    rows = []
+    for one in signed:
+        made, cost = one.certificate, one.certificate.cost
+        loss = made.mechanism.get("loss") or {}
+        kind = made.mechanism["type"] + (f" with {loss['type']}" if loss else "")
+        costs = ["", ""] if cost is None else [drawings.number(cost.epsilon), drawings.number(cost.delta)]
+        rows.append([one.label, kind, made.sampler["type"], made.assurance, *costs, f"{made.sensitivity.value:.4g}"])
+    heads = ["release", "mechanism", "drawn by", "assurance", "ε", "δ", "sensitivity"]
+    used = sorted({f"{name} {number}" for one in signed for name, number in one.certificate.versions.items()})
+    return section(
+        "Certificates and versions",
+        table("What is proved of each release", heads, rows, words=4),
+        paragraph(f"Released with {', '.join(used)}. This page was written by kngjax {version}."),
+    )
