@@ -8,6 +8,7 @@ from typing import Any
 from kngjax.command.job_file import Asked, JobFile
 from kngjax.command.job_plan import JobPlan
 from kngjax.command.synthesis_file import SYNTHESIS
+from kngjax.command.toml import plain
 from kngjax.data.files import read
 from kngjax.ledger.book import guarantee_of
 from kngjax.ledger.ledgers import Ledger
@@ -16,7 +17,7 @@ from kngjax.study.carrying_out import in_words, together
 from kngjax.study.reports.plan_page import ASKED, Planned, assumed, foreseen, plan_page
 from kngjax.study.reports.published import amounts
 
-TIMES = {"half of ε": Decimal("0.5"), ASKED: Decimal(1), "twice ε": Decimal(2)}
+TIMES = {"ε/2": Decimal("0.5"), ASKED: Decimal(1), "2ε": Decimal(2)}
 
 
 def page_of(file: JobFile, num_records: int | None, ledger: Ledger | None, **described: Any) -> str:
@@ -57,7 +58,7 @@ def _planned(
     title, cost, refusal, words, owed = asked.method.replace("_", " "), "", None, (), []
     for name, times in TIMES.items():
         epsilon = asked.arguments["epsilon"]
-        scaled = epsilon * times if isinstance(epsilon, int | Decimal) else epsilon
+        scaled = plain(Decimal(str(epsilon)) * times) if isinstance(epsilon, int | float | Decimal) else epsilon
         changed = dataclasses.replace(asked, arguments=asked.arguments | {"epsilon": scaled})
         try:
             made = JobPlan(dataclasses.replace(file, analyses=(changed,), figure=None), num_records)

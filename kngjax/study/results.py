@@ -2,6 +2,8 @@
 
 import dataclasses
 import json
+import os
+import pathlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -11,6 +13,8 @@ from kngjax.core.kept_as_json import AbstractKeptAsJson
 from kngjax.core.later import pd
 from kngjax.inference.with_intervals import ReleaseWithIntervals
 from kngjax.study import views
+from kngjax.study.reports.published import document_of, numbers_of, privacy_of
+from kngjax.study.reports.report import report
 from kngjax.study.views.base import AbstractView
 
 _VIEWS: dict[str, type[AbstractView]] = {getattr(views, name).kind: getattr(views, name) for name in views.__all__}
@@ -178,6 +182,23 @@ class Results(AbstractKeptAsJson):
             together = f"{one.cost_in_words}\n" if isinstance(one, ReleaseWithIntervals) else ""
             said.append(f"{label}: {together}{one.certificate.explain()}")
         return "\n\n".join([view.title, *said])
+
+    def report(self, path: "str | os.PathLike[str]", *, level: float = 0.95, ledger: kng.Ledger | None = None) -> None:
+        """Writes the results as one HTML page, for a review board or an appendix; `kngjax verify` checks it.
+
+        **Arguments:** `path`: of the page. `level`: of the intervals. `ledger`: the one that paid, for its budget; None
+        leaves the budget out. Raises ValueError for a ledger that did not pay for these releases.
+        """
+        total, first = self.guarantee, self.view.releases[0].certificate
+        written = {
+            "labels": list(self.view.labels),
+            "result": json.loads(self.to_json()),
+            "numbers": numbers_of(self, level),
+        }
+        adjacency = str((first.guarantee if total is None else total).adjacency)
+        published = {"privacy": privacy_of(total, adjacency), "analyses": [written]}
+        document = document_of(published, None if ledger is None else ledger.read())
+        pathlib.Path(path).write_text(report(document, [self], total), encoding="utf-8", newline="\n")
 
     def __repr__(self) -> str:
         return str(self.summary())

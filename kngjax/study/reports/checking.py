@@ -19,6 +19,8 @@ from kngjax.study.synthesis.synthetic_tables import SyntheticTable
 
 # Of numbers that are computed again, on another processor perhaps.
 _NEAR = 1e-9
+# Of JSON that somebody else wrote.
+_UNREADABLE = (LookupError, TypeError, AttributeError, ValueError, ArithmeticError)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,7 +48,7 @@ def report_of(published: dict[str, Any], book: Book | None) -> str:
     try:
         results, total = _read(published)
         wrong = _differences(published, results, total)
-    except (KeyError, TypeError, AttributeError) as error:
+    except _UNREADABLE as error:
         raise ValueError("this is not what 'kngjax release' writes: take its releases.json") from error
     if wrong:
         raise ValueError(f"{wrong[0]}: these releases were changed, or written by another version")
@@ -64,7 +66,7 @@ def check_report(text: str, ledger: Ledger | None = None) -> Checked:
         results, total = _read(published)
         differs = _differences(published, results, total)
         written = report(document, results, total)
-    except (KeyError, TypeError, AttributeError, ValueError):
+    except _UNREADABLE:
         return Checked((), ("the JSON of the page is not what a report holds",))
     holds = [] if differs else ["numbers and costs follow from the releases and their certificates"]
     if text == written:

@@ -131,7 +131,7 @@ def _budget(together: str, amounts: Sequence[Any] | None) -> Markup:
         bars.append(drawings.budget(f"budget-{place}", title, [(label, float(share)) for label, share in parts]))
         lines.append([name, *map(digits, (here, others, left))])
     heads = ["number", "this plan", "released before", "left then, at most"]
-    note = "Debits that led to no release are for the owner alone, and are not counted here: kngjax plan does."
+    note = "Debits that led to no release are for the owner alone, and are not counted here."
     listed = table("The budget with this plan", heads, lines)
     return section("Budget", facts(rows), beside(bars), listed, paragraph(note, kind="note"))
 
@@ -143,13 +143,13 @@ def _analysis(name: str, place: int, one: Planned) -> Markup:
     known = {at: found for at, found in one.at.items() if not isinstance(found, str)}
     body += [paragraph(f"At {at}: {found}") for at, found in one.at.items() if isinstance(found, str)]
     if any(known.values()):
-        body += _drawn(name, known)
+        body += _drawn(name, known, [*one.at])
         body += _listed(f"Analysis {place}", known)
     body += [element("details", element("summary", "What is assumed"), *map(paragraph, one.words))] if one.words else []
     return section(f"{place}. {one.title}", *body, level=3)
 
 
-def _drawn(name: str, known: dict[str, list[Foreseen]]) -> list[Any]:
+def _drawn(name: str, known: dict[str, list[Foreseen]], at_each: Sequence[str]) -> list[Any]:
     """Draws how much wider intervals are than without privacy; where nobody knows, how noise goes with ε."""
     panels: dict[str, dict[str, list[tuple[str, float]]]] = {}
     relative: dict[str, list[float]] = {}
@@ -161,16 +161,15 @@ def _drawn(name: str, known: dict[str, list[Foreseen]]) -> list[Any]:
             elif (asked := base.get((one.label, one.name))) is not None and asked > 0:
                 relative.setdefault(at, []).append(one.noise / asked)
     made = [
-        drawings.bars(
-            f"{name}-{number}", f"{label}: width of intervals over that without privacy", [*rows.items()], "×"
-        )
+        drawings.bars(f"{name}-{number}", label, [*rows.items()], [*at_each], "×")
         for number, (label, rows) in enumerate(panels.items())
     ]
     if relative and all(max(one) <= (1 + _ALIKE) * min(one) for one in relative.values()):
         rows = [("", [(at, max(one)) for at, one in relative.items()])]
         title = "Noise of each number over its noise at the ε that is asked for"
-        made.append(drawings.bars(f"{name}-relative", title, rows, "×"))
-    return [beside(made)]
+        made.append(drawings.bars(f"{name}-relative", title, rows, [*at_each], "×"))
+    said = "Bars say how many times as wide intervals are as they would be without privacy."
+    return [paragraph(said, kind="note") if panels else None, beside(made)]
 
 
 def _listed(title: str, known: dict[str, list[Foreseen]]) -> list[Any]:

@@ -56,9 +56,7 @@ def report(document: dict[str, Any], results: Sequence[Any], total: Guarantee | 
             "Nothing is proved of them together." if total is None else f"Together they cost {_cost(total)}.",
             kind="lead",
         ),
-        paragraph(
-            "Everything on this page is published: it holds no private record and no count that was not released."
-        ),
+        paragraph("Everything on this page is public: it holds nothing of the data but what was released."),
     ]
     missing = published.get("missing") or []
     if missing:
@@ -163,8 +161,9 @@ def _every_analysis(analyses: Sequence[Any], results: Sequence[Any]) -> list[Mar
         body = [facts(summary)]
         if asked:
             body.append(element("details", element("summary", "As it was asked for"), facts(asked)))
-        body += _numbers(f"a{place}", f"Analysis {place}", one.get("numbers") or [])
-        made.append(section(f"{place}. {_title_of(result)}", *body, level=3))
+        title = f"{place}. {_title_of(result)}"
+        body += _numbers(f"a{place}", title, one.get("numbers") or [])
+        made.append(section(title, *body, level=3))
     return made
 
 

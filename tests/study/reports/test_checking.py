@@ -1,0 +1,147 @@
+"""A true report holds, and one that was changed anywhere does not: estimate, certificate, text, cost or ledger."""
+
+import json
+
+import pytest
+
+import kngjax as kng
+from kngjax.ledger.book import LedgerError
+from kngjax.study.reports.checking import check_report, report_of
+from kngjax.study.reports.markup import document_in
+from tests.study.reports.pages_made import LEVELS, NAMED, require_a_good_page, study_of
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """The page of a histogram, its ledger, and its results; another release was paid for before."""
+    folder = tmp_path_factory.mktemp("made")
+    study, ledger = study_of(folder)
+    study.mean(NAMED, epsilon=0.25)
+    results = study.histogram("region", epsilon=0.5)
+    results.report(folder / "report.html", ledger=ledger)
+    return (folder / "report.html").read_text(encoding="utf-8"), ledger, results
+
+
+def test_a_true_report_holds(made):
+    page, ledger, _ = made
+    found = check_report(page, ledger)
+    assert not found.differs
+    assert not found.open
+    assert found.explain().endswith("The report holds.")
+    without = check_report(page)
+    assert not without.differs
+    assert "give --ledger" in without.open[0]
+    # Later releases change nothing of it.
+    ledger.reserve(kng.Guarantee.pure("0.25", "replace"))
+    assert check_report(page, ledger) == found
+
+
+def test_names_do_no_harm_and_the_page_is_good(made):
+    page, _, results = made
+    seen = require_a_good_page(page)
+    assert "alert(" not in page
+    assert {text for tag, text in seen.texts if tag == "th"} >= set(LEVELS)
+    said = " ".join(text for _, text in seen.texts)
+    for words in ("pure 0.5-differential privacy", "at most", "1.25", "Assurance", "kngjax verify", "people <&>"):
+        assert words in said
+    assert all(f">{count:,}<" in page for count in results.params)
+    assert document_in(page)["ledger"]["amounts"] == [["epsilon", "1/2", "1/4", "2"]]
+
+
+def changed(page, old, new):
+    assert page.count(old) >= 1, old
+    return page.replace(old, new)
+
+
+CHANGES = {
+    "an estimate, in the JSON": lambda page, results: changed(
+        page, f'"estimate": {results.params.iloc[0]}', '"estimate": 7'
+    ),
+    "an estimate, as it is shown": lambda page, results: changed(page, f">{results.params.iloc[0]}<", ">7<"),
+    "a released value": lambda page, results: changed(
+        page, f'"value": [{float(results.params.iloc[0])}', '"value": [7.0'
+    ),
+    "a certificate's assumption": lambda page, _: changed(
+        page, '"the records were clipped', '"no records were clipped'
+    ),
+    "a certificate's cost": lambda page, _: changed(
+        page,
+        '"proved_of_this_release": {"delta": 0.0, "epsilon": 0.5',
+        '"proved_of_this_release": {"delta": 0.0, "epsilon": 0.1',
+    ),
+    "the cost of all": lambda page, _: changed(page, '"privacy": {"epsilon": 0.5', '"privacy": {"epsilon": 0.1'),
+    "the budget, in the JSON": lambda page, _: changed(
+        page, '["epsilon", "1/2", "1/4", "2"]', '["epsilon", "1/2", "0", "2"]'
+    ),
+    "a word": lambda page, _: changed(page, "Protected is each record", "Protected is each person"),
+    "a script": lambda page, _: changed(page, "</body>", "<script>alert(1)</script></body>"),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_changed_report_does_not_hold(made, change):
+    page, ledger, results = made
+    assert check_report(CHANGES[change](page, results), ledger).differs
+    assert check_report(CHANGES[change](page, results)).differs
+
+
+def rewritten(page, change):
+    """The report that somebody writes of other releases by the same program."""
+    published = document_in(page)["published"]
+    change(published["analyses"][0])
+    return report_of(published, None)
+
+
+def test_a_report_written_anew_of_other_values_needs_the_ledger(made):
+    page, ledger, _ = made
+
+    def certify_more(analysis):
+        analysis["result"]["releases"][0]["certificate"]["assumptions"].append("that the moon is made of cheese")
+
+    forged = rewritten(page, certify_more)
+    assert not check_report(forged).differs
+    assert "holds no such release" in check_report(forged, ledger).explain()
+
+
+def test_another_ledger_does_not_hold(made, tmp_path):
+    page, _, _ = made
+    other = study_of(tmp_path)[1]
+    assert "does not contain the head" in check_report(page, other).explain()
+    bare = rewritten(page, lambda analysis: None)
+    assert "holds no such release" in check_report(bare, other).explain()
+
+
+def test_a_report_is_not_made_of_changed_releases_or_for_another_ledger(made, tmp_path):
+    page, _, results = made
+    with pytest.raises(ValueError, match="are not those of its releases"):
+        rewritten(page, lambda analysis: analysis["numbers"][0].update(estimate=7))
+    with pytest.raises(ValueError, match="did not pay for it"):
+        results.report(tmp_path / "report.html", ledger=study_of(tmp_path)[1])
+    assert not (tmp_path / "report.html").exists()
+    with pytest.raises(ValueError, match=r"releases\.json"):
+        report_of({"analyses": [{"result": {}}]}, None)
+
+
+def test_the_ledger_is_read_as_it_was_at_a_head(made):
+    _, ledger, _ = made
+    first = ledger.read().digests[0]
+    assert ledger.read(until=first).num_rows == 1
+    with pytest.raises(LedgerError, match="does not contain this head"):
+        ledger.read(until="0" * 64)
+
+
+def test_a_report_holds_nothing_for_the_owner_alone(tmp_path):
+    study, ledger = study_of(tmp_path, adjacency="add_remove")
+    # A debit that led to no release, as after a draw that failed.
+    ledger.reserve(kng.Guarantee.pure(1, "add_remove"), "<a secret failure>", drawn=True)
+    results = study.histogram("region", epsilon=0.5)
+    results.report(tmp_path / "report.html", ledger=ledger)
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "300" not in page.replace(str(results.params.iloc[0]), "").replace(str(results.params.iloc[1]), "")
+    assert '"num_records"' not in page.replace('"num_records": null', "")
+    assert "secret" not in page
+    [[name, here, others, whole]] = document_in(page)["ledger"]["amounts"]
+    assert (name, here, others, whole) == ("epsilon", "1/2", "0", "2")
+    assert "The number of records is private" in page
+    assert not check_report(page, ledger).differs
+    assert json.dumps(ledger.read().identity) not in page
