@@ -14,7 +14,7 @@ from kngjax.ledger.book import guarantee_of
 from kngjax.ledger.ledgers import Ledger
 from kngjax.releases import totals
 from kngjax.study.carrying_out import in_words, together
-from kngjax.study.reports.plan_page import ASKED, Planned, assumed, foreseen, plan_page
+from kngjax.study.reports.plan_page import ASKED, Planned, assumed, foreseen, plan_page, said_of
 from kngjax.study.reports.published import amounts
 
 TIMES = {"ε/2": Decimal("0.5"), ASKED: Decimal(1), "2ε": Decimal(2)}
@@ -55,6 +55,7 @@ def _planned(
     file: JobFile, asked: Asked, num_records: int | None, described: dict[str, Any]
 ) -> tuple[Planned, list[Any]]:
     at: dict[str, Any] = {}
+    said: dict[str, tuple[str, ...]] = {}
     title, cost, refusal, words, owed = asked.method.replace("_", " "), "", None, (), []
     for name, times in TIMES.items():
         epsilon = asked.arguments["epsilon"]
@@ -67,7 +68,7 @@ def _planned(
                 at[name] = "how large its errors will be is not known beforehand."
             else:
                 [preview] = made.previews(**described)
-                at[name] = foreseen(preview)
+                at[name], said[name] = foreseen(preview), said_of(preview)
                 title = preview.title
                 words = assumed(preview) if times == 1 else words
             if times == 1:
@@ -78,4 +79,4 @@ def _planned(
             at[name], refusal = why, why if times == 1 else refusal
     of = asked.arguments.get("formula") or asked.arguments.get("column")
     title = f"{title} {of}" if of and str(of) not in title else title
-    return Planned(title[:1].upper() + title[1:], cost, refusal, at, words), owed
+    return Planned(title[:1].upper() + title[1:], cost, refusal, at, said, words), owed

@@ -26,7 +26,19 @@ _WITH_UNIT = 3
 BEFORE_ALL = "0" * 64
 OPENED, RESERVED, DRAWN, RELEASED = "opened", "reserved", "drawn", "released"
 # What is told of each debit.
-COLUMNS = ("reservation", "time", "label", "job", "data", "state", "proved", "epsilon", "delta", "rho", "release")
+COLUMNS: tuple[str, ...] = (
+    "reservation",
+    "time",
+    "label",
+    "job",
+    "data",
+    "state",
+    "proved",
+    "epsilon",
+    "delta",
+    "rho",
+    "release",
+)
 # A ledger refuses or allows releases of which nothing is proved.
 REFUSE, ALLOW = "refuse", "allow"
 

@@ -31,7 +31,7 @@ li{margin:.25rem 0}
 code{font:.9em ui-monospace,monospace}
 .wide{overflow-x:auto;margin:.6rem 0}
 table{border-collapse:collapse;font-variant-numeric:tabular-nums}
-caption{text-align:left;color:var(--soft);padding:.2rem 0}
+caption{text-align:left;white-space:nowrap;color:var(--soft);padding:.2rem 0}
 th,td{padding:.3rem .9rem .3rem 0;border-bottom:1px solid var(--rule);text-align:left;vertical-align:top;
  overflow-wrap:normal}
 td.number,th.number{text-align:right;white-space:nowrap}

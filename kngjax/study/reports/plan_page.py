@@ -61,14 +61,15 @@ class Planned:
     """Holds one analysis of a plan.
 
     **Arguments:** `title`: of it. `cost`: in words. `refusal`: why it is refused as it was asked for; None where it is
-    not. `at`: for each ε, as it is called, what is expected of each number, or in words why nothing is. `words`: what
-    was assumed.
+    not. `at`: for each ε, as it is called, what is expected of each number, or in words why nothing is. `said`: what is
+    expected of intervals there, in words. `words`: what was assumed.
     """
 
     title: str
     cost: str
     refusal: str | None
     at: dict[str, list[Foreseen] | str]
+    said: dict[str, tuple[str, ...]]
     words: tuple[str, ...] = ()
 
 
@@ -113,7 +114,8 @@ def plan_page(name: str, planned: Sequence[Planned], together: str, amounts: Seq
     analyses = [_analysis(f"a{place}", place, one) for place, one in enumerate(planned, start=1)]
     words = (
         "Each analysis is shown at half, one and two times the ε that it asks for. Figures rest on public facts and on "
-        "what is assumed beside them, never on the data."
+        "what is assumed beside them, never on the data. Errors and widths are of the population: of sampling and "
+        "privacy together."
     )
     sections = [_budget(together, amounts), section("What each analysis would be worth", paragraph(words), *analyses)]
     return page(f"Plan of a private release: {name}", lead, sections)
@@ -142,6 +144,9 @@ def _analysis(name: str, place: int, one: Planned) -> Markup:
         body.append(paragraph("Refused: ", one.refusal, kind="bad"))
     known = {at: found for at, found in one.at.items() if not isinstance(found, str)}
     body += [paragraph(f"At {at}: {found}") for at, found in one.at.items() if isinstance(found, str)]
+    body += [paragraph(f"At {at}: {words}") for at, every in one.said.items() for words in every]
+    if known and not any(known.values()) and not any(one.said.values()):
+        body.append(paragraph("How large its errors will be is not known beforehand."))
     if any(known.values()):
         body += _drawn(name, known, [*one.at])
         body += _listed(f"Analysis {place}", known)
@@ -186,20 +191,24 @@ def _listed(title: str, known: dict[str, list[Foreseen]]) -> list[Any]:
     ]
     if not lines:
         return [paragraph("Noise is not stated in figures: what is assumed below says why.", kind="note")]
-    heads = ["release", "number", "at", "noise", "error without privacy", "expected error", "95% interval, width"]
+    heads = ["release", "number", "at", "noise", "error without privacy", "expected error", "width of a 95% interval"]
     return [table(f"{title}: expected errors, in own units", heads, lines, words=3)]
 
 
-def assumed(preview: Any) -> tuple[str, ...]:
-    """Lists what previews assume, and why they withhold figures, each once."""
+def said_of(preview: AnalysisPreview | GroupsPreview) -> tuple[str, ...]:
+    """Lists what a preview expects of intervals in words, each once."""
+    return tuple(dict.fromkeys(words for one in _each(preview) for words in one.of_intervals if words))
+
+
+def assumed(preview: AnalysisPreview | GroupsPreview) -> tuple[str, ...]:
+    """Lists what a preview assumes, and why it withholds figures, each once."""
+    found: list[str] = []
+    for part in (part for one in _each(preview) for part in one.previews if part is not None):
+        found += [] if part.withheld is None else [f"Noise is not stated: {part.withheld}."]
+        found += [] if part.setting is None else [f"Assumed: {'; '.join(part.setting.words)}."]
+    return tuple(dict.fromkeys(found))
+
+
+def _each(preview: AnalysisPreview | GroupsPreview) -> list[AnalysisPreview]:
     every = preview.each if isinstance(preview, GroupsPreview) else [preview]
-    found: dict[str, None] = {}
-    for one in (one for one in every if one is not None):
-        for words in one.of_intervals:
-            found |= {words: None} if words else {}
-        for part in (part for part in one.previews if part is not None):
-            if part.withheld is not None:
-                found |= {f"Noise is not stated: {part.withheld}.": None}
-            if part.setting is not None:
-                found |= {f"Assumed: {'; '.join(part.setting.words)}.": None}
-    return tuple(found)
+    return [one for one in every if one is not None]

@@ -16,6 +16,7 @@ from kngjax.study.reports.markup import Markup, element, joined
 from kngjax.study.reports.published import digest, releases_in, shares
 
 ESTIMATE, ENDS = "estimate", ("std. error", "lower", "upper", "level")
+_NAMED = ("coefficient", "statistic")
 # False alarms of a test, of which a page says how often the test may be right.
 _ALARMS = (0.01, 0.05, 0.1)
 _POINTS = 128
@@ -190,13 +191,16 @@ def _numbers(name: str, title: str, numbers: Sequence[dict[str, Any]]) -> list[A
     panels: dict[str, list[Any]] = {}
     for row in numbers:
         # A panel has the numbers of one scale: those of one coefficient, whichever release and group they are of.
-        last = str(row[keys[-1]]) if len(keys) > 1 else title
-        label = ", ".join(str(row[key]) for key in (keys[:-1] if len(keys) > 1 else keys))
+        is_one = len(keys) > 1 or keys[0] == _NAMED[0]
+        label = ", ".join(str(row[key]) for key in (keys[:-1] if is_one else keys)) or ESTIMATE
+        last = (str(row[keys[-1]]) if keys[-1] in _NAMED else f"{keys[-1]} = {row[keys[-1]]}") if is_one else title
         if row[ESTIMATE] is not None:
             panels.setdefault(last, []).append((label, row[ESTIMATE], row.get("lower"), row.get("upper")))
     drawn = [
         drawings.intervals(f"{name}-{place}", panel, rows[:_MOST_DRAWN])
         for place, (panel, rows) in enumerate(panels.items())
+        # A point alone shows nothing.
+        if len(rows) > 1 or rows[0][2] is not None
     ][:_MOST_DRAWN]
     known = [one for one in (ESTIMATE, *ENDS) if any(row.get(one) is not None for row in numbers)]
     lines = [
@@ -209,7 +213,7 @@ def _numbers(name: str, title: str, numbers: Sequence[dict[str, Any]]) -> list[A
     said = (
         "Points are estimates, lines their intervals, which hold the noise for privacy too."
         if has_ends
-        else "Points are estimates. No intervals were released with them: their error is not known from this page."
+        else "No intervals were released: how far these estimates may be off is not known from this page."
     )
     listed = table(f"{title}: released numbers, in own units", [*keys, *known], lines, words=len(keys))
     return [paragraph(said, kind="note"), beside(drawn), listed]
