@@ -1,12 +1,11 @@
 """`kngjax report`, `verify` and the page of `kngjax plan`: what they write, exit statuses, and no value of the data."""
 
-import json
 import webbrowser
 
 import polars as pl
 import pytest
 
-from kngjax import Budget, Guarantee, Ledger
+from kngjax import Budget, Ledger
 from kngjax.command import cli, job_file
 from kngjax.command.job_foresight import page_of
 from tests.study.reports.pages_made import require_a_good_page
@@ -124,22 +123,3 @@ def test_a_plan_that_the_budget_does_not_allow_says_so(folder):
     assert run("plan", "people.toml", "--output", "plan.html", "--records", 120) == 2
     page = (folder / "plan.html").read_text(encoding="utf-8")
     assert "the ledger has 2 of epsilon = 2 left at most, and epsilon = 3 is asked" in page
-
-
-def test_debits_are_listed_as_csv_and_in_a_frame(folder, capfd):
-    text = JOB[: JOB.rindex("[[analyses]]")]
-    (folder / "people.toml").write_text(text, encoding="utf-8")
-    assert run("release", "people.toml") == 0
-    ledger = Ledger(folder / "people.ledger")
-    ledger.reserve(Guarantee.pure("0.25", "replace"), "by hand, with a comma")
-    capfd.readouterr()
-    assert run("ledger", "show", "people.ledger", "--csv") == 0
-    made = pl.read_csv(capfd.readouterr().out.encode())
-    frame = ledger.to_frame()
-    assert made.columns == list(frame.columns)
-    assert made["epsilon"].to_list() == frame["epsilon"].to_list() == [0.5, 0.25]
-    assert frame["state"].to_list() == ["released", "reserved"]
-    assert frame["label"].to_list() == ["1. histogram of region, count", "by hand, with a comma"]
-    assert made["job"].to_list() == ["people", None]
-    [released] = json.loads((folder / "output" / "people" / "releases.json").read_text(encoding="utf-8"))["analyses"]
-    assert released["labels"] == [frame["label"][0]]

@@ -1,5 +1,7 @@
 """`kngjax ledger` and `kngjax release --ledger`: what is printed, and that a refusal comes before the data are read."""
 
+import csv
+import io
 import os
 import subprocess
 import sys
@@ -41,6 +43,22 @@ def test_create_show_verify(tmp_path, capfd, budget):
     assert f"Head: {head}" in capfd.readouterr().out
     assert cli.main(["ledger", "verify", path, "--head", "0" * 64]) == 1
     assert "was set back" in capfd.readouterr().err
+
+
+def test_debits_are_listed_as_csv_and_in_a_frame(tmp_path, capfd):
+    ledger = Ledger.create(tmp_path / "budget.ledger", Budget.pure(2), adjacency="replace", dataset="workers")
+    ledger.reserve(TENTH, {"label": "1. median", "job": "small", "data": "workers.csv"}).commit("[]", exact=True)
+    ledger.reserve(TENTH, "by hand, with a comma", drawn=True)
+    ledger.reserve(TENTH)
+    assert cli.main(["ledger", "show", str(ledger.path), "--csv"]) == 0
+    lines = [*csv.DictReader(io.StringIO(capfd.readouterr().out))]
+    frame = ledger.to_frame()
+    assert [*lines[0]] == [*frame.columns]
+    assert [line["label"] for line in lines] == ["1. median", "by hand, with a comma", ""]
+    assert frame["state"].to_list() == [line["state"] for line in lines] == ["released", "drawn", "reserved"]
+    assert frame["epsilon"].to_list() == [float(line["epsilon"]) for line in lines] == [0.1] * 3
+    assert (lines[0]["job"], lines[0]["data"], lines[1]["job"]) == ("small", "workers.csv", "")
+    assert lines[0]["release"] == ledger.read().released[2]["certificate"]
 
 
 def test_output_that_nobody_reads_on_ends_in_silence(tmp_path):

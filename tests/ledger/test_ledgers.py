@@ -38,6 +38,17 @@ def test_three_releases_fit_and_the_fourth_is_told_what_is_left(tmp_path):
     assert (book.num_rows, len(book.released), book.unfinished, book.head) == (7, 3, [], before)
 
 
+def test_a_ledger_is_read_as_it_was_at_a_head(tmp_path):
+    ledger = new(tmp_path)
+    ledger.reserve(TENTH).commit(RELEASED, exact=True)
+    before = ledger.read()
+    ledger.reserve(TENTH)
+    assert ledger.read(until=before.head) == before != ledger.read()
+    assert before.budget.amounts(before.parts) == [("epsilon", Fraction(1, 10), Fraction(3, 10))]
+    with pytest.raises(LedgerError, match="does not contain this head"):
+        ledger.read(until="0" * 64)
+
+
 def test_what_is_never_committed_stays_spent(tmp_path):
     ledger = new(tmp_path)
     ledger.reserve(TENTH)

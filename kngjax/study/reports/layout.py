@@ -34,7 +34,10 @@ table{border-collapse:collapse;font-variant-numeric:tabular-nums}
 caption{text-align:left;white-space:nowrap;color:var(--soft);padding:.2rem 0}
 th,td{padding:.3rem .9rem .3rem 0;border-bottom:1px solid var(--rule);text-align:left;vertical-align:top;
  overflow-wrap:normal}
-td.number,th.number{text-align:right;white-space:nowrap}
+td.number,th.number{text-align:right}
+td.number{white-space:nowrap}
+thead th{vertical-align:bottom}
+tbody th{min-width:6.8rem}
 td code{overflow-wrap:anywhere}
 th{font-weight:600}
 dt{font-weight:600;margin-top:.4rem}

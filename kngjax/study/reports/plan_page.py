@@ -178,21 +178,23 @@ def _drawn(name: str, known: dict[str, list[Foreseen]], at_each: Sequence[str]) 
 
 
 def _listed(title: str, known: dict[str, list[Foreseen]]) -> list[Any]:
-    lines = [
-        [
-            one.label,
-            one.name,
-            at,
-            *map(drawings.number, (one.noise, one.error or math.nan, one.with_noise, one.interval)),
-        ]
-        for at, found in known.items()
-        for one in found
-        if one.is_stated
-    ]
-    if not lines:
+    """Lists a row for each number, with its errors at every ε."""
+    rows: dict[tuple[str, str], dict[str, Foreseen]] = {}
+    for at, found in known.items():
+        for one in (one for one in found if one.is_stated):
+            rows.setdefault((one.label, one.name), {})[at] = one
+    if not rows:
         return [paragraph("Noise is not stated in figures: what is assumed below says why.", kind="note")]
-    heads = ["release", "number", "at", "noise", "error without privacy", "expected error", "width of a 95% interval"]
-    return [table(f"{title}: expected errors, in own units", heads, lines, words=3)]
+    heads = ["release", "number", "error without privacy"]
+    heads += [f"{what} at {at}" for what in ("error", "width") for at in known]
+    lines = []
+    for (label, name), each in rows.items():
+        without = next(one.error for one in each.values())
+        numbers = [math.nan if without is None else without]
+        numbers += [each[at].with_noise if at in each else math.nan for at in known]
+        numbers += [each[at].interval if at in each else math.nan for at in known]
+        lines.append([label, name, *(drawings.number(one, 3) for one in numbers)])
+    return [table(f"{title}: expected errors, and widths of 95% intervals, in own units", heads, lines, words=2)]
 
 
 def said_of(preview: AnalysisPreview | GroupsPreview) -> tuple[str, ...]:

@@ -5,7 +5,6 @@ import json
 import pytest
 
 import kngjax as kng
-from kngjax.ledger.book import LedgerError
 from kngjax.study.reports.checking import check_report, report_of
 from kngjax.study.reports.markup import document_in
 from tests.study.reports.pages_made import LEVELS, NAMED, require_a_good_page, study_of
@@ -120,14 +119,6 @@ def test_a_report_is_not_made_of_changed_releases_or_for_another_ledger(made, tm
     assert not (tmp_path / "report.html").exists()
     with pytest.raises(ValueError, match=r"releases\.json"):
         report_of({"analyses": [{"result": {}}]}, None)
-
-
-def test_the_ledger_is_read_as_it_was_at_a_head(made):
-    _, ledger, _ = made
-    first = ledger.read().digests[0]
-    assert ledger.read(until=first).num_rows == 1
-    with pytest.raises(LedgerError, match="does not contain this head"):
-        ledger.read(until="0" * 64)
 
 
 def test_a_report_holds_nothing_for_the_owner_alone(tmp_path):
