@@ -31,7 +31,7 @@ li{margin:.25rem 0}
 code{font:.9em ui-monospace,monospace}
 .wide{overflow-x:auto;margin:.6rem 0}
 table{border-collapse:collapse;font-variant-numeric:tabular-nums}
-caption{text-align:left;white-space:nowrap;color:var(--soft);padding:.2rem 0}
+caption{text-align:left;color:var(--soft);padding:.2rem 0}
 th,td{padding:.3rem .9rem .3rem 0;border-bottom:1px solid var(--rule);text-align:left;vertical-align:top;
  overflow-wrap:normal}
 td.number,th.number{text-align:right}
@@ -42,7 +42,7 @@ td code{overflow-wrap:anywhere}
 th{font-weight:600}
 dt{font-weight:600;margin-top:.4rem}
 dd{margin:0}
-@media (min-width:40rem){dl{display:grid;grid-template-columns:8rem 1fr;gap:.2rem 1rem}dt{margin:0}}
+@media (min-width:40rem){caption{white-space:nowrap}dl{display:grid;grid-template-columns:8rem 1fr;gap:.2rem 1rem}dt{margin:0}}
 .drawings{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,20rem),1fr));gap:.8rem 1.6rem}
 figure{margin:.6rem 0;max-width:28rem;break-inside:avoid}
 figcaption{font-weight:600;font-size:.95rem}

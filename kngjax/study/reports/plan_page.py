@@ -150,7 +150,11 @@ def _analysis(name: str, place: int, one: Planned) -> Markup:
     if any(known.values()):
         body += _drawn(name, known, [*one.at])
         body += _listed(f"Analysis {place}", known)
-    body += [element("details", element("summary", "What is assumed"), *map(paragraph, one.words))] if one.words else []
+    body += (
+        [element("details", element("summary", "What is assumed"), *map(paragraph, one.words), open="open")]
+        if one.words
+        else []
+    )
     return section(f"{place}. {one.title}", *body, level=3)
 
 

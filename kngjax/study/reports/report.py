@@ -161,7 +161,7 @@ def _every_analysis(analyses: Sequence[Any], results: Sequence[Any]) -> list[Mar
         asked = [(name, _plain(value)) for name, value in sorted(one.get("asked", {}).items())]
         body = [facts(summary)]
         if asked:
-            body.append(element("details", element("summary", "As it was asked for"), facts(asked)))
+            body.append(element("details", element("summary", "As it was asked for"), facts(asked), open="open"))
         title = f"{place}. {_title_of(result)}"
         body += _numbers(f"a{place}", title, one.get("numbers") or [])
         made.append(section(title, *body, level=3))
