@@ -42,7 +42,8 @@ td code{overflow-wrap:anywhere}
 th{font-weight:600}
 dt{font-weight:600;margin-top:.4rem}
 dd{margin:0}
-@media (min-width:40rem){caption{white-space:nowrap}dl{display:grid;grid-template-columns:8rem 1fr;gap:.2rem 1rem}dt{margin:0}}
+@media (min-width:40rem){caption{white-space:nowrap}dt{margin:0}
+ dl{display:grid;grid-template-columns:8rem 1fr;gap:.2rem 1rem}}
 .drawings{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(100%,20rem),1fr));gap:.8rem 1.6rem}
 figure{margin:.6rem 0;max-width:28rem;break-inside:avoid}
 figcaption{font-weight:600;font-size:.95rem}
