@@ -18,8 +18,8 @@ from kngjax.accounting.json_fields import fields_of, rebuild
 from kngjax.accounting.kinds import FACTORS
 from kngjax.accounting.kinds import Kind as Kind
 from kngjax.accounting.parallel import in_parallel
-from kngjax.accounting.wording import sentence
-from kngjax.core.html import html_table
+from kngjax.accounting.wording import figures, sentence
+from kngjax.core.summary_table import SummaryTable
 
 _UNFIT = "the numbers of a {} guarantee do not fit together"
 
@@ -346,10 +346,7 @@ class Guarantee:
         return pld.distribution_of(self, interval)
 
     def _repr_html_(self) -> str:
-        numbers = {"epsilon": self.epsilon, "delta": self.delta, "rho (zCDP)": self.rho, "mu (Gaussian)": self.mu}
-        known = [(name, f"{number:.6g}") for name, number in numbers.items() if number is not None]
-        rows = [("proved", self.explain()), *known, ("adjacency", self.adjacency), ("unit", self.unit)]
-        return html_table("Guarantee", rows)
+        return SummaryTable("Guarantee", figures(self), notes=[self.explain()])._repr_html_()
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-ready dictionary. What floats cannot say is under "exactly", as fractions; an infinite ε is null."""

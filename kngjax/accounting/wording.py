@@ -6,6 +6,7 @@ from typing import Any
 
 from kngjax.accounting.kinds import Kind
 
+AMOUNTS = ("epsilon", "delta", "rho (zCDP)")
 # δ at which a sentence says what follows, where the guarantee states none.
 _EXAMPLE = 1e-6
 
@@ -18,6 +19,22 @@ def _show(cost: float) -> str:
 def sentence(guarantee: Any) -> str:
     """A guarantee in one sentence, with its numbers; what its adjacency means is at the end."""
     return f"{_describe(guarantee)}, for any {guarantee.adjacency.pairs(guarantee.unit)}"
+
+
+def figures(guarantee: Any) -> list[tuple[str, str]]:
+    """Names the numbers of a guarantee, each rounded upwards, and whom it protects; None says that none is proved."""
+    if guarantee is None:
+        return [("guarantee", "nothing is proved of a release")]
+    budget = (guarantee.epsilon, guarantee.delta) if math.isfinite(guarantee.epsilon) else (None, None)
+    numbers = zip((*AMOUNTS, "mu (Gaussian)"), (*budget, guarantee.rho, guarantee.mu), strict=True)
+    known = [(name, _show(number)) for name, number in numbers if number is not None]
+    return [*known, ("adjacency", guarantee.adjacency.value), ("unit", guarantee.unit)]
+
+
+def amounts(guarantee: Any) -> tuple[str, ...]:
+    """Writes what `AMOUNTS` names, each rounded upwards; dashes where nothing is proved, or there is none."""
+    known = dict(figures(guarantee))
+    return tuple(known.get(name, "-") for name in AMOUNTS)
 
 
 def _describe(guarantee: Any) -> str:

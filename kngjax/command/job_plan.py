@@ -119,7 +119,7 @@ class JobPlan:
     def text(self, results: Sequence[Any]) -> str:
         """Writes the results as the command prints them."""
         made = [one for one in results if one is not None]
-        said = [one.summary() if isinstance(one, SyntheticTable) else str(one.summary(self.file.level)) for one in made]
+        said = [str(one.summary() if isinstance(one, SyntheticTable) else one.summary(self.file.level)) for one in made]
         return "\n\n".join([*said, f"All together: {in_words(totals.total(one.guarantee for one in made))}"])
 
     def to_dict(self, results: Sequence[Any]) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Float
 
 from kngjax.core.later import pd
+from kngjax.core.summary_table import AbstractSummarised, SummaryTable, names_of
 from kngjax.inference.without_intervals import refusal_of
 from kngjax.releases.certificate import Certificate
 from kngjax.releases.release import Release
@@ -28,7 +29,7 @@ _COUNTED = "num_records is less than a released count by what its noise may be; 
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Interval:
+class Interval(AbstractSummarised):
     """Holds intervals that contain the estimand with probability `level`, over sampling and privacy noise together.
 
     The privacy of a release is proved for all data; this level is a statement about a population, under `assumptions`.
@@ -59,12 +60,15 @@ class Interval:
         index = None if self.names is None else pd.Index(self.names, name="estimate")
         return pd.DataFrame({"lower": self.lower, "upper": self.upper}, index=index)
 
-    def __repr__(self) -> str:
-        head = f"{self.level:.12g} confidence intervals by {self.method}"
-        return "\n".join([head, self.to_frame().to_string(float_format="{:.6g}".format)])
+    def summary(self) -> SummaryTable:
+        """Lays out the ends, a line a number, how they were made and what they rest on."""
+        names, ends = names_of(self.names, len(self.lower)), (self.lower.tolist(), self.upper.tolist())
+        facts, rows = [("level", f"{self.level:.12g}"), ("method", self.method)], [*zip(names, *ends, strict=True)]
+        assumed = [f"assumed: {one}" for one in self.assumptions]
+        return SummaryTable("Confidence intervals", facts, ("estimate", "lower", "upper"), rows, notes=assumed)
 
-    def _repr_html_(self) -> str:
-        return self.to_frame().to_html(float_format="{:.6g}".format)
+    def __repr__(self) -> str:
+        return str(self.summary())
 
 
 @dataclasses.dataclass(frozen=True)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from kngjax.core.summary_table import names_of
 from kngjax.data.terms import Design
 from kngjax.inference.estimands import target_in_words
 from kngjax.inference.interval_choices import interval_plan_of
@@ -152,4 +153,4 @@ def _names(mechanism: AbstractMechanism, setting: Scenario | None) -> tuple[str,
     declared = mechanism.bounds.coefficients
     if setting is None or (declared is not None and len(declared) == setting.dimension):
         return declared or ()
-    return tuple(f"value[{index}]" for index in range(setting.dimension))
+    return names_of(None, setting.dimension)

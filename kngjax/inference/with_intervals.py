@@ -9,9 +9,10 @@ import numpy as np
 from jaxtyping import Float
 
 from kngjax.accounting.guarantees import Adjacency, Guarantee
+from kngjax.accounting.wording import figures
 from kngjax.core.errors import holding_no_records
-from kngjax.core.html import html_table
 from kngjax.core.kept_as_json import AbstractKeptAsJson
+from kngjax.core.summary_table import AbstractSummarised, SummaryTable, names_of
 from kngjax.data.persons import with_persons
 from kngjax.data.schema import Schema
 from kngjax.inference.interval_choices import interval_plan_of, plan_as_kept
@@ -129,7 +130,7 @@ class WithIntervals(AbstractReleasePlan):
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class ReleaseWithIntervals(AbstractKeptAsJson):
+class ReleaseWithIntervals(AbstractKeptAsJson, AbstractSummarised):
     """Holds an estimate, the numbers that its intervals rest on, and what is proved of both. All may be published.
 
     **Arguments:** `parts`: the releases: of the estimate, of H, and of the variances. `making`: how intervals are made
@@ -246,14 +247,16 @@ class ReleaseWithIntervals(AbstractKeptAsJson):
         value = ", ".join(f"{number:.6g}" for number in self.value)
         return f"<ReleaseWithIntervals {value}; {self.guarantee.explain()}; intervals() and explain() say more>"
 
-    def _repr_html_(self) -> str:
-        found, names = self.intervals(), self.names or [f"value[{k}]" for k in range(len(self.value))]
-        ends = [""] * len(names)
+    def summary(self, level: float = 0.95) -> SummaryTable:
+        """Lays out each coefficient with its interval, and what all parts cost. **Arguments:** as of `intervals`."""
+        found, columns = self.intervals(level), [names_of(self.names, len(self.value)), self.value.tolist()]
+        heads, how = ("coefficient", "estimate", "lower", "upper"), f"none, {getattr(found, 'reason', '')}"
         if isinstance(found, Interval):
-            ends = [f" ({low:.6g} to {high:.6g})" for low, high in zip(found.lower, found.upper, strict=True)]
-        rows = [(name, f"{number:.6g}{end}") for name, number, end in zip(names, self.value, ends, strict=True)]
-        why = [] if isinstance(found, Interval) else [("intervals", found.reason)]
-        return html_table("Release with intervals", [*rows, *why, ("all together", self.guarantee.explain())])
+            columns, how = [*columns, found.lower.tolist(), found.upper.tolist()], f"by {found.method}"
+        facts = [("mechanism", self.certificate.mechanism["type"]), ("level", f"{level:g}"), *figures(self.cost)]
+        rows = [*zip(*columns, strict=True)]
+        notes = [f"intervals: {how}", self.cost_in_words]
+        return SummaryTable("Release with intervals", facts, heads[: len(columns)], rows, notes=notes)
 
     def to_json(self) -> str:
         """Writes canonical JSON of all parts, from which `from_json` makes the release and its intervals again."""

@@ -13,6 +13,7 @@ from scipy.fft import next_fast_len
 from scipy.special import ndtri
 
 from kngjax.core.owner_only import OwnerOnly, owner_only
+from kngjax.core.summary_table import SummaryTable
 
 # Vehtari et al. (2021): chains are mixed up to here, and quantiles and errors can be trusted from here on.
 LARGEST_RHAT, LEAST_ESS = 1.01, 400.0
@@ -66,24 +67,16 @@ class DrawsSummary(OwnerOnly):
 
     def explain(self) -> str:
         """Returns the summary as a table of text, for the owner to print."""
-        width = max(map(len, self.names))
-        header = ("mean", "deviation", "MCSE", "R-hat", "bulk ESS", "tail ESS")
-        lines = [
-            "OWNER ONLY: computed from private data, do not publish",
-            " " * width + "".join(f"{word:>12}" for word in header),
-        ]
-        columns = (self.mean, self.deviation, self.mcse, self.rhat, self.bulk, self.tail)
-        formats = ("11.5g", "11.3g", "11.2g", "11.3f", "11.0f", "11.0f")
-        for name, *row in zip(self.names, *columns, strict=True):
-            lines.append(
-                f"{name:<{width}}" + "".join(f" {number:{form}}" for number, form in zip(row, formats, strict=True))
-            )
+        heads = ("coefficient", "mean", "deviation", "MCSE", "R-hat", "bulk ESS", "tail ESS")
+        sizes = (np.round(self.bulk), np.round(self.tail))
+        columns = (self.mean, self.deviation, self.mcse, np.round(self.rhat, 3), *sizes)
+        rows = [*zip(self.names, *(column.tolist() for column in columns), strict=True)]
+        notes = [] if self.suffices else [UNMIXED]
         if self.seconds is not None:
-            lines.append(
-                f"{self.rate:.3g} effective draws a second over {self.seconds:.3g} s, with compiling, warm-up and "
-                "thinned sweeps"
-            )
-        return "\n".join(lines if self.suffices else [*lines, UNMIXED])
+            over = f"over {self.seconds:.3g} s, with compiling, warm-up and thinned sweeps"
+            notes.append(f"{self.rate:.3g} effective draws a second {over}")
+        title = "OWNER ONLY: computed from private data, do not publish"
+        return str(SummaryTable(title, (), heads, rows, notes=notes))
 
 
 def _numbers(chains: Chains) -> tuple[float, ...]:

@@ -10,8 +10,8 @@ import numpy as np
 from jaxtyping import Float
 
 from kngjax.chains.base import Info
-from kngjax.core.html import html_table
 from kngjax.core.owner_only import OwnerOnly, owner_only
+from kngjax.core.summary_table import SummaryTable, names_of
 from kngjax.owner.diagnostics import DrawsSummary
 
 
@@ -44,7 +44,8 @@ class Draws(OwnerOnly):
     def _repr_html_(self) -> str:
         sizes = zip(("chains", "draws", "coefficients"), self.theta.shape, strict=True)
         secret = ("OWNER ONLY", "computed from private data, not a release")
-        return html_table("Draws", [secret, ("sampler", self.sampler), *sizes])
+        facts = [secret, ("sampler", self.sampler), *((name, str(size)) for name, size in sizes)]
+        return SummaryTable("Draws", facts)._repr_html_()
 
     def save_for_owner(self, path: str | pathlib.Path) -> None:
         """Writes the draws to a NumPy file; whoever reads it sees private information."""
@@ -83,8 +84,7 @@ class Draws(OwnerOnly):
 
     def summary(self) -> DrawsSummary:
         """Summarises each coefficient: R-hat, effective sizes, Monte Carlo errors; `explain()` prints them by name."""
-        names = self.names or tuple(map(str, range(self.theta.shape[2])))
-        return DrawsSummary.of(self.theta, names, self.seconds)
+        return DrawsSummary.of(self.theta, names_of(self.names, self.theta.shape[2]), self.seconds)
 
     def plot_trace(self, **options: Any) -> Any:
         """Draws ArviZ's trace plot."""

@@ -10,8 +10,9 @@ from typing import Any
 from kngjax.accounting.adjacency import RECORD
 from kngjax.accounting.exact_costs import outward
 from kngjax.accounting.guarantees import Guarantee
-from kngjax.core.html import html_table
+from kngjax.accounting.wording import figures
 from kngjax.core.representation import describe
+from kngjax.core.summary_table import SummaryTable
 from kngjax.data.missing import policy_of_each_column
 from kngjax.data.schema import Schema
 from kngjax.draws.base import IN_REALS, NONE, PROVED, TOO_MANY, AbstractDraw
@@ -230,6 +231,7 @@ class Certificate:
         """Names and statements of a small table: what is proved, and what is not."""
         return [
             ("mechanism", self._parts()),
+            *figures(self.cost),
             ("settings", _shortened(_as_call(self.mechanism))),
             ("of the draw", self.summary()),
             *self._protected(),
@@ -246,7 +248,7 @@ class Certificate:
         return [] if unit == RECORD else [("protects", f"each {unit}: {adjacency.pairs(unit)}")]
 
     def _repr_html_(self) -> str:
-        return html_table("Certificate", self.rows())
+        return SummaryTable("Certificate", self.rows())._repr_html_()
 
     def _group(self) -> list[str]:
         return [] if self.membership is None else [f"Of one group: {self.membership.explain()}."]

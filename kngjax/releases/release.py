@@ -18,8 +18,8 @@ from kngjax.chains.base import AbstractSampler
 from kngjax.core import arithmetic
 from kngjax.core.compiling import quick_compilation
 from kngjax.core.errors import holding_no_records, run_telling_refusals
-from kngjax.core.html import html_table
 from kngjax.core.kept_as_json import AbstractKeptAsJson
+from kngjax.core.summary_table import AbstractSummarised, SummaryTable, names_of
 from kngjax.data.passes import Passes
 from kngjax.data.persons import with_persons
 from kngjax.data.schema import Schema
@@ -36,7 +36,7 @@ from kngjax.releases.plan import AbstractReleasePlan, Plan
 
 
 @dataclasses.dataclass(frozen=True, init=False, eq=False)
-class Release(AbstractKeptAsJson):
+class Release(AbstractKeptAsJson, AbstractSummarised):
     """Holds one privately released value with its certificate, and nothing else.
 
     Only `kngjax.release` makes a release, and `Release.from_json` reads one. The constructor refuses, because research
@@ -86,10 +86,10 @@ class Release(AbstractKeptAsJson):
             value = ", ".join(f"{name} = {number:.6g}" for name, number in zip(declared, self.value, strict=True))
         return f"<Release {value} of {mechanism} by {sampler}; certificate.explain() says what was proved>"
 
-    def _repr_html_(self) -> str:
-        labels = self.certificate.names or [f"value[{index}]" for index in range(self.value.size)]
-        value = [(label, f"{number:.6g}") for label, number in zip(labels, self.value, strict=True)]
-        return html_table("Release", [*value, *self.certificate.rows()])
+    def summary(self) -> SummaryTable:
+        """Lays out the released numbers and their certificate."""
+        rows = [*zip(names_of(self.certificate.names, self.value.size), self.value.tolist(), strict=True)]
+        return SummaryTable("Release", self.certificate.rows(), ("coefficient", "estimate"), rows)
 
     def intervals(self, level: float | None = None) -> Any:
         """Gives confidence intervals of what was released, for free; where there are none, the reason.

@@ -7,6 +7,7 @@ Whatever ends this path early costs one debit at most beside the releases that w
 """
 
 import functools
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,6 +15,7 @@ from typing import Any
 from tqdm import tqdm
 
 import kngjax as kng
+from kngjax.accounting.wording import amounts
 from kngjax.core import arithmetic, side_doors
 from kngjax.core.errors import FAILED_OF_FRAME, bare, holding_no_records, run_telling_refusals
 from kngjax.data.tables import is_elsewhere
@@ -61,14 +63,14 @@ class SharedRecords:
         return self._made
 
 
-def in_short(certificates: Sequence[kng.releases.Certificate], cost: kng.Guarantee, proved: bool) -> str:
-    """Says in words which mechanisms make releases, how they are drawn, and what they cost together."""
-    kinds: dict[str, int] = {}
-    for one in certificates:
-        kind = f"{one.mechanism['type']}, {one.assurance}"
-        kinds[kind] = kinds.get(kind, 0) + 1
-    made = "; ".join(kind if number == 1 else f"{number} times {kind}" for kind, number in kinds.items())
-    return f"{made}: {cost.explain() if proved else 'not proved'}"
+def row_of(
+    what: str, certificates: Sequence[kng.releases.Certificate], cost: kng.Guarantee, proved: bool
+) -> tuple[str, ...]:
+    """Says what is released, by which mechanisms, how much is proved, and what it costs: the cells of a plan's row."""
+    kinds = Counter(one.mechanism["type"] for one in certificates)
+    made = ", ".join(kind if number == 1 else f"{number} {kind}" for kind, number in kinds.items())
+    assurances = ", ".join(dict.fromkeys(one.assurance for one in certificates))
+    return what, made, assurances, *amounts(cost if proved else None)
 
 
 def together(steps: Sequence[Any], num_records: int) -> kng.Guarantee | None:

@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import kngjax as kng
-from kngjax.core.html import html_table
+from kngjax.accounting.wording import figures
 from kngjax.core.kept_as_json import AbstractKeptAsJson
 from kngjax.core.later import pd
+from kngjax.core.summary_table import AbstractSummarised, SummaryTable
 from kngjax.inference.with_intervals import ReleaseWithIntervals
 from kngjax.study import views
 from kngjax.study.reports.published import document_of, numbers_of, privacy_of
@@ -38,7 +39,7 @@ _INTERVALS = (
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class Results(AbstractKeptAsJson):
+class Results(AbstractKeptAsJson, AbstractSummarised):
     """Released values with names. Nothing here is private, and what is computed is post-processing, which is free.
 
     All results have `title`, what was estimated; `labels`, one a release, and `releases`, each with its certificate;
@@ -163,12 +164,18 @@ class Results(AbstractKeptAsJson):
                 "pathlib.Path(name).read_text()"
             ) from error
 
-    def summary(self, level: float = 0.95) -> "Summary":
-        """A table for reading: what was asked, what is proved, the bounds, the numbers.
+    def summary(self, level: float = 0.95) -> SummaryTable:
+        """Lays out what was asked, what is proved, and a line for each number. Print it, or show it in a notebook.
 
-        **Arguments:** `level`: of the intervals, where a regression has some.
+        **Arguments:** `level`: of the intervals, where there are some.
         """
-        return Summary(self.view, level)
+        view = self.view
+        formula = getattr(view, "formula", "")
+        frame = view.with_noise(level)
+        levels = [f"{one:g}" for one in frame.pop("level").dropna().unique()] if "level" in frame else []
+        facts = [*self._facts(level), *(("level", one) for one in levels)]
+        title = f"Private {view.title}{f': {formula}' if formula else ''}"
+        return SummaryTable.of_frame(title, facts, frame, list(frame).index("estimate"))
 
     def explain(self, level: float = 0.95) -> str:
         """Says in full what `summary` says above its numbers, and then what is proved of each release, and how.
@@ -176,8 +183,8 @@ class Results(AbstractKeptAsJson):
         **Arguments:** `level`: of the intervals.
         """
         view = self.view
-        rows = dict(self.summary(level).rows()) | {"interval": view.interval_in_words(level)}
-        said = [f"{name}: {words}" for name, words in rows.items() if words]
+        facts = dict(self._facts(level)) | {"interval": view.interval_in_words(level)}
+        said = [f"{name}: {words}" for name, words in facts.items() if words]
         for label, one in zip(view.labels, view.releases, strict=True):
             together = f"{one.cost_in_words}\n" if isinstance(one, ReleaseWithIntervals) else ""
             said.append(f"{label}: {together}{one.certificate.explain()}")
@@ -200,11 +207,33 @@ class Results(AbstractKeptAsJson):
         document = document_of(published, None if ledger is None else ledger.read())
         pathlib.Path(path).write_text(report(document, [self], total), encoding="utf-8", newline="\n")
 
+    def _facts(self, level: float) -> list[tuple[str, str]]:
+        """Names what is said above the numbers and below them."""
+        view, releases, guarantee = self.view, self.view.releases, self.view.guarantee
+        bounds = [f"{name} in [{low:g}, {high:g}]" for name, (low, high) in view.clipped.items()]
+        weight, width = _largest("weight", releases), _largest("dither", releases)
+        short, full = (view.interval_in_words(level, in_full) for in_full in (False, True))
+        dither = f"quantiles are of responses with uniform noise of width {width or 0.0:g} on each"
+        facts = [
+            ("mechanism", ", ".join(sorted({str(one.certificate.mechanism["type"]) for one in releases}))),
+            ("assurance", ", ".join(sorted({one.certificate.assurance for one in releases}))),
+            *figures(guarantee),
+            ("guarantee", guarantee and guarantee.explain()),
+            ("budget", view.budget_in_words),
+            ("groups", view.groups_in_words),
+            ("clipped to", ", ".join(bounds)),
+            ("weights", _of_weights(weight, releases)),
+            ("dither", view.heaps_in_words if width is None else dither),
+            ("made consistent with", ", ".join(getattr(view, "adjustments", ()))),
+            ("estimate", view.estimate_in_words),
+            ("interval", short if short == full else f"{short}; explain() says how, and what is assumed"),
+            ("noise", view.noise_in_words),
+            ("warning", ("" if view.expected is None else view.expected.warning) or ""),
+        ]
+        return [(name, words) for name, words in facts if words]
+
     def __repr__(self) -> str:
         return str(self.summary())
-
-    def _repr_html_(self) -> str:
-        return self.summary()._repr_html_()
 
     def __getitem__(self, level: Any) -> "Results":
         for key, one in self.items():
@@ -222,74 +251,6 @@ class Results(AbstractKeptAsJson):
         return True
 
 
-@dataclasses.dataclass(frozen=True, repr=False)
-class Summary:
-    """The table of `summary()`: print it, or show it in a notebook."""
-
-    view: AbstractView
-    level: float = 0.95
-
-    def rows(self) -> list[tuple[str, str]]:
-        """Names and statements above the numbers."""
-        view, releases, guarantee = self.view, self.view.releases, self.view.guarantee
-        bounds = [f"{name} in [{low:g}, {high:g}]" for name, (low, high) in view.clipped.items()]
-        weight, width = _largest("weight", releases), _largest("dither", releases)
-        rows = [
-            ("formula", getattr(view, "formula", "")),
-            ("mechanism", ", ".join(sorted({str(one.certificate.mechanism["type"]) for one in releases}))),
-            ("guarantee", "nothing is proved of a release" if guarantee is None else guarantee.explain()),
-            ("budget", view.budget_in_words),
-            ("groups", view.groups_in_words),
-            ("assurance", ", ".join(sorted({one.certificate.assurance for one in releases}))),
-            ("clipped to", ", ".join(bounds)),
-            ("weights", _of_weights(weight, releases)),
-            (
-                "dither",
-                view.heaps_in_words
-                if width is None
-                else f"quantiles are of responses with uniform noise of width {width:g} on each",
-            ),
-            ("made consistent with", ", ".join(getattr(view, "adjustments", ()))),
-            ("estimate", view.estimate_in_words),
-            ("interval", self._interval),
-            ("noise", view.noise_in_words),
-            ("warning", ("" if view.expected is None else view.expected.warning) or ""),
-        ]
-        return [row for row in rows if row[1]]
-
-    @property
-    def _interval(self) -> str:
-        """Says in short what intervals hold, and where the rest is said."""
-        short, full = (self.view.interval_in_words(self.level, in_full) for in_full in (False, True))
-        return short if short == full else f"{short}; explain() says how, and what is assumed"
-
-    def __str__(self) -> str:
-        head = self.rows()
-        width = max(len(name) for name, _ in head)
-        lines = [f"Private {self.view.title}", *(f"{name:>{width}}: {value}" for name, value in head), ""]
-        return "\n".join([*lines, self._numbers().to_string(float_format=_shortly)])
-
-    __repr__ = __str__
-
-    def _numbers(self) -> "pd.DataFrame":
-        numbers, known = pd.DataFrame(self.view.params), (self.view.standard_errors, self.view.ends(self.level))
-        noise = None if self.view.noise is None else pd.DataFrame(self.view.noise)
-        columns = {}
-        for place, label in enumerate(numbers):
-            of = f" of {label}" if len(numbers.columns) > 1 else ""
-            columns[label] = numbers.iloc[:, place]
-            if noise is not None:
-                columns[f"noise{of}"] = noise.iloc[:, place]
-            for found in known:
-                for name, values in found.get(str(label), {}).items():
-                    columns[f"{name}{of}"] = values
-        return pd.DataFrame(columns)
-
-    def _repr_html_(self) -> str:
-        numbers = self._numbers().to_html(float_format=_shortly)
-        return html_table(f"Private {self.view.title}", self.rows()) + numbers
-
-
 def _of_weights(largest: float | None, releases: tuple[Any, ...]) -> str:
     """Says how records count."""
     units = [(one.certificate.mechanism.get("bounds") or {}).get("unit") or {} for one in releases]
@@ -304,10 +265,6 @@ def _largest(name: str, releases: tuple[Any, ...]) -> float | None:
     """Finds the largest number that the bounds of releases have by this name; None where they have none."""
     given = [(one.certificate.mechanism.get("bounds") or {}).get(name) for one in releases]
     return max((float(one) for one in given if one is not None), default=None)
-
-
-def _shortly(value: float) -> str:
-    return f"{value:.5g}"
 
 
 def _public(view: AbstractView | type[AbstractView]) -> list[str]:

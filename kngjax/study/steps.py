@@ -54,8 +54,8 @@ class AbstractAnalysis(abc.ABC):
         return list(self.plan_of(part, num_records).certificates)
 
     @abc.abstractmethod
-    def row_of(self, part: Any, num_records: int | None) -> tuple[str, str]:
-        """Describes a part for a plan: what is released, and how and at which price."""
+    def row_of(self, part: Any, num_records: int | None) -> tuple[str, ...]:
+        """Describes a part for a plan, as `kngjax.study.carrying_out.row_of`."""
 
     @abc.abstractmethod
     def prepare(self, part: Any, records: Any) -> None:
@@ -120,8 +120,8 @@ class Step:
         """Lists the certificates of the releases, of groups those of the first one."""
         return self.analysis.certificates_of(self.part, num_records)
 
-    def row(self, num_records: int | None) -> tuple[str, str]:
-        """Describes the step for a plan: what is released, and how and at which price."""
+    def row(self, num_records: int | None) -> tuple[str, ...]:
+        """Describes the step for a plan: what is released, how, and at which price."""
         return self.analysis.row_of(self.part, num_records)
 
     def is_in(self, results: Any) -> bool:

@@ -5,8 +5,9 @@ from collections.abc import Callable
 from typing import Any
 
 import kngjax as kng
+from kngjax.accounting.wording import AMOUNTS, amounts
 from kngjax.core.errors import holders_of_records
-from kngjax.core.html import html_table
+from kngjax.core.summary_table import AbstractSummarised, SummaryTable
 from kngjax.study.analyses import Analysis
 from kngjax.study.analysis_previews import AnalysisPreview, GroupsPreview
 from kngjax.study.asked import AbstractAnalyses
@@ -39,7 +40,7 @@ class Previews(AbstractAnalyses[AnalysisPreview]):
 
 
 @holders_of_records
-class StudyPlan(AbstractAnalyses[Analysis]):
+class StudyPlan(AbstractAnalyses[Analysis], AbstractSummarised):
     """Analyses that are not carried out yet: what each would cost, and all together. Print it; `run` carries them out.
 
     Nothing is spent, drawn or seen of a value before `run`.
@@ -120,15 +121,13 @@ class StudyPlan(AbstractAnalyses[Analysis]):
         """Composes what is proved of all releases; None of an empty plan, or where nothing is proved of one of them."""
         return together(self.steps(), self.facts.count or 0)
 
-    def rows(self) -> list[tuple[str, str]]:
-        """Each release and what it costs, groups together, and the total."""
+    def summary(self) -> SummaryTable:
+        """Lays out each release and what it costs, groups together, and the total."""
         count, steps = self.facts.count or 0, self.steps()
-        return [*(step.row(count) for step in steps), ("all together", in_words(together(steps, count)))]
+        total = together(steps, count)
+        rows = [*(step.row(count) for step in steps), ("all together", "", "", *amounts(total))]
+        heads = ("release", "mechanism", "assurance", *AMOUNTS)
+        return SummaryTable("Plan", (), heads, rows, 3, [f"all together: {in_words(total)}"])
 
     def __repr__(self) -> str:
-        if not self._planned:
-            return "<Plan: nothing is planned>"
-        return "\n".join(f"{name}: {cost}" for name, cost in self.rows())
-
-    def _repr_html_(self) -> str:
-        return html_table("Plan", self.rows())
+        return str(self.summary()) if self._planned else "<Plan: nothing is planned>"

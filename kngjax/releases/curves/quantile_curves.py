@@ -10,14 +10,14 @@ from jaxtyping import Float, PRNGKeyArray
 
 from kngjax.accounting.guarantees import Guarantee
 from kngjax.core.arrays import float64
-from kngjax.core.html import html_table
 from kngjax.core.kept_as_json import AbstractKeptAsJson
 from kngjax.core.randomness import require_typed_key
+from kngjax.core.summary_table import AbstractSummarised, SummaryTable, names_of
 from kngjax.releases.certificate import Certificate
 from kngjax.releases.release import Release
 
 
-class QuantileCurves(AbstractKeptAsJson):
+class QuantileCurves(AbstractKeptAsJson, AbstractSummarised):
     """Holds released quantile regression curves of several levels; whatever is made of these curves costs nothing.
 
     **Arguments:** `release`: of a `kngjax.QuantileProcess`: a number for each level and coefficient, one certificate.
@@ -122,13 +122,11 @@ class QuantileCurves(AbstractKeptAsJson):
         levels = ", ".join(f"{level:g}" for level in self.levels)
         return f"<QuantileCurves of levels {levels}; {self.certificate.summary()}; explain() says more>"
 
-    def _repr_html_(self) -> str:
-        names = self.names or [f"value[{place}]" for place in range(self.value.shape[1])]
-        rows = [
-            (f"level {level:g}", ", ".join(f"{name} = {number:.6g}" for name, number in zip(names, row, strict=True)))
-            for level, row in zip(self.levels, self.value, strict=True)
-        ]
-        return html_table("Quantile curves", [*rows, *self.certificate.rows()])
+    def summary(self) -> SummaryTable:
+        """Lays out the coefficients, a line a level, and their certificate."""
+        heads = ("level", *names_of(self.names, self.value.shape[1]))
+        rows = [(f"{level:g}", *row) for level, row in zip(self.levels, self.value.tolist(), strict=True)]
+        return SummaryTable("Quantile curves", self.certificate.rows(), heads, rows)
 
     def to_json(self) -> str:
         """Writes the release as canonical JSON."""

@@ -13,8 +13,9 @@ import numpy as np
 
 import kngjax as kng
 from kngjax.accounting.exact_costs import exactly, inward
+from kngjax.accounting.wording import amounts
 from kngjax.core.errors import UnfitShape
-from kngjax.core.html import html_table
+from kngjax.core.summary_table import AbstractSummarised, SummaryTable
 from kngjax.data import formulas
 from kngjax.data.passes import Passes
 from kngjax.data.schema import EMPTY
@@ -41,7 +42,7 @@ _NEAR = Fraction(1, 10**6)
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class SynthesisPlan:
+class SynthesisPlan(AbstractSummarised):
     """Plans the tables and curves that are released for a synthetic table, and what each costs: print it.
 
     `kngjax.synthesis.plan` makes a plan, and `kngjax.synthesize` carries it out. All of a plan is public; before that
@@ -206,24 +207,28 @@ class SynthesisPlan:
         """Returns the bounds of the columns of numbers and the levels of the others, as formulas take them."""
         return _facts(self.columns)
 
-    def rows(self) -> list[tuple[str, str]]:
-        """Lists what is released for each column and what that costs, and the sum."""
-        return self.rows_of(self.parts(), self.certificates())
+    def summary(self) -> SummaryTable:
+        """Lays out what is released for each column and what that costs, and the sum."""
+        return self.table_of("Synthesis", self.parts(), self.certificates())
 
     def rows_of(
         self, parts: Sequence[AbstractPart], of: Mapping[str, kng.releases.Certificate]
-    ) -> list[tuple[str, str]]:
-        """Lists what parts release and cost, and the sum. **Arguments:** `of`: the certificate of each, by label."""
-        made = [(part, of[part.label]) for part in parts]
-        words = [f"{part.what}: epsilon = {self.price(one)[0].epsilon:.6g}, {one.assurance}" for part, one in made]
-        rows = [(part.label, said) for (part, _), said in zip(made, words, strict=True)]
-        return [*rows, ("all together", self.owed(list(of.values()))[0].explain())]
+    ) -> list[tuple[str, ...]]:
+        """Lists parts, their assurance and their ε. **Arguments:** `of`: the certificate of each, by label."""
+        made = [(part.label, of[part.label]) for part in parts]
+        return [(label, one.assurance, amounts(self.price(one)[0])[0]) for label, one in made]
+
+    def table_of(
+        self, title: str, parts: Sequence[AbstractPart], of: Mapping[str, kng.releases.Certificate]
+    ) -> SummaryTable:
+        """Lays out what parts release and cost, and the sum. **Arguments:** as of `rows_of`."""
+        total = self.owed(list(of.values()))[0]
+        rows = [*self.rows_of(parts, of), ("all together", "", amounts(total)[0])]
+        notes = [*(f"{part.label}: {part.what}" for part in parts), f"all together: {total.explain()}"]
+        return SummaryTable(title, (), ("release", "assurance", "epsilon"), rows, 2, notes)
 
     def __repr__(self) -> str:
-        return "\n".join(f"{label}: {words}" for label, words in self.rows())
-
-    def _repr_html_(self) -> str:
-        return html_table("Synthesis", self.rows())
+        return str(self.summary())
 
     def to_dict(self) -> dict[str, Any]:
         """Returns the plan as JSON-ready values."""

@@ -8,6 +8,7 @@ from kngjax.accounting.adjacency import Adjacency
 from kngjax.data.passes import Passes
 from kngjax.releases.plan import Plan
 from kngjax.releases.release import Release
+from kngjax.study.carrying_out import row_of
 from kngjax.study.checks import DeclaredColumn
 from kngjax.study.steps import AbstractAnalysis, Step
 from kngjax.study.synthesis.columns import Category
@@ -47,8 +48,8 @@ class SynthesisAnalysis(AbstractAnalysis):
 
     def lines(self, label: str) -> list[str]:
         """Says how each column is released and what it costs. **Arguments:** `label`: of the step."""
-        *rows, _ = self.synthesis.rows()
-        return [f"{label}, {name}: {words}" for name, words in rows]
+        rows = self.synthesis.rows_of(self.synthesis.parts(), self.synthesis.certificates())
+        return [f"{label}, {name}: epsilon = {epsilon}, {how}" for name, how, epsilon in rows]
 
     def check(self, frame: Any) -> Any:
         return self.synthesis.check(frame)
@@ -70,8 +71,9 @@ class SynthesisAnalysis(AbstractAnalysis):
     def plan_of(self, part: None, num_records: int | None) -> Plan:
         return self.synthesis.plan_for(self.count)
 
-    def row_of(self, part: None, num_records: int | None) -> tuple[str, str]:
-        return self.title, self.synthesis.plan_for(self.count).cost.explain()
+    def row_of(self, part: None, num_records: int | None) -> tuple[str, ...]:
+        made = self.synthesis.plan_for(self.count)
+        return row_of(self.title, made.certificates, *made.owed)
 
     def prepare(self, part: None, records: Any) -> None:
         """Does nothing: values that were read need no preparation."""

@@ -9,10 +9,10 @@ import numpy as np
 from jaxtyping import PRNGKeyArray
 
 import kngjax as kng
-from kngjax.core.html import html_table
 from kngjax.core.kept_as_json import AbstractKeptAsJson
 from kngjax.core.later import pd, plt
 from kngjax.core.randomness import require_typed_key
+from kngjax.core.summary_table import AbstractSummarised, SummaryTable
 from kngjax.mechanisms.parameters import check_count
 from kngjax.owner.utility_report import UtilityReport
 from kngjax.study.synthesis.columns import AbstractColumn
@@ -25,7 +25,7 @@ from kngjax.study.synthesis.plans import SynthesisPlan
 MOST_ROWS = 10**8
 
 
-class SyntheticTable(AbstractKeptAsJson):
+class SyntheticTable(AbstractKeptAsJson, AbstractSummarised):
     """Holds the counts and curves that `kngjax.synthesize` released, with their certificates. Draws of them are free.
 
     **Arguments:** `plan`: public. `releases`: those of the plan's parts, in order. `num_records`: n where it is public;
@@ -100,18 +100,14 @@ class SyntheticTable(AbstractKeptAsJson):
                 found[part.column_name].append((part, self.releases[part.label]))
         return found
 
-    def rows(self) -> list[tuple[str, str]]:
-        """Lists what was released for each column and what it cost, and the sum."""
-        return self.plan.rows_of(self._parts, self.certificates)
-
-    def summary(self) -> str:
-        """Returns a line for each release, and the sum."""
-        return "\n".join(f"{label}: {words}" for label, words in self.rows())
+    def summary(self) -> SummaryTable:
+        """Lays out a line for each release, what it cost, and the sum."""
+        return self.plan.table_of("Synthetic table", self._parts, self.certificates)
 
     def explain(self) -> str:
         """Returns the summary, and the certificate of each release as text."""
         every = [f"{label}\n{certificate.explain()}" for label, certificate in self.certificates.items()]
-        return "\n\n".join([self.summary(), *every])
+        return "\n\n".join([str(self.summary()), *every])
 
     def __repr__(self) -> str:
         names = ", ".join(column.name for column in self.plan.columns)
@@ -119,9 +115,6 @@ class SyntheticTable(AbstractKeptAsJson):
             f"<SyntheticTable of {names}; {self.num_rows} rows; {self.cost.explain()}; draw(key=...) makes tables, and "
             "summary() says more>"
         )
-
-    def _repr_html_(self) -> str:
-        return html_table("Synthetic table", self.rows())
 
     def plot(self, key: PRNGKeyArray | None = None) -> Any:
         """Draws a table and plots its columns, levels as bars and numbers as histograms; returns Matplotlib's axes."""

@@ -174,6 +174,13 @@ class AbstractView(abc.ABC):
             }
         )
 
+    def with_noise(self, level: float) -> "pd.DataFrame":
+        """Puts the noise of each number beside the estimates of `to_frame`; NaN where it is not known."""
+        frame, noise = self.to_frame(level), self.noise
+        known = np.nan if noise is None else np.ravel(noise.to_numpy(), "F")
+        frame.insert(list(frame).index("estimate") + 1, "noise", known)
+        return frame
+
     def to_dict(self) -> dict[str, Any]:
         """Returns all that is public, JSON-ready."""
         return {field.name: public_json.in_json(getattr(self, field.name)) for field in dataclasses.fields(self)}

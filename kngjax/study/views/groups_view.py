@@ -255,6 +255,9 @@ class GroupsView(AbstractView):
         """
         return self._stacked([one.to_frame(level) for one in self.each])
 
+    def with_noise(self, level: float) -> "pd.DataFrame":
+        return self._stacked([one.view.with_noise(level) for one in self.each])
+
     def contrast(self, weights: Any, level: float = 0.95) -> "pd.DataFrame":
         """Estimates combinations of the coefficients of each group. **Arguments:** as of the regression of one group.
 
