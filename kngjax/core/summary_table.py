@@ -73,6 +73,10 @@ class SummaryTable:
 
     __repr__ = __str__
 
+    def unwrapped(self) -> str:
+        """Writes the title, the numbers, and each note in one line."""
+        return "\n".join([self.title, *([self.numbers()] if self.rows else []), *self._split()[1]])
+
     def _repr_html_(self) -> str:
         facts, notes = self._split()
         pairs = [_cell("th", name, "row") + _cell("td", value) for name, value in facts]

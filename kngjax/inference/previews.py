@@ -9,6 +9,7 @@ import numpy as np
 
 from kngjax.core.arrays import float64
 from kngjax.core.later import pd, plt
+from kngjax.core.summary_table import AbstractSummarised, SummaryTable
 from kngjax.inference.far_draws import LITTLE
 from kngjax.inference.interval_previews import IntervalPreview
 from kngjax.inference.settings import Expected, Scenario
@@ -28,7 +29,7 @@ NEXT_TO_NONE = 0.01
 
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)
-class Preview:
+class Preview(AbstractSummarised):
     """Holds what `preview` found from public facts: nothing here is private. Print it for `explain()`.
 
     **Arguments:** `mechanism`: its kind. `num_records`: n. `setting`: the assumptions. `expected`: their consequences,
@@ -197,14 +198,27 @@ class Preview:
 
     def explain(self) -> str:
         """Says in words what is expected, and under which assumptions."""
+        return self.summary().unwrapped()
+
+    def summary(self) -> SummaryTable:
+        """Lays out noise and standard error of each coefficient, and what was assumed."""
+        [title, *notes], frame = self.told(), self.stated()
+        numbers = pd.DataFrame() if frame is None else frame.reset_index()
+        return SummaryTable.of_frame(title, (), numbers, min(1, numbers.shape[1]), notes)
+
+    def stated(self) -> "pd.DataFrame | None":
+        """Returns `to_frame()`; None where no figure is known, or none is stated."""
+        is_known = self.setting is not None and self.expected is not None
+        return self.to_frame() if is_known and self.ratio is not None and self.withheld is None else None
+
+    def told(self) -> list[str]:
+        """Says what is previewed, and then what is to be known of it, a sentence each."""
         if self.setting is None or self.expected is None or self.ratio is None:
-            return f"{self.mechanism}: how large its noise will be is not known beforehand."
+            return [f"{self.mechanism}: how large its noise will be is not known beforehand."]
         ratio = self.ratio
-        lines = [f"{self.mechanism} of {self.num_records:,} {self._counted} at epsilon = {self.epsilon:g}, previewed:"]
+        lines = [f"{self.mechanism} of {self.num_records:,} {self._counted} at epsilon = {self.epsilon:g}, previewed"]
         if self.withheld is not None:
-            lines.append(f"Its noise is not stated: {self.withheld}.")
-            return "\n".join([*lines, *self._other_words()])
-        lines.append(self.to_frame().to_string(float_format=lambda number: f"{number:.3g}"))
+            return [*lines, f"Its noise is not stated: {self.withheld}.", *self._other_words()]
         if len(pull := [one for one in np.diag(self.expected.noise.pull) if one > 0.01]):
             lines.append(f"A ridge takes up to {max(pull):.0%} of a coefficient, by which it is biased.")
         if (growth := self.expected.noise.growth) > 1.0:
@@ -227,7 +241,7 @@ class Preview:
             lines.append("Not to be trusted: so few records are far from the limit law that this rests on.")
         if self.hopeless is None and ratio.max() > 1.0:
             lines.append(f"Noise would be half of a standard error at epsilon = {self.epsilon_for():.3g}.")
-        return "\n".join(lines)
+        return lines
 
     def _other_words(self) -> list[str]:
         """Says what is expected of far draws and of intervals, what was assumed, and whether it is hopeless."""
@@ -274,7 +288,7 @@ class Preview:
         return axes
 
     def __repr__(self) -> str:
-        return self.explain()
+        return str(self.summary())
 
     @property
     def _counted(self) -> str:

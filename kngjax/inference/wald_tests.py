@@ -6,9 +6,11 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float
 
+from kngjax.core.summary_table import AbstractSummarised, SummaryTable
+
 
 @dataclasses.dataclass(frozen=True)
-class WaldTest:
+class WaldTest(AbstractSummarised):
     """Tests that Aθ0 = 0, by draws e of the error θ̃ - θ0: under this hypothesis Aθ̃ is one more draw of Ae.
 
     The test compares Mahalanobis lengths v'C^{-1}v about the mean of the draws of Ae, with C their covariance. If the
@@ -58,10 +60,13 @@ class WaldTest:
         """Returns the standard deviation of `pvalue` that is due to the number of draws."""
         return float(np.sqrt(self.pvalue * (1.0 - self.pvalue) / self.draws))
 
-    def __repr__(self) -> str:
+    def summary(self) -> SummaryTable:
+        """Lays out the statistic and its p-value."""
         about = f" that {', '.join(self.names)} {'are all' if len(self.names) > 1 else 'is'} 0" if self.names else ""
         least = ", the least that these can tell" if self.pvalue <= 1.0 / (1 + self.draws) else ""
-        return (
-            f"<Wald test{about}: statistic {self.statistic:.5g}, df_num {self.df_num}, p-value {self.pvalue:.3g} "
-            f"+- {self.pvalue_error:.1g} by {self.draws:,} draws of the errors' joint law{least}>"
-        )
+        how = f"p-value: +- {self.pvalue_error:.1g} by {self.draws:,} draws of the errors' joint law{least}"
+        row = ("Wald", self.statistic, self.df_num, self.pvalue)
+        return SummaryTable(f"Wald test{about}", (), ("test", "statistic", "df_num", "p-value"), [row], notes=[how])
+
+    def __repr__(self) -> str:
+        return str(self.summary())

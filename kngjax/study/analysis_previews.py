@@ -2,11 +2,12 @@
 
 import dataclasses
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import kngjax as kng
 from kngjax.core.later import pd
+from kngjax.core.summary_table import AbstractSummarised, SummaryTable
 from kngjax.study.analyses import Analysis
 from kngjax.study.expectations import preview_of
 from kngjax.study.expected_intervals import interval_in_words, is_refused
@@ -17,7 +18,7 @@ _SHARE = "Each group is taken to have an equal share of the {}, which nobody sai
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class AnalysisPreview:
+class AnalysisPreview(AbstractSummarised):
     """Previews of the releases of one analysis, of public facts alone. Print it for what they say.
 
     **Arguments:** `title`: what it is. `labels`: one a release, or of several levels that are drawn together one a
@@ -128,19 +129,39 @@ class AnalysisPreview:
 
     def explain(self) -> str:
         """Says in words what is expected of each release."""
+        return self.summary().unwrapped()
+
+    def summary(self) -> SummaryTable:
+        """Lays out noise and standard error of each coefficient, and what was assumed."""
+        return _table_of(f"Preview of {self.title}", self.stated(), self.told())
+
+    def stated(self) -> "dict[tuple[str, ...], pd.DataFrame]":
+        """Returns the figures that are stated, by the label of the release."""
+        if self.of_counts is not None:
+            known = {"noise": self.noise}
+            known |= {"standard_error": self.standard_error, "ratio": self.ratio} if self.of_counts.num_records else {}
+            return {(self.labels[0],): pd.DataFrame({name: frame.iloc[:, 0] for name, frame in known.items()})}
+        each = zip(self.labels, self.previews, strict=True)
+        return {(label,): frame for label, one in each if one is not None and (frame := one.stated()) is not None}
+
+    def told(self) -> list[str]:
+        """Says what is to be known of the releases, a sentence each."""
         unknown = (
             "not previewed. Regressions, means and quantiles are, of a number of records, which under add_remove is a "
             "public guess, num_records=10_000; of counts and sums the noise is exact, and stands beside each number."
         )
         if self.of_counts is not None:
             unknown = self.of_counts.explain()
-        lines = []
-        for label, one, words in zip(self.labels, self.previews, self.of_intervals, strict=True):
-            said = [*filter(None, (words, one and one.explain()))] or [unknown]
-            lines.append(f"{label}: " + "\n".join(said))
-        return "\n\n".join([f"Preview of {self.title}", *lines])
+        each = zip(self.labels, self.previews, self.of_intervals, strict=True)
+        return _said_of(
+            {
+                label: [*filter(None, (words, *(() if one is None else one.told())))] or [unknown]
+                for label, one, words in each
+            }
+        )
 
-    __repr__ = explain
+    def __repr__(self) -> str:
+        return str(self.summary())
 
     def _of_counts(self, number: float) -> "pd.DataFrame":
         return pd.DataFrame(dict.fromkeys(self.labels, number), index=["each count"])
@@ -163,7 +184,7 @@ class AnalysisPreview:
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class GroupsPreview:
+class GroupsPreview(AbstractSummarised):
     """Previews the analysis of every group of a table: `preview["north"]` is that of one. Print it for what they say.
 
     **Arguments:** `grouping`: by which columns. `title`: what it is. `each`: the preview of each group, in order; None
@@ -226,19 +247,22 @@ class GroupsPreview:
         return max(one.epsilon_for(ratio) for one in self.each if one is not None)
 
     def explain(self) -> str:
-        """Says in words what is expected of each group; groups of which the same is expected together."""
-        lines: dict[str, list[str]] = {}
-        for group, one, size in zip(self.grouping.division.groups(), self.each, self.sizes, strict=True):
-            few = (
-                f"of as few as {size.count} records there would be no interval{self.takes(size)}" if size.count else ""
-            )
-            lines.setdefault(few if one is None else one.explain(), []).append(self.grouping.division.name(group))
-        each = [f"{'; '.join(names)}:\n{said}" for said, names in lines.items()]
-        return "\n\n".join(
-            [f"Preview of {self.title}", *([_SHARE.format(self._counted)] if self.is_share else []), *each]
-        )
+        """Says in words what is expected of each group."""
+        return self.summary().unwrapped()
 
-    __repr__ = explain
+    def summary(self) -> SummaryTable:
+        """Lays out what is expected of each group, a line each, and what was assumed."""
+        division, stated, told = self.grouping.division, {}, {}
+        for group, one, size in zip(division.groups(), self.each, self.sizes, strict=True):
+            few = f"of as few as {size.count} records there would be no interval{self.takes(size)}"
+            told[division.name(group)] = ([few] if size.count else []) if one is None else one.told()
+            frames = {} if one is None else one.stated()
+            stated |= {(*map(str, group), *label): frame for label, frame in frames.items()}
+        notes = [*([_SHARE.format(self._counted)] if self.is_share else []), *_said_of(told)]
+        return _table_of(f"Preview of {self.title}", stated, notes, division.by)
+
+    def __repr__(self) -> str:
+        return str(self.summary())
 
     @property
     def _counted(self) -> str:
@@ -247,6 +271,26 @@ class GroupsPreview:
     def _together(self, name: str) -> "pd.DataFrame":
         own = {key: getattr(one, name) for key, one in zip(self.keys(), self.each, strict=True) if one is not None}
         return pd.concat(own, names=list(self.grouping.division.by))
+
+
+def _table_of(
+    title: str, stated: "Mapping[tuple[str, ...], pd.DataFrame]", notes: Sequence[str], by: Sequence[str] = ()
+) -> SummaryTable:
+    """Lays figures out below one another, behind the levels of the group and the label of the release."""
+    if not stated:
+        return SummaryTable(title, notes=notes)
+    names = [*by, "release", "coefficient"]
+    frame = pd.concat({(*key, name): row for key, own in stated.items() for name, row in own.iterrows()}, axis=1).T
+    return SummaryTable.of_frame(title, (), frame.rename_axis(names).reset_index(), len(names), notes)
+
+
+def _said_of(notes: Mapping[str, Sequence[str]]) -> list[str]:
+    """Says what several have in common once: behind their names, unless all have it in common."""
+    names: dict[str, list[str]] = {}
+    for name, own in notes.items():
+        for note in own:
+            names.setdefault(note, []).append(name)
+    return [note if len(own) == len(notes) else f"{'; '.join(own)}: {note}" for note, own in names.items()]
 
 
 @dataclasses.dataclass(frozen=True)

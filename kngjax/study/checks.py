@@ -5,6 +5,7 @@ columns would be the reason, so that nobody pays for finding out.
 """
 
 import functools
+import math
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -15,11 +16,14 @@ import numpy as np
 
 from kngjax.accounting.adjacency import plural
 from kngjax.core.owner_only import OwnerOnly, owner_only
+from kngjax.core.summary_table import SummaryTable
 from kngjax.data import cells, dates, missing, persons
 from kngjax.data.tables import is_elsewhere, opened
 from kngjax.study.analyses import table_of
 
 OWNER_BANNER = "OWNER ONLY: not private, do not publish"
+# Fractions of the records: beyond the public bounds or levels or missing, and missing alone.
+HEADS = ("column", "beyond or missing", "missing")
 # A value is shown where so many cells and so large a part of them hold it: then it is nobody's own.
 _RECURS, _PART = 10, 0.001
 _SHOWN = 5
@@ -57,17 +61,18 @@ class DeclaredColumn:
 class Check(OwnerOnly):
     """Holds what a look at the private records found, without noise. Owner-only: print its `summary()`.
 
-    **Arguments:** `fits`: whether releases can read the records. `lines`: what was found, in words.
+    **Arguments:** `fits`: whether releases can read the records. `found`: the fractions of cells that are clipped or
+    missing, a line a column, and what was found, in words.
     """
 
     fits: bool
-    lines: tuple[str, ...]
+    found: SummaryTable
     instead: ClassVar[str] = "its text, for the owner, is summary()"
 
     def summary(self) -> str:
         """Tells what was found, between two banners."""
         rule = "=" * len(OWNER_BANNER)
-        return "\n".join([rule, OWNER_BANNER, rule, "", *self.lines, "", OWNER_BANNER])
+        return "\n".join([rule, OWNER_BANNER, rule, "", str(self.found), "", OWNER_BANNER])
 
 
 def check(
@@ -90,13 +95,10 @@ def check(
     table, refusal = _try(lambda: table_of(opened(shown)), words)
     found = [_of_dates_or_not(column, shown if table is None else table, words) for column in columns]
     wrong = _stated_wrongly(shown, table)
-    # What an engine did not give has no length.
-    lines = [] if table is None and is_elsewhere(shown) else heading(shown if table is None else table)
-    lines += [line for one, _ in found for line in one]
     # Releases that are asked for decide, where there are some: they may read other columns alone.
-    fits = refusal is None and wrong is None and (bool(steps) or all(fit for _, fit in found))
-    lines += ["", f"REFUSED: {refusal or wrong}"] * (refusal is not None or wrong is not None)
-    lines += [""] * bool(steps)
+    fits = refusal is None and wrong is None and (bool(steps) or all(one.fits for one in found))
+    notes = [f"{one.name}: {note}" for one in found for note in one.notes]
+    notes += [f"REFUSED: {refusal or wrong}"] * (refusal is not None or wrong is not None)
     for step in steps:
         analysis = step.analysis
         if id(analysis) not in known:
@@ -105,8 +107,12 @@ def check(
         if records is not None:
             reason = _try(functools.partial(step.prepare, records), words)[1]
         fits &= reason is None
-        lines.append(f"{step.label}: " + ("its records can be prepared" if reason is None else f"REFUSED: {reason}"))
-    return Check(fits, tuple(lines))
+        notes.append(f"{step.label}: " + ("its records can be prepared" if reason is None else f"REFUSED: {reason}"))
+    # What an engine did not give has no length.
+    known_size = table is not None or not is_elsewhere(shown)
+    facts = [("records", str(len(shown if table is None else table)))] if known_size else []
+    rows = [(one.name, one.outside, one.absent) for one in found]
+    return Check(fits, SummaryTable("Check of the records", facts, HEADS, rows, notes=notes))
 
 
 def _stated_wrongly(shown: Any, table: Any) -> str | None:
@@ -121,19 +127,24 @@ def _stated_wrongly(shown: Any, table: Any) -> str | None:
     return f"there are {count} {what}, and num_records says {stated}: a release would fail"
 
 
-def heading(table: Any) -> list[str]:
-    """Says how many records there are, and what the numbers in the lines of columns are."""
-    about = "fraction of records beyond the public bounds or levels, or missing, and of those missing alone:"
-    return [f"{len(table)} records", about]
+@dataclass(frozen=True)
+class _Found:
+    """Holds what a look at one column found: fractions of its cells, notes, and whether releases can read it."""
+
+    name: str
+    notes: Sequence[str] = ()
+    fits: bool = False
+    outside: float = math.nan
+    absent: float = math.nan
 
 
-def _of_dates_or_not(column: DeclaredColumn, table: Any, words: Callable[[Exception], str]) -> tuple[list[str], bool]:
+def _of_dates_or_not(column: DeclaredColumn, table: Any, words: Callable[[Exception], str]) -> _Found:
     """Checks a column as `of_column` does, with its dates read as days."""
     if not column.is_date:
         return of_column(column, table)
     read, refusal = _try(lambda: dates.with_days(table, [column.name]), words)
     if read is None:
-        return [f"  {column.name}: {refusal}"], False
+        return _Found(column.name, [str(refusal)])
     if column.name not in table.columns:
         return of_column(column, read)
     others = ~cells.are_empty(table[column.name]) & np.isnan(cells.numbers(read[column.name]))
@@ -141,18 +152,18 @@ def _of_dates_or_not(column: DeclaredColumn, table: Any, words: Callable[[Except
     return of_column(column, read, (f"{note}: convert the column",) if others.any() else ())
 
 
-def of_column(column: DeclaredColumn, table: Any, others: Sequence[str] = ()) -> tuple[list[str], bool]:
+def of_column(column: DeclaredColumn, table: Any, others: Sequence[str] = ()) -> _Found:
     """Counts the clipped and the missing cells of a column, notes what may be amiss, and says if releases can read it.
 
     The result is private. **Arguments:** `others`: notes on cells that are no dates where dates are due.
     """
     name = column.name
     if name not in table.columns:
-        return [f"  {name}: the data have no such column"], False
+        return _Found(name, ["the data have no such column"])
     if column.identifies is not None:
         return _of_identifiers(column, column.identifies, table)
     if not cells.is_readable(table[name]):
-        return [f"  {name}: the column's type holds neither numbers nor text: convert it by a public rule"], False
+        return _Found(name, ["the column's type holds neither numbers nor text: convert it by a public rule"])
     given = missing.without_codes(table, {name: column.codes} if column.codes else {})[name]
     values, empty = cells.numbers(given), cells.are_empty(given)
     absent = np.isnan(values)
@@ -180,24 +191,24 @@ def of_column(column: DeclaredColumn, table: Any, others: Sequence[str] = ()) ->
         notes.append(f"no cell is read: every record counts as missing={{{name!r}: ...}} says, whatever it holds")
     notes += others if column.levels is None else _undeclared(given, outside & ~empty)
     notes += [] if column.levels is not None else _codes(column, values)
-    return [f"  {name}: {shares[0]:.4g}, missing {shares[1]:.4g}", *(f"    {note}" for note in notes)], fits
+    return _Found(name, notes, fits, *shares)
 
 
-def _of_identifiers(column: DeclaredColumn, unit: str, table: Any) -> tuple[list[str], bool]:
+def _of_identifiers(column: DeclaredColumn, unit: str, table: Any) -> _Found:
     """Counts the persons that a column identifies and the rows that are nobody's, and says if releases can read it."""
     refusal = _try(functools.partial(persons.require_identifiers, table[column.name]), str)[1]
     if refusal is not None:
-        return [f"  {column.name}: {refusal}"], False
+        return _Found(column.name, [refusal])
     codes = persons.codes_of(table[column.name])
     counts, lost = np.bincount(codes[codes >= 0]), int(np.sum(codes < 0))
     most = int(np.max(counts, initial=0))
-    lines = [f"  {column.name}: {len(counts)} {plural(unit)} with up to {most} rows, {lost} rows without identifier"]
+    notes = [f"{len(counts)} {plural(unit)} with up to {most} rows, {lost} rows without identifier"]
     if lost and column.missing is None:
-        lines.append(
-            f"    such a row makes a release fail once it is paid: find the identifier, or say missing="
+        notes.append(
+            f"such a row makes a release fail once it is paid: find the identifier, or say missing="
             f"{{{column.name!r}: 'drop'}}"
         )
-    return lines, not lost or column.missing is not None
+    return _Found(column.name, notes, not lost or column.missing is not None)
 
 
 def _recurring(values: Sequence[Any], size: int) -> list[tuple[Any, int]]:

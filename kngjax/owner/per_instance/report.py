@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from kngjax.core.owner_only import OwnerOnly, owner_only
+from kngjax.core.summary_table import SummaryTable
 from kngjax.mechanisms.parameters import check_delta
 from kngjax.owner.per_instance.chunks import CHUNK, by_chunks
 from kngjax.owner.per_instance.everyone import ForAll, epsilons
@@ -43,21 +44,23 @@ class PerInstanceSummary(OwnerOnly):
 
     def explain(self) -> str:
         """Returns the summary in a few lines of text, for the owner to print."""
-        lines = [
-            f"OWNER ONLY: not private, do not publish. epsilon at delta = {self.delta:g} of {self.change}",
-            f"mean {self.mean:.4g}, standard deviation {self.variance**0.5:.4g}, maximum {self.maximum:.4g}",
-            "quantiles: " + ", ".join(f"{level:g}: {value:.4g}" for level, value in self.quantiles.items()),
-            "moments E[epsilon^p]: " + ", ".join(f"{order:g}: {value:.4g}" for order, value in self.moments.items()),
+        exchanged = ", of one person exchanged for another" if "exchanged" in self.change else ""
+        rows = [
+            ("mean", self.mean),
+            ("standard deviation", self.variance**0.5),
+            *((f"quantile {level:g}", value) for level, value in self.quantiles.items()),
+            ("maximum", self.maximum),
+            *((f"moment E[epsilon^{order:g}]", value) for order, value in self.moments.items()),
         ]
+        notes = [f"epsilon at delta = {self.delta:g} of {self.change}"]
         if self.for_all is not None:
-            lines.append(
-                f"anybody within the bounds: at least {self.for_all.attained:.4g}, at most {self.for_all.bound:.4g} "
-                f"({self.for_all.method})"
-            )
+            ends = (("at least", self.for_all.attained), ("at most", self.for_all.bound))
+            rows += [(f"anybody within the bounds, {end}", value) for end, value in ends]
+            notes.append(f"anybody within the bounds: {self.for_all.method}")
         if self.worst_case is not None:
-            exchanged = ", of one person exchanged for another" if "exchanged" in self.change else ""
-            lines.append(f"differential privacy, any data{exchanged}: {self.worst_case:.4g}")
-        return "\n".join(lines)
+            rows.append((f"differential privacy, any data{exchanged}", self.worst_case))
+        title = "OWNER ONLY: not private, do not publish"
+        return str(SummaryTable(title, (), ("figure", "epsilon"), rows, notes=notes))
 
 
 @owner_only

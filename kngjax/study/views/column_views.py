@@ -238,7 +238,7 @@ class EstimateView(AbstractColumnView):
         found = self.intervals()
         if isinstance(found, NoInterval):
             return f"none: {found.reason}"
-        said = f"{found.level:.12g}: [{found.lower[0]:.5g}, {found.upper[0]:.5g}]"
+        said = f"holds the quantile with probability {found.level:.12g}"
         return f"{said}, by {found.method}; assumed: {'; '.join(found.assumptions)}" if in_full else said
 
 
