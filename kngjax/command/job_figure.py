@@ -2,16 +2,14 @@
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from kngjax.command.job_file import Figure, JobFile
+from kngjax.core.later import Later
 from kngjax.study.analyses import Analysis
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Drawn
 
 ADJACENCIES = {"replace": "one record replaced", "add_remove": "one record added or removed"}
-LINE_STYLES = ("-", "--", "-.", ":", (0, (6, 1, 1, 1, 1, 1)))
 
 
 def check(figure: Figure, analysis: Any) -> None:
@@ -42,28 +40,20 @@ def draw(file: JobFile, result: Any) -> "Drawn":
 
     Raises ValueError without [figure], and ImportError without Matplotlib.
     """
-    from matplotlib import colormaps
-    from matplotlib.figure import Figure as Drawn
-
     if file.figure is None:
         raise ValueError(f"{file.path}: the table [figure] is missing")
     asked, is_log = file.figure, result.response.transform == "log"
-    made = Drawn(figsize=(6.4, 4.6), layout="constrained")
+    made = Later("matplotlib.figure").Figure(figsize=(6.4, 4.6), layout="constrained")
     axes = made.subplots()
     result.plot(asked.x, asked.at, original=is_log, ax=axes, level=file.level)
-    # Dark to medium: the light end of the map would vanish on white paper.
-    shades, lines = colormaps["viridis"](np.linspace(0.0, 0.78, len(result.curves))), axes.get_lines()
-    for line, label, shade, style in zip(lines, result.curves, shades, LINE_STYLES * 9, strict=False):
-        line.set(color=shade, linestyle=style, linewidth=1.8, label=label.replace("tau", "τ"))
-    for band, shade in zip(axes.collections, shades, strict=False):
-        band.set(color=shade, alpha=0.18)
+    lines = axes.get_lines()
+    for line, label in zip(lines, result.curves, strict=True):
+        line.set_label(label.replace("tau", "τ"))
     axes.set_xlabel(_with_units(asked, asked.x))
     axes.set_ylabel(_vertical_label(asked, result, is_log))
     axes.margins(x=0.0)
     if is_log or getattr(result, "link", "") == "rate":
         axes.set_ylim(bottom=0.0)
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(color="0.9", linewidth=0.6)
     # From the highest curve down, as the eye finds them.
     axes.legend(handles=lines[::-1], frameon=False, handlelength=3.2)
     made.supxlabel(_caption(file, result), fontsize=8, color="0.25", x=0.02, horizontalalignment="left")

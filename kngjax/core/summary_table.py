@@ -98,9 +98,12 @@ class SummaryTable:
 
 
 class AbstractSummarised(abc.ABC):
-    """Shows its summary in a notebook."""
+    """Shows its summary when it is printed, and in a notebook."""
 
     __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self.summary())
 
     @abc.abstractmethod
     def summary(self) -> SummaryTable:

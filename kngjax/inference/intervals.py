@@ -28,7 +28,7 @@ _AT_LEAST = (
 _COUNTED = "num_records is less than a released count by what its noise may be; how often that is too little counts in"
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
 class Interval(AbstractSummarised):
     """Holds intervals that contain the estimand with probability `level`, over sampling and privacy noise together.
 
@@ -66,9 +66,6 @@ class Interval(AbstractSummarised):
         facts, rows = [("level", f"{self.level:.12g}"), ("method", self.method)], [*zip(names, *ends, strict=True)]
         assumed = [f"assumed: {one}" for one in self.assumptions]
         return SummaryTable("Confidence intervals", facts, ("estimate", "lower", "upper"), rows, notes=assumed)
-
-    def __repr__(self) -> str:
-        return str(self.summary())
 
 
 @dataclasses.dataclass(frozen=True)

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from kngjax.core.arrays import float64
-from kngjax.core.later import pd, plt
+from kngjax.core.later import pd
+from kngjax.core.pictures import MARKERS, axes_of, style
 from kngjax.core.summary_table import AbstractSummarised, SummaryTable
 from kngjax.inference.far_draws import LITTLE
 from kngjax.inference.interval_previews import IntervalPreview
@@ -268,14 +269,15 @@ class Preview(AbstractSummarised):
             raise ValueError(f"the noise of {self.mechanism} is not known beforehand")
         if self.withheld is not None:
             raise ValueError(f"the noise of {self.mechanism} is not stated: {self.withheld}")
-        axes = plt.subplots()[1] if ax is None else ax
+        axes = axes_of(ax)
         epsilons = np.geomspace(self.epsilon / 30.0, min(30.0 * self.epsilon, 100.0), 25)
         parts = [self._at(self.num_records, one, and_far=False)[1] for one in epsilons]
         noises = np.array([self._deviations(part.noise.covariance) for part in parts if part is not None])
         drawn = epsilons[[part is not None for part in parts]]
-        for name, curve, error in zip(self.names, noises.T, self.standard_error, strict=True):
-            (line,) = axes.loglog(drawn, curve, label=name)
-            axes.axhline(error, color=line.get_color(), linestyle=":")
+        for number, (name, curve, error) in enumerate(zip(self.names, noises.T, self.standard_error, strict=True)):
+            looks = style(number, marker=MARKERS)
+            axes.loglog(drawn, curve, label=name, markevery=(number, 5), **looks)
+            axes.axhline(error, color=looks["color"], linestyle=":")
         words = "noise (dotted: standard error)"
         if self._largest_bias() is not None and self.bias is not None:
             words = "noise (dotted: standard error; dashed: bias)"
@@ -284,11 +286,8 @@ class Preview(AbstractSummarised):
                     axes.axhline(abs(bias), color=line.get_color(), linestyle="--")
         axes.set_xlabel("epsilon")
         axes.set_ylabel(words)
-        axes.legend()
+        axes.legend(frameon=False)
         return axes
-
-    def __repr__(self) -> str:
-        return str(self.summary())
 
     @property
     def _counted(self) -> str:

@@ -9,7 +9,7 @@ from jaxtyping import Float
 from kngjax.core.summary_table import AbstractSummarised, SummaryTable
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class WaldTest(AbstractSummarised):
     """Tests that Aθ0 = 0, by draws e of the error θ̃ - θ0: under this hypothesis Aθ̃ is one more draw of Ae.
 
@@ -67,6 +67,3 @@ class WaldTest(AbstractSummarised):
         how = f"p-value: +- {self.pvalue_error:.1g} by {self.draws:,} draws of the errors' joint law{least}"
         row = ("Wald", self.statistic, self.df_num, self.pvalue)
         return SummaryTable(f"Wald test{about}", (), ("test", "statistic", "df_num", "p-value"), [row], notes=[how])
-
-    def __repr__(self) -> str:
-        return str(self.summary())

@@ -5,7 +5,9 @@ from typing import Any, ClassVar
 import numpy as np
 from jaxtyping import PRNGKeyArray
 
+from kngjax.core.later import plt
 from kngjax.core.owner_only import OwnerOnly, owner_only
+from kngjax.core.pictures import HATCHES, axes_of, style
 
 
 @owner_only
@@ -33,14 +35,13 @@ class UtilityReport(OwnerOnly):
 
     def plot(self) -> Any:
         """Plots frequencies of each column in both tables; returns Matplotlib's axes. The picture is owner-only."""
-        import matplotlib.pyplot as plt
-
         figure = plt.figure(figsize=(3.2 * len(self.margins), 3.0), layout="constrained")
         axes = np.atleast_1d(figure.subplots(1, len(self.margins)))
         for axis, (name, (labels, real, synthetic)) in zip(axes, self.margins.items(), strict=True):
             places = np.arange(len(labels))
-            axis.bar(places - 0.2, real, 0.4, label="private")
-            axis.bar(places + 0.2, synthetic, 0.4, label="synthetic")
+            for number, (label, heights) in enumerate((("private", real), ("synthetic", synthetic))):
+                looks = style(number, hatch=HATCHES)
+                axes_of(axis).bar(places + 0.4 * number - 0.2, heights, 0.4, label=label, edgecolor="white", **looks)
             axis.set_xticks(places, labels, rotation=90)
             axis.set_title(name)
         axes[0].legend()

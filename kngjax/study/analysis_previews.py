@@ -160,9 +160,6 @@ class AnalysisPreview(AbstractSummarised):
             }
         )
 
-    def __repr__(self) -> str:
-        return str(self.summary())
-
     def _of_counts(self, number: float) -> "pd.DataFrame":
         return pd.DataFrame(dict.fromkeys(self.labels, number), index=["each count"])
 
@@ -260,9 +257,6 @@ class GroupsPreview(AbstractSummarised):
             stated |= {(*map(str, group), *label): frame for label, frame in frames.items()}
         notes = [*([_SHARE.format(self._counted)] if self.is_share else []), *_said_of(told)]
         return _table_of(f"Preview of {self.title}", stated, notes, division.by)
-
-    def __repr__(self) -> str:
-        return str(self.summary())
 
     @property
     def _counted(self) -> str:

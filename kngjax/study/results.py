@@ -232,9 +232,6 @@ class Results(AbstractKeptAsJson, AbstractSummarised):
         ]
         return [(name, words) for name, words in facts if words]
 
-    def __repr__(self) -> str:
-        return str(self.summary())
-
     def __getitem__(self, level: Any) -> "Results":
         for key, one in self.items():
             if key == level:

@@ -4,6 +4,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from kngjax.core.later import Later
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
@@ -77,8 +79,4 @@ def _deltas(reports: dict[str, Any]) -> str:
 
 
 def _figure() -> "Figure":
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise ImportError("the figures need matplotlib: pip install 'kngjax[plots]'") from None
-    return Figure(figsize=(8.0, 4.5), layout="constrained")
+    return Later("matplotlib.figure").Figure(figsize=(8.0, 4.5), layout="constrained")

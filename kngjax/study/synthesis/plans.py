@@ -227,9 +227,6 @@ class SynthesisPlan(AbstractSummarised):
         notes = [*(f"{part.label}: {part.what}" for part in parts), f"all together: {total.explain()}"]
         return SummaryTable(title, (), ("release", "assurance", "epsilon"), rows, 2, notes)
 
-    def __repr__(self) -> str:
-        return str(self.summary())
-
     def to_dict(self) -> dict[str, Any]:
         """Returns the plan as JSON-ready values."""
         columns = [column.to_dict() for column in self.columns]

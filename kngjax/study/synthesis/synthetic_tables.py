@@ -11,6 +11,7 @@ from jaxtyping import PRNGKeyArray
 import kngjax as kng
 from kngjax.core.kept_as_json import AbstractKeptAsJson
 from kngjax.core.later import pd, plt
+from kngjax.core.pictures import axes_of, style
 from kngjax.core.randomness import require_typed_key
 from kngjax.core.summary_table import AbstractSummarised, SummaryTable
 from kngjax.mechanisms.parameters import check_count
@@ -154,7 +155,7 @@ def _draw_margin(axis: Any, column: AbstractColumn, values: np.ndarray) -> None:
     if column.is_parent:
         labels = [str(label) for label in column.labels]
         shown = [str(value) for value in values.tolist()]
-        axis.bar(labels, [shown.count(label) for label in labels])
+        axes_of(axis).bar(labels, [shown.count(label) for label in labels], **style(0))
     else:
-        axis.hist(values, bins=40)
+        axes_of(axis).hist(values, bins=40, **style(0))
     axis.set_title(column.name)

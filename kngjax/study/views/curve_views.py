@@ -3,12 +3,13 @@
 import abc
 import dataclasses
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 
-from kngjax.core.later import pd, plt
+from kngjax.core.later import pd
+from kngjax.core.pictures import LINES, axes_of, style
 from kngjax.data.terms import Design
 from kngjax.inference.intervals import Interval, NoInterval
 from kngjax.inference.published import lies_at_the_edge
@@ -29,6 +30,7 @@ from kngjax.study.views.interval_frames import (
     tell_errors,
 )
 from kngjax.study.views.new_cells import basis_of, counts_of
+from kngjax.study.views.points import coefficients_of
 
 _MEANS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "identity": np.asarray,
@@ -133,8 +135,7 @@ class AbstractCurveView(AbstractView):
             x, *others = self.design.ranges or [""]
             if others or not x:
                 raise ValueError(f"name the column of the horizontal axis, plot(x={x or 'age'!r})")
-        if (axes := ax) is None:
-            axes = plt.subplots()[1]
+        axes = axes_of(ax)
         given, grid = dict(at or {}), self.design.range_of(x)
         if unknown := [name for name in given if name not in self.design.columns]:
             raise ValueError(f"at names {unknown}, which are no columns of the formula")
@@ -144,14 +145,24 @@ class AbstractCurveView(AbstractView):
         # Predictions may be named by what they are, as probabilities, and bands are by curve, in the same order.
         bands = [*self._bands(cells, level, original).values()] or [None] * predicted.shape[1]
         for label, band in zip(predicted, bands, strict=True):
-            (line,) = axes.plot(grid, predicted[label], label=label)
+            looks = style(len(axes.get_lines()), linestyle=LINES)
+            axes.plot(grid, predicted[label], label=label, linewidth=1.8, **looks)
             if band is not None:
-                axes.fill_between(grid, band["lower"], band["upper"], color=line.get_color(), alpha=0.2, linewidth=0.0)
+                sides = band["lower"], band["upper"]
+                axes.fill_between(grid, *sides, color=looks["color"], alpha=0.18, linewidth=0.0)
         axes.set_xlabel(x)
         axes.set_ylabel(self.response.column if original else self.response.name)
         if predicted.shape[1] > 1:
-            axes.legend()
+            axes.legend(frameon=False, handlelength=3.2)
         return axes
+
+    def plot_coefficients(self, names: Sequence[str] | None = None, *, ax: Any = None, level: float = 0.95) -> Any:
+        """Points with their intervals, one for each coefficient of each release; returns the axes of Matplotlib.
+
+        **Arguments:** `names`: of the coefficients that are drawn, all but the intercept if left out. `ax`: axes to
+        draw on. `level`: of the intervals. Raises ValueError for unknown names.
+        """
+        return coefficients_of(self.to_frame(level), names, ax)
 
     @abc.abstractmethod
     def _predicted(self, x: np.ndarray, tau: Any) -> "pd.DataFrame":

@@ -1,7 +1,7 @@
 """The view of results of every group of a table, by the levels of its groups."""
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, cast
 
 import narwhals as nw
@@ -9,7 +9,8 @@ import numpy as np
 
 import kngjax as kng
 from kngjax.accounting.adjacency import RECORD
-from kngjax.core.later import pd, plt
+from kngjax.core.later import pd
+from kngjax.core.pictures import axes_of
 from kngjax.releases import totals
 from kngjax.releases.division import how_priced
 from kngjax.releases.group_plans import owed_together
@@ -19,7 +20,7 @@ from kngjax.study.responses import Response
 from kngjax.study.views.base import AbstractView, owed_of
 from kngjax.study.views.column_views import RefusedView
 from kngjax.study.views.interval_frames import difference_of, said_once, side_by_side, with_columns
-from kngjax.study.views.points import points_of
+from kngjax.study.views.points import coefficients_of, points_of
 from kngjax.study.views.public_json import from_json, in_json
 from kngjax.study.views.table_view import TableView
 
@@ -333,14 +334,22 @@ class GroupsView(AbstractView):
             if given := [name for name in ("x", "at", *settings) if asked[name] is not None]:
                 raise ValueError(f"the {self.title} is no curve over a column: leave {' and '.join(given)} out")
             return points_of(self.to_frame(level), self.index, self.each[0].title, ax)
-        axes = plt.subplots()[1] if ax is None else ax
+        axes = axes_of(ax)
         for name, one in self._by_name():
             known = len(axes.get_lines())
             one.plot(x, at, ax=axes, **settings)
             for label, line in zip(one.labels, axes.get_lines()[known:], strict=True):
                 line.set_label(name if len(one.labels) == 1 else f"{name}, {label}")
-        axes.legend()
+        axes.legend(frameon=False, handlelength=3.2)
         return axes
+
+    def plot_coefficients(self, names: Sequence[str] | None = None, *, ax: Any = None, level: float = 0.95) -> Any:
+        """Points with their intervals, the coefficients of all groups side by side; returns the axes of Matplotlib.
+
+        **Arguments:** as of the regression of one group. Raises AttributeError where the results are no regressions.
+        """
+        _ = self.each[0].plot_coefficients
+        return coefficients_of(self.to_frame(level), names, ax)
 
     def to_dict(self) -> dict[str, Any]:
         return {

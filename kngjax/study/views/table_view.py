@@ -10,7 +10,8 @@ import numpy as np
 
 import kngjax as kng
 from kngjax.accounting.adjacency import RECORD, plural
-from kngjax.core.later import pd, plt
+from kngjax.core.later import pd
+from kngjax.core.pictures import HATCHES, axes_of, style
 from kngjax.data import cells
 from kngjax.data.weights import unit
 from kngjax.inference import known_noise
@@ -308,25 +309,30 @@ class TableView(AbstractView):
         return pd.DataFrame(self.counts.reshape(-1, len(across.labels)), _index(rows), _index([across]))
 
     def plot(self, ax: Any = None) -> Any:
-        """Bars, of two columns side by side; returns the axes of Matplotlib. **Arguments:** `ax`: axes to draw on.
+        """Bars with their intervals, of two columns side by side; returns the axes of Matplotlib.
+
+        **Arguments:** `ax`: axes to draw on.
 
         Raises ValueError for a single count, and for tables of three columns and more.
         """
         names = [axis.column for axis in self.axes]
         if len(names) not in (1, 2):
             raise ValueError(f"bars are drawn of tables of one or two columns, and this one has {len(names)}")
-        axes = plt.subplots()[1] if ax is None else ax
+        axes = axes_of(ax)
         labels = [list(map(str, axis.labels)) for axis in self.axes]
         series = labels[1] if len(labels) > 1 else [None]
         counts = self.counts.reshape(len(labels[0]), len(series))
         width, places = 0.8 / len(series), np.arange(len(labels[0]))
         for number, (label, heights) in enumerate(zip(series, counts.T, strict=True)):
-            axes.bar(places + (number - 0.5 * (len(series) - 1)) * width, heights, width, label=label)
+            at, looks = places + (number - 0.5 * (len(series) - 1)) * width, style(number, hatch=HATCHES)
+            axes.bar(at, heights, width, label=label, edgecolor="white", **looks)
+            for ends in self.ends(0.95).values():
+                axes.vlines(at, *ends.to_numpy()[number :: len(series)].T, color="black", linewidth=1.2)
         axes.set_xticks(places, labels[0])
         axes.set_xlabel(names[0])
         axes.set_ylabel(self.labels[0])
         if len(names) > 1:
-            axes.legend(title=names[1])
+            axes.legend(title=names[1], frameon=False)
         return axes
 
 
