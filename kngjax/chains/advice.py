@@ -94,7 +94,12 @@ def advice(density: Density) -> str:
             f" where n*epsilon is at least {GRADIENT_SPACE} a coefficient, else sampler=kngjax.chains.EnsembleWalk()"
         )
     proved = density.loss.proved_instead(density.dimension, density.is_uniform)
-    sentences = [proved, exact(density), f"of Markov chains, of which nothing is proved, ask for {on_request}"]
+    smoothed = (
+        "KNG(SmoothedQuantileLoss(tau, bandwidth), ...) is proved as well where n is public and n*epsilon at least "
+        f"{GRADIENTS_UNASKED * density.dimension**2:g}"
+    )
+    others = [smoothed] * (density.loss.score_is_piecewise_constant and density.norm is not None)
+    sentences = [proved, *others, exact(density), f"of Markov chains, of which nothing is proved, ask for {on_request}"]
     return "; ".join(sentence for sentence in sentences if sentence)
 
 

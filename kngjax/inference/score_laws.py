@@ -69,6 +69,11 @@ class Responses:
                     "residual may be a function of features where a regression has residuals, and not here"
                 )
             return cls._of_rows(residual, rows)
+        if not hasattr(residual, "sample"):
+            raise ValueError(
+                "residual must be a positive number, the standard deviation of normal residuals, or a NumPyro "
+                f"distribution, like 2.0 or Laplace(0.0, 2.0), not {residual!r}"
+            )
         return cls._given(residual)
 
     @classmethod

@@ -57,8 +57,8 @@ def check_loss(
     default 13 from -3 to 3; values without a meaning for the loss are skipped. `rows`: for a loss that sees the row x,
     (lowest, highest) x, each of shape (d,), the intercept's 1 first. Rows at corners and within are tried.
 
-    Raises TypeError for a loss that is not of x'θ, and ValueError where no grid is left, or rows are missing or too
-    many.
+    Raises TypeError for a loss that is not of x'θ, and ValueError where no grid is left, rows are missing or too many,
+    or a setting is a vector.
     """
     if not isinstance(loss, AbstractRowLoss):
         raise TypeError(f"check_loss takes a loss of x'theta, and {type(loss).__name__} is none")
@@ -74,6 +74,13 @@ def check_loss(
         raise ValueError(
             "check_loss needs predictors=(lowest, highest), finite, and responses that the loss has a meaning for, got "
             f"predictors={predictors} and responses={responses}"
+        )
+    at_row = loss if ends is None else LossAtRow(loss, ends[0], *ends)
+    shape = jax.eval_shape(at_row.record_value, low, with_meaning[0]).shape
+    if shape:
+        raise ValueError(
+            f"loss must give one number for a record, and {type(loss).__name__} gives an array of shape {shape}: its "
+            "settings must be single numbers, a loss for each value of k"
         )
     return tuple(found.words for found in contradictions(loss, (low, high), with_meaning, ends))
 

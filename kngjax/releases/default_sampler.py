@@ -22,6 +22,7 @@ from kngjax.chains.slice_gibbs import SliceGibbs
 from kngjax.data.schema import Schema
 from kngjax.draws.lattice.lattice import ELSE, Lattice
 from kngjax.draws.shell_draws import more_records
+from kngjax.mechanisms.declared_facts import found_contradictions
 from kngjax.mechanisms.density import AbstractDensityMechanism
 
 WEIGHTED = "Chosen because it asks the loss for every sum, and so knows the records' weights."
@@ -67,7 +68,8 @@ def _best(
             "Exact() serves where n*epsilon is small."
         )
     reason = "Chosen because it serves every density, in any basis, with nothing to tune"
-    proved = loss.proved_instead(dimension, uniform)
+    # What is proved of a convex loss is refused to one that is not.
+    proved = None if found_contradictions(mechanism, dimension) else loss.proved_instead(dimension, uniform)
     return EnsembleWalk(), f"{reason}." if proved is None else f"{reason}; {proved}."
 
 

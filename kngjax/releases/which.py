@@ -50,7 +50,7 @@ class DrawChoice:
                 f"release: {self.certificate.summary()}",
                 f"- why: {self.certificate.reason}",
                 f"- assurance: {dict(self.certificate.rows())['assurance']}",
-                f"- takes: {self.duration}",
+                f"- time of a release: {self.duration}",
                 f"- can fail by: {'; '.join(self.failures or ())}",
             ]
         drawn = "independent draws" if self.sampler is None else self.sampler

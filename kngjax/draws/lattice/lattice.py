@@ -245,7 +245,8 @@ def _require_served(mechanism: AbstractDensityMechanism, dimension: int) -> None
     if domain.exact_shape(dimension) is None:
         raise ValueError(f"Lattice serves Box, L1Ball and L2Ball, not {type(domain).__name__}. {ELSE}")
     if dimension > LARGEST_DIMENSION:
-        raise ValueError(f"Lattice serves up to {LARGEST_DIMENSION} coefficients, not {dimension}. {ELSE}")
+        of = f", of {dimension - 1} columns and the intercept" if mechanism.bounds.intercept else ""
+        raise ValueError(f"Lattice serves up to {LARGEST_DIMENSION} coefficients, not {dimension}{of}. {ELSE}")
     if mechanism.bounds.weight is not None and not (loss.is_homogeneous and mechanism.exponent.scored_by == "gradient"):
         raise ValueError(
             f"of records with weights Lattice draws KNG with QuantileLoss, not {type(mechanism).__name__} with "

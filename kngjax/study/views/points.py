@@ -30,6 +30,7 @@ def points_of(table: "pd.DataFrame", groups: "pd.Index", title: str, ax: Any = N
         for one in sides:
             one.set_linestyle(LINES[place % len(LINES)])
     axes.set_xticks(np.arange(len(groups)), [str(one) for one in groups])
+    axes.set_xlim(-0.5, len(groups) - 0.5)
     axes.set_xlabel(", ".join(map(str, groups.names)))
     axes.set_ylabel(title)
     if number > 1:

@@ -332,7 +332,7 @@ class TableView(AbstractView):
         axes.set_xlabel(names[0])
         axes.set_ylabel(self.labels[0])
         if len(names) > 1:
-            axes.legend(title=names[1], frameon=False)
+            axes.legend(title=names[1], frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0))
         return axes
 
 
