@@ -16,6 +16,7 @@ from kngjax.ledger.ledgers import Ledger
 from kngjax.study import public_facts
 from kngjax.study.results import Results
 from tests.command.small_jobs import CHAIN, SECRET_WAGE, label, workers, write_job
+from tests.words import words_of
 
 FORMULA = "log(wage) ~ education + region + poly(experience, 2)"
 CONFIGS = pathlib.Path(__file__).parents[2] / "configs"
@@ -170,18 +171,19 @@ def test_the_owner_is_told_whether_the_data_fit_and_nothing_is_spent(tmp_path, m
     said = capfd.readouterr()
     lines = said.out.splitlines()
     assert lines[1] == lines[-1] == "OWNER ONLY: not private, do not publish"
-    assert "300 records" in lines
-    assert "  region: 1, missing 0.1" in lines
+    told = words_of(said.out)
+    assert "records: 300 " in told
+    assert "region 1 0.1 " in told
     if holes == "nothing":
-        assert f"{label(0.25, FORMULA)}: its records can be prepared" in lines
-        assert f"  wage: {1 / 300:.4g}, missing 0" in lines
+        assert f"{label(0.25, FORMULA)}: its records can be prepared" in told
+        assert f"wage {1 / 300:.5g} 0 " in told
     else:
         column = (
             "[study.missing] education: column 'education'" if holes == "missing" else "the response, column 'wage',"
         )
-        assert f"{label(0.5, FORMULA)}: REFUSED: {column} has cells that are missing" in said.out
+        assert f"{label(0.5, FORMULA)}: REFUSED: {column} has cells that are missing" in told
     if holes == "no number":
-        assert "  wage: 1, missing 1" in lines
+        assert "wage 1 1 " in told
     assert str(SECRET_WAGE) not in said.out + said.err
     assert "much" not in said.out + said.err
     assert ledger.path.read_bytes() == before

@@ -18,6 +18,7 @@ from flint import arb
 import kngjax as kng
 from audits.lattices import LatticeLaw
 from kngjax.core.owner_only import OwnerOnly
+from kngjax.core.summary_table import SummaryTable
 from kngjax.data.exact_sums import ExactSums
 from kngjax.data.made_columns import MadeColumns
 from kngjax.data.persons import Identifiers, Shares
@@ -86,7 +87,7 @@ OBJECTS = {
     "envelope": ShellEnvelope(CERTIFICATE, VALUES, VALUES, VALUES, VALUES, SECRET, SECRET),
     "law on a lattice": LatticeLaw(np.full((2, 3), SECRET), np.full(2, 1234567), Fraction(1, 2)),
     "sorted values": SortedValues(VALUES),
-    "check": Check(True, ("1.2345 cells",)),
+    "check": Check(True, SummaryTable("Check", [("cells", "1.2345")])),
     "counts": Counts(VALUES, np.asarray(SECRET)),
     "stream": kng.stream([(np.full((3, 1), SECRET), VALUES)]),
     "objective by passes": objective_of(
@@ -205,7 +206,7 @@ def test_an_object_is_not_taken_apart():
 
 def test_the_owner_reads_her_attributes_and_jax_its_leaves():
     np.testing.assert_array_equal(OBJECTS["draws"].theta, SECRET)
-    assert "1.235" in OBJECTS["summary"].explain()
+    assert "1.2346" in OBJECTS["summary"].explain()
     doubled = jax.jit(lambda data: jax.tree.map(lambda leaf: 2 * leaf, data))(OBJECTS["records"])
     np.testing.assert_allclose(doubled.y, 2 * VALUES)
 

@@ -226,7 +226,7 @@ def test_notebooks_show_small_escaped_tables(released):
         table = one._repr_html_()
         assert table.startswith(f"<table><caption>{type(one).__name__}</caption>")
         assert len(table) < 4000
-    assert f"{released.value[0]:.6g}" in released._repr_html_()
+    assert f"{released.value[0]:.5g}" in released._repr_html_()
     assert "epsilon</th><td" in released.certificate.guarantee._repr_html_()
     told = dataclasses.replace(released.certificate, reason=HOSTILE)
     assert HOSTILE not in told._repr_html_()

@@ -336,3 +336,8 @@ def test_intervals_of_quantiles_are_asked_again_at_every_number():
     again = kng.preview(made, num_records=500)
     assert found._ratio_at(500, 1.0) == pytest.approx(float(again.ratio.max()), rel=1e-9)
     assert math.isinf(found._ratio_at(10, 1.0))
+
+
+def test_a_residual_that_is_no_law_is_refused_by_name():
+    with pytest.raises(ValueError, match=r"residual must be a positive number.*NumPyro distribution.*not 'text'"):
+        median(2000, residual="text")

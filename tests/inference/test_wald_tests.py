@@ -5,6 +5,7 @@ import pytest
 import scipy.stats
 
 from kngjax.inference.wald_tests import WaldTest
+from tests.words import words_of
 
 ROOT = np.array([[1.0, 0.0, 0.0], [0.6, 0.5, 0.0], [-0.4, 0.2, 2.0]])
 PULL = np.array([0.5, -1.0, 3.0])
@@ -64,8 +65,8 @@ def test_far_from_it_the_p_value_is_the_least_that_the_draws_can_tell():
     errors = normal(np.random.default_rng(3), 999)
     found = WaldTest.of(PAIR, np.array([90.0, 0.0, 0.0]), errors, ("a - c", "2 b + c"))
     assert found.pvalue == 1.0 / 1000.0
-    assert repr(found).startswith("<Wald test that a - c, 2 b + c are all 0: statistic ")
-    assert "p-value 0.001 +- 0.001 by 999 draws of the errors' joint law, the least that these can tell" in repr(found)
+    assert found.summary().title == "Wald test that a - c, 2 b + c are all 0"
+    assert "p-value: +- 0.001 by 999 draws of the errors' joint law, the least that these can tell" in words_of(found)
 
 
 @pytest.mark.parametrize("rows", [[[1.0, 0.0, 1.0], [2.0, 0.0, 2.0]], [[0.0, 0.0, 0.0]], np.zeros((0, 3))])

@@ -12,6 +12,7 @@ from kngjax.ledger import store
 from kngjax.ledger.book import BEFORE_ALL, LedgerError, Row, canonical
 from kngjax.releases.debits import reserve_cost
 from tests.ledger.ledgers_made import TENTH
+from tests.words import words_of
 
 OF_PATIENTS = TENTH.of("patient")
 BUDGET = kng.Budget.pure(1)
@@ -161,7 +162,7 @@ def test_groups_say_how_the_rows_of_a_patient_count_in_them():
     made = study(None, person="patient", unit="patient").by("sex").mean("pressure", epsilon=0.2, force=True)
     words = "twice what the dearest group costs, as rows of one patient share that patient's votes over all groups"
     certificate = made.each[0].certificate
-    for said in (str(made.summary()), certificate.explain()):
+    for said in (words_of(made.summary()), certificate.explain()):
         assert words in said
         assert "rows are divided by sex" in said
     assert certificate.membership.together.unit == "patient"

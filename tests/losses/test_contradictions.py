@@ -260,3 +260,21 @@ def test_a_loss_of_a_users_own_has_typical_values_without_any_bounds():
     centre, size = mechanism.noise.typical_values(1)
     assert (centre.tolist(), size.tolist()) == ([0.0], [1.0])
     assert kng.release(mechanism, None, np.linspace(-1.0, 1.0, 30), progress=False).value.shape == (1,)
+
+
+def test_a_loss_with_a_vector_for_a_setting_is_refused_by_name():
+    class Pair(Welsch):
+        def record_value(self, predictor, response):
+            return jnp.asarray([1.0, 2.0]) * jnp.square(response - predictor)
+
+    with pytest.raises(
+        ValueError, match=r"loss must give one number for a record, and Pair gives an array of shape \(2,\)"
+    ):
+        kng.check_loss(Pair())
+
+
+def test_a_loss_that_is_not_convex_is_not_sent_to_a_mechanism_that_refuses_it():
+    bounds = kng.Bounds(x=(0.0, 1.0), y=(-1.0, 1.0), columns=1)
+    found = kng.which(kng.KNG(Welsch(), bounds, kng.Box(-2.0, 2.0), 1.0, "replace"), 2000)
+    assert "KNG needs no convexity" in found.refusal
+    assert "ObjectivePerturbation" not in found.reason

@@ -9,6 +9,7 @@ import kngjax as kng
 from kngjax.chains.base import Info
 from kngjax.owner.diagnostics import UNMIXED, DrawsSummary
 from kngjax.releases import research
+from tests.words import words_of
 
 RANDOM = np.random.default_rng(0)
 
@@ -94,19 +95,24 @@ def test_what_the_owner_prints_has_names_and_the_rate_over_all_the_time():
     text = found.explain()
     lines = text.splitlines()
     assert "OWNER ONLY" in lines[0]
-    assert [line.split()[0] for line in lines[2:4]] == ["intercept", "age"]
-    for name, place in (("intercept", 2), ("age", 3)):
+    assert [line.split()[0] for line in lines[4:6]] == ["intercept", "age"]
+    for name, place in (("intercept", 4), ("age", 5)):
         numbers = [float(word) for word in lines[place].split()[1:]]
         index = draws.names.index(name)
         parts = (found.mean, found.deviation, found.mcse, found.rhat, found.bulk, found.tail)
         np.testing.assert_allclose(numbers, [part[index] for part in parts], rtol=0.05)
     assert found.rate == found.bulk.min() / 8.0
-    assert f"{found.rate:.3g} effective draws a second over 8 s" in lines[4]
-    assert UNMIXED not in text
-    assert kng.owner.Draws(theta[:, :50], "by hand").summary().explain().endswith(UNMIXED)
+    assert f"{found.rate:.3g} effective draws a second over 8 s" in words_of(text)
+    assert UNMIXED not in words_of(text)
+    few = kng.owner.Draws(theta[:, :50], "by hand").summary().explain()
+    assert words_of(few).endswith(UNMIXED)
+    assert "value[1]" in few
+    # A single draw has no deviation, and no figure says that it has.
+    single = kng.owner.Draws(theta[:1, :1], "by hand").summary().explain().splitlines()[4]
+    assert single.split()[2:] == ["-"] * 5
     # Numbers of columns stay apart, however large they are.
     apart = 1e12 * np.arange(4.0)[:, None, None] + theta
-    assert [len(line.split()) for line in kng.owner.Draws(apart, "by hand").summary().explain().splitlines()[2:4]] == [
+    assert [len(line.split()) for line in kng.owner.Draws(apart, "by hand").summary().explain().splitlines()[4:6]] == [
         7,
         7,
     ]

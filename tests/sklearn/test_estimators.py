@@ -21,6 +21,7 @@ from kngjax.sklearn import (
     UncountedFits,
 )
 from tests.sklearn.people import BOUNDS, COMMON, EVERY, SECRET, X, Y, fitted, linear, logistic, response_for
+from tests.words import words_of
 
 
 def of_every_estimator(test):
@@ -50,7 +51,7 @@ def test_coefficients_are_in_own_units_and_predictions_are_theirs(name):
     assert fit.certificate_.epsilon == 20.0
     assert fit.certificate_.assurance == "proved"
     np.testing.assert_array_equal(fit.basis_coef_, fit.release_.value)
-    assert "y ~ skill + age" in str(fit.results_.summary())
+    assert "y ~ skill + age" in words_of(fit.results_.summary())
 
 
 def test_a_fit_is_the_estimator_itself(monkeypatch):

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 import kngjax as kng
+from tests.words import words_of
 
 BOUNDS = {"wage": (20, 20_000), "education": (0, 18), "age": (0, 100)}
 LEVELS = {"region": ("north", "south"), "ill": ("no", "yes")}
@@ -53,7 +54,7 @@ def test_what_is_little_but_noise_is_refused_before_the_debit(ledger):
     assert ledger.read().num_rows == rows
     found = few.mean("age", epsilon=0.05, force=True)
     assert len(ledger.releases()) == 1
-    assert "is little but noise, and was asked for by force=True" in str(found.summary())
+    assert "is little but noise, and was asked for by force=True" in words_of(found.summary())
     again = kng.Results.from_json(found.to_json())
     assert str(again.summary()) == str(found.summary())
     np.testing.assert_allclose(found.noise, math.sqrt(2) * 100 / (60 * 0.05))
@@ -64,7 +65,7 @@ def test_a_sum_that_is_refused_is_released_by_the_argument_that_its_refusal_name
     with pytest.raises(ValueError, match=r"sum of age would be little but noise: .*force=True"):
         few.sum("age", epsilon=0.05)
     found = few.sum("age", epsilon=0.05, force=True)
-    assert "is little but noise, and was asked for by force=True" in str(found.summary())
+    assert "is little but noise, and was asked for by force=True" in words_of(found.summary())
     assert str(kng.Results.from_json(found.to_json()).summary()) == str(found.summary())
 
 
@@ -179,11 +180,11 @@ def test_results_have_a_column_for_noise():
     many = study(4000)
     found = many.mean("age", epsilon=0.5)
     np.testing.assert_allclose(found.noise["mean of age"], math.sqrt(2) * 100 / (4000 * 0.5), rtol=1e-12)
-    assert "exact, whatever the records are" in str(found.summary())
+    assert "exact, whatever the records are" in words_of(found.summary())
     fit = many.quantile_regression(FORMULA, tau=[0.4, 0.5], epsilon=4)
     assert fit.noise is None
     assert "how columns and responses lie, which is private" in fit.noise_in_words
-    assert fit.noise_in_words in str(fit.summary())
+    assert fit.noise_in_words in words_of(fit.summary())
     for one in (found, fit):
         again = type(one).from_json(one.to_json())
         assert (again.noise is one.noise is None) or np.array_equal(again.noise, one.noise)
@@ -254,7 +255,7 @@ def test_noise_that_goes_by_what_nobody_said_is_not_stated(made, why):
     assert found.noise is None
     assert found.noise_in_words.startswith("not stated: ")
     assert why in found.noise_in_words
-    assert why in " ".join(str(found.summary()).split())
+    assert why in words_of(found.summary())
 
 
 def test_an_estimate_on_the_edge_of_theta_says_so_in_the_place_of_noise():
@@ -263,7 +264,7 @@ def test_an_estimate_on_the_edge_of_theta_says_so_in_the_place_of_noise():
     tight, wide = (one.linear_regression(FIVE, epsilon=8, domain=kng.Box(-end, end)) for end in (1.0, 40.0))
     assert tight.noise is None
     assert "lies on the edge of Theta" in tight.noise_in_words
-    assert tight.noise_in_words in str(tight.summary())
+    assert tight.noise_in_words in words_of(tight.summary())
     assert kng.Results.from_json(tight.to_json()).noise_in_words == tight.noise_in_words
     # As it advises.
     assert "edge" not in wide.noise_in_words
@@ -352,7 +353,7 @@ def test_a_variance_of_few_records_is_refused_as_a_mean_is(ledger):
     with pytest.raises(ValueError, match="little but noise"):
         few.variance("age", epsilon=0.9 * float(epsilon))
     found = few.variance("age", epsilon=0.1, force=True)
-    assert "is little but noise, and was asked for by force=True" in str(found.summary())
+    assert "is little but noise, and was asked for by force=True" in words_of(found.summary())
     assert found.noise is None
     cut = [one for one in (few.variance("age", epsilon=0.1, force=True) for _ in range(9)) if one.value == 0.0]
     assert "the released sums make less than 0, and it is cut there" in cut[0].noise_in_words
@@ -411,7 +412,7 @@ def test_without_a_number_of_records_nothing_is_said():
     one = study(50, adjacency="add_remove")
     found = one.mean("age", epsilon=0.001)
     assert found.noise is None
-    assert "not checked" in str(found.summary())
+    assert "not checked" in words_of(found.summary())
     assert "num_records=10_000" in repr(one.preview().mean("age", epsilon=1))
     guessed = study(50, adjacency="add_remove", num_records=50)
     with pytest.raises(ValueError, match="little but noise"):

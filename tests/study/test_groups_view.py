@@ -112,9 +112,8 @@ def test_a_refused_group_has_no_difference_for_its_own_reason():
 
 def test_summaries_say_in_short_what_explain_says_in_full():
     found = of_sizes({"a": 2000, "b": 4, "c": 3}).by("g").quantile_interval("v", tau=0.5, epsilon=1)
-    row = dict(found.summary().rows())["interval"]
-    lower, upper = (getattr(found["a"].intervals(), end)[0] for end in ("lower", "upper"))
-    assert row.startswith(f"g = a: 0.95: [{lower:.5g}, {upper:.5g}]; g = b")
+    row = dict(found.summary().facts)["interval"]
+    assert row.startswith("g = a: holds the quantile with probability 0.95; g = b")
     assert row.endswith("too few; explain() says how, and what is assumed")
     assert len(row) < 150 + 130 * 2
     assert "ranks" not in row
@@ -124,13 +123,13 @@ def test_summaries_say_in_short_what_explain_says_in_full():
     assert all(one in full for one in found["a"].intervals().assumptions)
     assert all(one.certificate.explain() in full for one in found.releases)
     mean = ask("mean with intervals")
-    assert dict(mean.summary(0.9).rows())["interval"] == (
+    assert dict(mean.summary(0.9).facts)["interval"] == (
         "holds the mean of clipped values in the population with probability about 0.9; explain() says how, and what "
         "is assumed"
     )
     assert "by the law of the noise of the released sums" in mean.explain()
     count = ask("count")
-    assert "explain()" not in dict(count.summary().rows())["interval"]
+    assert "explain()" not in dict(count.summary().facts)["interval"]
 
 
 def test_explanations_tell_the_cost_of_all_releases_beside_that_of_each():
@@ -140,4 +139,4 @@ def test_explanations_tell_the_cost_of_all_releases_beside_that_of_each():
     assert "guarantee: pure 1-differential privacy" in full
     assert "2 releases; together they are pure 1-differential privacy" in full
     assert "which is pure 0.85-differential privacy" in full
-    assert all(f"{name}: {words}" in full for name, words in found.summary().rows() if name != "interval")
+    assert all(f"{name}: {words}" in full for name, words in found.summary().facts if name not in ("interval", "level"))

@@ -141,8 +141,12 @@ def test_each_group_has_its_row_and_its_own_interval(lines):
     for key in ("north", "south"):
         pd.testing.assert_frame_equal(found.loc[key], lines[key].conf_int(0.9))
         assert set(lines.intervals(0.9)[key]) == set(labels)
-    assert "lower of tau = 0.4" in (text := str(lines.summary(0.9)))
-    assert "interval: each 0.9, by H at" in text
+    summary = lines.summary(0.9)
+    assert summary.heads == ("region", "release", "coefficient", "estimate", "std. error", "lower", "upper")
+    assert [row[:3] for row in summary.rows] == [
+        *zip(*(lines.to_frame()[name] for name in summary.heads[:3]), strict=True)
+    ]
+    assert "interval: each 0.9, by H at" in words_of(summary)
     frame = lines.to_frame(0.9)
     assert frame.columns.tolist() == ["region", "release", "coefficient", *NUMBERS]
     assert (frame["lower"] < frame["estimate"]).all()
@@ -187,7 +191,7 @@ def test_groups_without_intervals_say_how_they_are_asked_for():
     mean = by_region("replace").mean("education", epsilon=8)
     with pytest.raises(ValueError, match="is released with an estimate or not at all"):
         mean.conf_int()
-    assert "interval" not in dict(lines.summary().rows())
+    assert "interval" not in dict(lines.summary().facts)
 
 
 @pytest.mark.parametrize("count", [0, -3, True])

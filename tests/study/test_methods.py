@@ -18,6 +18,7 @@ from tests.made_once import MadeOnce
 from tests.offenders import every_case
 from tests.study.methods import METHODS
 from tests.study.people import BOUNDS, LEVELS, PEOPLE, study
+from tests.words import words_of
 
 # No cell of which is declared.
 BROKEN = PEOPLE.assign(wage=np.nan, education=np.nan, sick=np.nan, region="east", parttime="never")
@@ -121,7 +122,7 @@ def test_summaries_say_what_was_released_its_price_and_how_it_was_drawn(name, pa
     method, (fit, _) = METHODS[name], paid[name]
     columns = [column for column in (*BOUNDS, *LEVELS) if column in str(method.what)]
     price = "(20, 1e-06)-differential privacy" if method.delta else "pure 20-differential privacy"
-    for text in (" ".join(str(fit.summary()).split()), fit._repr_html_()):
+    for text in (words_of(fit.summary()), fit._repr_html_()):
         for words in (*columns, price, method.mechanism, "proved"):
             assert words in text, words
 

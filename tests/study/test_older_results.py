@@ -20,12 +20,15 @@ NEW = {"education": [8, 12], "region": ["north", "north"]}
 
 
 def said(results):
-    """The summary but for the assurance, all numbers, and predictions where there are some, as the kept texts do."""
-    tables = [results.to_frame()]
+    """The summary but for the assurance, all numbers, and predictions where there are some, as the kept texts do.
+
+    Its layout is not kept: each fact and note is a line.
+    """
+    summary, tables = results.summary(), [results.to_frame()]
     if "design" in dir(results) or "regression" in results.title:
         tables.append(results.predict(NEW))
-    lines = [line for line in f"{results.summary()}\n".splitlines(True) if "assurance: " not in line]
-    return "".join([*lines, *(one.to_csv(index=False, float_format="%.10g") for one in tables)])
+    lines = [f"{name}: {words}\n" for name, words in summary.facts if name != "assurance"]
+    return "".join([f"{summary.title}\n", *lines, *(one.to_csv(index=False, float_format="%.10g") for one in tables)])
 
 
 @pytest.mark.parametrize("name", KINDS)

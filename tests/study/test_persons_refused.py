@@ -8,6 +8,7 @@ import pytest
 import kngjax as kng
 from kngjax.data import persons
 from tests.offenders import every_case
+from tests.words import words_of
 
 PATIENTS = np.repeat(np.arange(200), 1 + np.arange(200) % 5)
 VISITS = pd.DataFrame({"patient_id": PATIENTS, "cost": 100.0 + PATIENTS % 7, "years": 1.0, "w": 1.0})
@@ -58,13 +59,13 @@ def test_the_check_tells_of_rows_without_an_identifier():
     holes = VISITS.assign(patient_id=VISITS.patient_id.astype("Int64").where(VISITS.patient_id != 4))
     told = study(holes).check()
     assert not told.fits
-    assert "5 rows without identifier" in told.summary()
-    assert "find the identifier, or say missing={'patient_id': 'drop'}" in told.summary()
+    assert "5 rows without identifier" in words_of(told.summary())
+    assert "find the identifier, or say missing={'patient_id': 'drop'}" in words_of(told.summary())
     with pytest.raises(kng.ReleaseFailed):
         study(holes).mean("cost", epsilon=1)
     dropped = study(holes, missing={"patient_id": "drop"})
     assert dropped.check().fits
-    assert "199 patients with up to 5 rows" in dropped.check().summary()
+    assert "199 patients with up to 5 rows" in words_of(dropped.check().summary())
     assert 90 < dropped.mean("cost", epsilon=5).value < 120
     assert study().check().fits
     floats = study(VISITS.assign(patient_id=PATIENTS + 0.5), adjacency="add_remove")

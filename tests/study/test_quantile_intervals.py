@@ -34,7 +34,7 @@ def test_plans_previews_and_groups_know_it():
     study = kng.Study(people(), adjacency="replace", **FACTS)
     plan = study.plan()
     plan.quantile_interval("wage", tau=0.5, epsilon=1)
-    assert "QuantileInterval, proved: pure 1-" in repr(plan)
+    assert plan.summary().rows[0][1:4] == ("QuantileInterval", "proved", "1")
     assert study.preview(residual=300.0).quantile_interval("wage", tau=0.5, epsilon=1).noise.shape == (2, 1)
     grouped = study.by("region", num_records=700).quantile_interval("wage", tau=0.5, epsilon=4)
     assert isinstance(grouped["south"].intervals(), kng.inference.Interval)

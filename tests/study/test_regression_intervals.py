@@ -14,6 +14,7 @@ import kngjax as kng
 from kngjax.core.errors import FAILED_OF_FRAME
 from kngjax.inference.covariances import family_of
 from kngjax.study.views.interval_frames import frames_of, in_words
+from tests.words import words_of
 
 BOUNDS = {"wage": (20, 20_000), "education": (0, 18), "experience": (0, 60)}
 LEVELS = {"region": ("north", "south"), "parttime": ("no", "yes")}
@@ -220,7 +221,7 @@ def test_results_show_their_intervals_and_survive_json(by_sums):
     assert "; assumed: records are independent" in full
     assert "those of intercept, experience are of sums of several released coefficients" in text
     assert text.splitlines()[-5].split() == ["robust", "std.", "error", "lower", "upper"]
-    assert "each 0.9, by H at" in str(by_sums.summary(level=0.9))
+    assert "each 0.9, by H at" in words_of(by_sums.summary(level=0.9))
     assert by_sums.to_frame().columns.tolist() == ["coefficient", "estimate", "std. error", "lower", "upper", "level"]
     found = by_sums.intervals(0.9)
     assert isinstance(found, kng.inference.Interval)
@@ -360,3 +361,17 @@ def test_intervals_of_a_study_hold_as_often_as_they_say():
         held.append((found["lower"] < TRUTH[1:]) & (found["upper"] > TRUTH[1:]))
     shares = np.mean(held, axis=0)
     assert np.all(shares >= 0.95 - 3.0 * np.sqrt(0.95 * 0.05 / tables)), shares
+
+
+def test_coefficients_are_drawn_with_their_intervals(by_sums):
+    mpl.use("Agg")
+    axes = by_sums.plot_coefficients(level=0.8)
+    names = [one for one in by_sums.params.index if one != "intercept"]
+    assert [one.get_text() for one in axes.get_xticklabels()] == names
+    [points] = axes.containers
+    np.testing.assert_allclose(points[0].get_ydata(), by_sums.params[names])
+    [bars] = points[2]
+    ends = by_sums.conf_int(0.8).loc[names].to_numpy()
+    np.testing.assert_allclose([segment[:, 1] for segment in bars.get_segments()], ends)
+    with pytest.raises(ValueError, match=r"names has \['wage'\], which are no coefficients"):
+        by_sums.plot_coefficients(["wage"])

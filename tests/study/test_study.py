@@ -18,6 +18,7 @@ from kngjax.core.errors import FAILED_OF_FRAME
 from kngjax.releases import release as releasing
 from kngjax.study.study import PublicFacts
 from tests.study.people import BOUNDS, FORMULA, LEVELS, PEOPLE, SECRET, study
+from tests.words import words_of
 
 PARABOLA = "log(wage) ~ poly(experience, 2)"
 
@@ -48,7 +49,7 @@ def test_quantile_regression_has_names_and_own_units(curves):
     assert [one.certificate.epsilon for one in curves.releases] == [10.0, 10.0]
     with pytest.raises(ValueError, match=r"releases\[0\]"):
         _ = curves.certificate
-    text = str(curves.summary())
+    text = words_of(curves.summary())
     for words in (PARABOLA, "wage in [20, 20000]", "tau = 0.1"):
         assert words in text
         assert words in curves._repr_html_()
@@ -84,11 +85,12 @@ def test_which_mechanism_serves_follows_from_public_facts():
     plan.quantile_regression(FORMULA + " + region", tau=0.5, epsilon=1)
     plan.logistic_regression("parttime ~ education", epsilon=1)
     plan.logistic_regression("parttime ~ region * education", epsilon=1)
-    kinds = [cost.split(",")[0] for _, cost in plan.rows()]
+    kinds = [kind for _, kind, *_ in plan.summary().rows]
     objective = "ObjectivePerturbation"
     assert kinds[:-1] == ["KNG", *6 * [objective]]
     assert plan.cost.epsilon == 56
-    assert "all together: pure 56-differential privacy" in repr(plan)
+    assert plan.summary().rows[-1] == ("all together", "", "", "56", "0", plan.summary().rows[-1][-1])
+    assert "all together: pure 56-differential privacy" in words_of(plan)
 
 
 @pytest.mark.takes(4, "plans of three kinds of regressions with two to eight coefficients")
@@ -378,7 +380,7 @@ def test_a_guess_of_the_number_of_records_chooses_nothing_that_needs_it(guess):
     plan.linear_regression(FORMULA + " + region", epsilon=1)
     plan.quantile_regression(FORMULA + " + region", tau=0.5, epsilon=1)
     plan.logistic_regression("parttime ~ region * education", epsilon=1)
-    assert [cost.split(",")[0] for _, cost in plan.rows()[:-1]] == ["ObjectivePerturbation"] * 3
+    assert [kind for _, kind, *_ in plan.summary().rows[:-1]] == ["ObjectivePerturbation"] * 3
 
 
 def test_poisson_regressions_need_no_domain_and_take_one():

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 import kngjax as kng
+from tests.words import words_of
 
 COUNT = 4000
 LEVELS = {"region": ("north", "south"), "parttime": ("no", "yes")}
@@ -47,7 +48,7 @@ def test_means_and_quantiles_are_those_of_the_weights(adjacency):
     mean = made.mean("wage", epsilon=5)
     assert mean.value == pytest.approx(np.average(TABLE.wage, weights=TABLE.weight), abs=0.1)
     assert abs(mean.value - TABLE.wage.mean()) > 0.5
-    assert "at most 4" in str(mean.summary())
+    assert "at most 4" in words_of(mean.summary())
     assert made.mean("region", epsilon=5).value == pytest.approx(0.5, abs=0.05)
     assert made.quantile("wage", tau=0.75, epsilon=5).value == pytest.approx(6.0, abs=0.3)
     # Without weights a quarter lies above 4.5 or so.
@@ -63,7 +64,7 @@ def test_regressions_are_those_of_the_weights(adjacency):
     certificate = fit.certificate
     assert certificate.assurance == "proved"
     assert certificate.mechanism["bounds"]["weight"] == 4.0
-    assert kng.Results.from_json(fit.to_json()).summary().rows() == fit.summary().rows()
+    assert kng.Results.from_json(fit.to_json()).summary().facts == fit.summary().facts
 
 
 @pytest.mark.default_cases("add_remove")
@@ -102,13 +103,13 @@ def test_quantiles_of_several_levels_are_a_release_each_of_an_equal_part_of_epsi
     assert [one.certificate.guarantee.epsilon for one in made.releases] == [2.0] * 3
     assert all(one.certificate.assurance == "proved" for one in made.releases)
     assert made.guarantee.epsilon == 6.0
-    assert "each of an equal part of epsilon" in str(made.summary())
+    assert "each of an equal part of epsilon" in words_of(made.summary())
     assert len(ledger.releases()) == 3
     with pytest.raises(kng.ledger.BudgetExceeded):
         study(adjacency=adjacency, ledger=ledger, **guess).quantile("wage", tau=0.5, epsilon=0.01)
     again = kng.Results.from_json(made.to_json())
     assert again.params.tolist() == made.params.tolist()
-    assert again.summary().rows() == made.summary().rows()
+    assert again.summary().facts == made.summary().facts
     with pytest.raises(ValueError, match="no interval of them together"):
         made.intervals()
 
@@ -136,7 +137,7 @@ def test_sums_and_variances_are_those_of_the_weights(adjacency):
     # From nothing to 4 times 10, whatever the adjacency.
     assert total.noise["sum of wage"] == pytest.approx(2.0**0.5 * 40.0 / 5.0)
     assert total.value == pytest.approx(weights @ wages, abs=80.0)
-    assert "at most 4" in str(total.summary())
+    assert "at most 4" in words_of(total.summary())
     spread = made.variance("wage", epsilon=5)
     assert spread.sums.index.tolist()[0] == "sum of weights"
     assert spread.sums.iloc[0] == pytest.approx(weights.sum(), abs=20.0)
@@ -164,7 +165,7 @@ def test_counts_and_tables_are_sums_of_weights(adjacency):
     assert found.noise.iloc[0] == pytest.approx(2.0**0.5 * 4.0 / 5.0, rel=1e-5)
     assert found.value == pytest.approx(south, abs=10.0)
     assert found.certificate.assurance == "proved"
-    assert "at most 4" in str(found.summary())
+    assert "at most 4" in words_of(found.summary())
     # Under replace n is public, and the sum of the weights is not.
     assert made.count(epsilon=5).value == pytest.approx(TABLE.weight.sum(), abs=10.0)
     table = made.histogram("region", epsilon=5)
@@ -215,7 +216,7 @@ def test_least_squares_by_adassp_are_those_of_the_weights():
     # Without weights, of which the south has three times as many, it would be .75 or so less.
     assert abs(TABLE.wage.mean() - expected[0] - 40.0 * expected[1]) > 0.5
     assert fit.certificate.assurance == "proved"
-    assert "at most 4" in str(fit.summary())
+    assert "at most 4" in words_of(fit.summary())
 
 
 def test_every_regression_takes_weights_or_says_that_it_does_not():
@@ -265,7 +266,7 @@ def test_little_but_noise_with_the_largest_weights_is_refused(tmp_path):
     with pytest.raises(ValueError, match="little but noise"):
         weighted.mean("wage", epsilon=0.1)
     forced = weighted.mean("wage", epsilon=0.1, force=True)
-    assert "asked for by force=True" in str(forced.summary())
+    assert "asked for by force=True" in words_of(forced.summary())
 
 
 def test_sums_that_are_little_but_noise_are_said_so_in_units_of_the_sum():
@@ -344,7 +345,7 @@ def test_rates_by_an_exposure_are_those_of_counts_with_an_offset(right, most_rat
         f"a record's own rate, calls / years, both clipped to their bounds, and clipped to at most {most_rate or 40:g}"
     )
     assert told in fit.certificate.explain()
-    assert "calls in [0, 20], years in [0.5, 2]" in str(fit.summary())
+    assert "calls in [0, 20], years in [0.5, 2]" in words_of(fit.summary())
     again = kng.Results.from_json(fit.to_json())
     assert again.response == fit.response
     assert again.predict({"age": at}).equals(fit.predict({"age": at}))

@@ -16,6 +16,7 @@ from kngjax.core.errors import FAILED_OF_FRAME
 from kngjax.data import cells
 from kngjax.inference import known_noise
 from kngjax.study.classifications import Axis, Classification
+from tests.words import words_of
 
 BOUNDS, LEVELS = {"wage": (0, 1000), "age": (0, 99)}, {"region": ("north", "south", "west"), "sex": ("f", "m")}
 ADJACENCIES = ("replace", "add_remove")
@@ -142,7 +143,7 @@ def test_noise_is_that_of_one_record_in_one_cell(adjacency):
     assert found.certificate.epsilon == 0.5
     np.testing.assert_allclose(found.noise, 1 / (math.sqrt(2) * math.sinh(0.25 / change)))
     assert found.noise.index.equals(found.params.index)
-    text = str(found.summary())
+    text = words_of(found.summary())
     for words in ("cross table of region by sex", "pure 0.5-differential privacy", "proved", "noise"):
         assert words in text
         assert words in found._repr_html_()
@@ -271,7 +272,9 @@ def test_a_plan_costs_what_its_parts_do_and_looks_at_nothing(adjacency, tmp_path
     plan.sum("wage", epsilon=0.1)
     plan.variance("wage", epsilon=0.1)
     assert plan.cost.epsilon == pytest.approx(0.8)
-    assert "histogram of region, count: GeometricMechanism, proved: pure 0.2" in repr(plan)
+    assert ("histogram of region, count", "GeometricMechanism", "proved", "0.2") in [
+        row[:4] for row in plan.summary().rows
+    ]
     assert ledger.read().num_rows == 1
     assert len(plan.run()) == 5
     assert len(ledger.releases()) == 5

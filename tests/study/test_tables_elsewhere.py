@@ -15,6 +15,7 @@ from kngjax.data.engines.local import AbstractLocalEngine, Relation
 from kngjax.draws.lattice import lattice, windows
 from tests.draws.cases import drawn_with
 from tests.study.people import PEOPLE, people, study
+from tests.words import words_of
 
 TABLE = pa.Table.from_pandas(people(1500), preserve_index=False)
 ORDER = np.random.default_rng(2).permutation(1500)
@@ -199,14 +200,14 @@ def test_missing_cells_codes_and_weights_count_as_in_memory():
 def test_the_owner_looks_at_a_table_where_it_rests():
     lines = study(relation(TABLE), adjacency="add_remove").check().summary()
     assert lines == study(TABLE).check().summary()
-    assert "1500 records" in lines
+    assert "records: 1500" in words_of(lines)
 
 
 def test_the_owner_is_told_of_another_number_of_records_than_was_stated():
     one = study(relation(TABLE), num_records=1499)
     found = one.check()
     assert not found.fits
-    assert "there are 1500 records, and num_records says 1499" in found.summary()
+    assert "there are 1500 records, and num_records says 1499" in words_of(found.summary())
     with pytest.raises(kng.ReleaseFailed):
         one.mean("wage", epsilon=1.0)
 
