@@ -223,7 +223,7 @@ def _more(known: SmoothFacts, mechanism: KNG, facts: Schema) -> str:
         )
     if facts.num_records >= even:
         return (
-            f"there are {facts.num_records} records, and without a promise {sure} are needed; if you know that no "
+            f"there are {facts.num_records} records, and without a promise {sure} are enough; if you know that no "
             "column is rare or nearly collinear with others, promise it: sampler=kngjax.draws.Shells(is_even=True), "
             f"for which {even} are enough (a false promise costs time, and no privacy)"
         )

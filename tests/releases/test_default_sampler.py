@@ -88,7 +88,7 @@ def test_smooth_losses_of_many_records_are_drawn_with_every_rounding_proved():
 @pytest.mark.parametrize("sampler", [None, kng.chains.Exact()])
 def test_of_too_few_records_promises_and_objective_perturbation_come_first(sampler):
     text = (
-        rf"there are {ENOUGH - 1} records, and without a promise {ENOUGH} are needed.*Shells\(is_even=True\), for "
+        rf"there are {ENOUGH - 1} records, and without a promise {ENOUGH} are enough.*Shells\(is_even=True\), for "
         r"which 2500 are enough.*ObjectivePerturbation\(PseudoHuberLoss.*sampler=kngjax\.chains\.GradientSpace\(\)"
     )
     with pytest.raises(ValueError, match=text):

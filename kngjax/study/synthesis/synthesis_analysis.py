@@ -48,8 +48,9 @@ class SynthesisAnalysis(AbstractAnalysis):
 
     def lines(self, label: str) -> list[str]:
         """Says how each column is released and what it costs. **Arguments:** `label`: of the step."""
-        rows = self.synthesis.rows_of(self.synthesis.parts(), self.synthesis.certificates())
-        return [f"{label}, {name}: epsilon = {epsilon}, {how}" for name, how, epsilon in rows]
+        parts = self.synthesis.parts()
+        rows = zip(parts, self.synthesis.rows_of(parts, self.synthesis.certificates()), strict=True)
+        return [f"{label}, {name}: {part.what}: epsilon = {cost}, {how}" for part, (name, how, cost) in rows]
 
     def check(self, frame: Any) -> Any:
         return self.synthesis.check(frame)
