@@ -28,7 +28,7 @@ from kngjax.ledger.ledgers import Ledger
 from kngjax.releases.told import telling
 from kngjax.study import study
 from kngjax.study.analyses import table_of
-from kngjax.study.carrying_out import Keeping, Made, carry_out, in_words, together
+from kngjax.study.carrying_out import Keeping, Made, carry_out
 from kngjax.study.views.public_json import releases_from
 
 RELEASES = "releases.json"
@@ -92,9 +92,8 @@ def foreseen(file: JobFile, num_records: int | None, ledger: Ledger | None) -> t
     """
     count, made = num_records or 0, JobPlan(file, num_records)
     with telling(*file.dialect.assumptions), told(f"{file.path}: "):
-        lines, steps = made.lines(count), made.steps
-        lines += ["", f"All together: {in_words(together(steps, count))}"]
-        costs = [step.owed(count) for step in steps]
+        lines = [str(made.summary()), ""]
+        costs = [step.owed(count) for step in made.steps]
     if ledger is None:
         return "\n".join([*lines, "No ledger is named."]), True
     try:

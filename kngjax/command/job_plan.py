@@ -10,6 +10,7 @@ from kngjax.command.job_file import FIT, Asked, JobFile, parameters, takes_sever
 from kngjax.command.synthesis_file import KINDS, SYNTHESIS
 from kngjax.command.toml import plain
 from kngjax.core.later import pd
+from kngjax.core.summary_table import SummaryTable
 from kngjax.releases import totals
 from kngjax.study.carrying_out import Made, in_words
 from kngjax.study.reports.published import numbers_of, privacy_of
@@ -112,9 +113,9 @@ class JobPlan:
         """Makes results of the releases by the labels of `steps`, None for an analysis of which nothing is there."""
         return self._plan.results(made)
 
-    def lines(self, num_records: int) -> list[str]:
-        """Says how each release would be made and what it costs. **Arguments:** `num_records`: n where it is public."""
-        return [line for step in self.steps for line in _lines_of(step, num_records)]
+    def summary(self) -> SummaryTable:
+        """Lays out how each release would be made and what it costs."""
+        return self._plan.summary()
 
     def text(self, results: Sequence[Any]) -> str:
         """Writes the results as the command prints them."""
@@ -153,22 +154,6 @@ def _synthesis_of(asked: Any, adjacency: str, where: str) -> SynthesisPlan:
     others = {name: value for name, value in arguments.items() if name != "columns"}
     with told(f"{where}: "):
         return plan(columns, adjacency=adjacency, **others)
-
-
-def _lines_of(step: Any, num_records: int) -> list[str]:
-    """A line a mechanism of a step: how it would be drawn, and what it costs. Raises as `certificates`."""
-    certificates, alike = step.certificates(num_records), {}
-    if isinstance(step.analysis, SynthesisAnalysis):
-        return step.analysis.lines(step.label)
-    for certificate in certificates:
-        kind, loss = certificate.mechanism["type"], certificate.mechanism.get("loss")
-        of_loss = "" if loss is None else f" with {loss['type']}"
-        words = f"{kind}{of_loss} by {certificate.summary()}"
-        alike[words] = alike.get(words, 0) + 1
-    return [
-        f"{step.label}: {words if number == 1 else f'{number} times {words}, of groups of records'}"
-        for words, number in alike.items()
-    ]
 
 
 def _rows_alone(count: int, person: Any) -> Any:

@@ -26,7 +26,6 @@ from kngjax.releases.debits import settings
 from kngjax.releases.plan import Plan
 from kngjax.releases.release import plan_for
 from kngjax.releases.told import said, telling
-from kngjax.study.carrying_out import row_of
 from kngjax.study.responses import AbstractResponse, Response
 from kngjax.study.steps import AbstractAnalysis, Step
 
@@ -220,10 +219,6 @@ class Analysis(AbstractAnalysis):
     def plan_of(self, part: Part, num_records: int | None) -> Plan:
         with telling(*self.told, *(() if part.plan is None else part.plan.told)):
             return part.plan_for(num_records, self.sampler)
-
-    def row_of(self, part: Part, num_records: int | None) -> tuple[str, ...]:
-        plan = self.plan_of(part, num_records)
-        return row_of(f"{self.what}, {part.label}", plan.certificates, *plan.owed)
 
     def prepare(self, part: Part, records: Prepared | Passes) -> None:
         part.mechanism.prepare(*pair_of(part.mechanism, None, records))

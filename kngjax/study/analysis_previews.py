@@ -13,6 +13,7 @@ from kngjax.study.expectations import preview_of
 from kngjax.study.expected_intervals import interval_in_words, is_refused
 from kngjax.study.group_sizes import GroupSize
 from kngjax.study.grouping import GroupedAnalysis, Grouping
+from kngjax.study.views.interval_frames import said_once
 
 _SHARE = "Each group is taken to have an equal share of the {}, which nobody said; by(..., num_records=) takes numbers."
 
@@ -60,8 +61,6 @@ class AnalysisPreview(AbstractSummarised):
         Counts share one row, which holds for each of them. Raises ValueError where it would be a guess, as do figures
         that follow from it: `withheld` says what of the records would have to be described.
         """
-        if self.of_counts is not None:
-            return self._of_counts(self.of_counts.noise)
         return self._table("noise")
 
     @property
@@ -70,14 +69,12 @@ class AnalysisPreview(AbstractSummarised):
 
         For counts the records are taken to spread evenly over the cells; raises ValueError without a number of records.
         """
-        if self.of_counts is not None:
-            return self._of_counts(self.of_counts.standard_error)
         return self._table("standard_error")
 
     @property
     def ratio(self) -> "pd.DataFrame":
         """Divides noise by standard error, a column a release."""
-        return self.noise / self.standard_error if self.of_counts is not None else self._table("ratio")
+        return self._table("ratio")
 
     @property
     def width(self) -> "pd.DataFrame":
@@ -138,9 +135,9 @@ class AnalysisPreview(AbstractSummarised):
     def stated(self) -> "dict[tuple[str, ...], pd.DataFrame]":
         """Returns the figures that are stated, by the label of the release."""
         if self.of_counts is not None:
-            known = {"noise": self.noise}
-            known |= {"standard_error": self.standard_error, "ratio": self.ratio} if self.of_counts.num_records else {}
-            return {(self.labels[0],): pd.DataFrame({name: frame.iloc[:, 0] for name, frame in known.items()})}
+            names = ("noise", *(("standard_error", "ratio") if self.of_counts.num_records else ()))
+            known = {name: getattr(self.of_counts, name) for name in names}
+            return {(self.labels[0],): pd.DataFrame(known, index=["each count"])}
         each = zip(self.labels, self.previews, strict=True)
         return {(label,): frame for label, one in each if one is not None and (frame := one.stated()) is not None}
 
@@ -153,15 +150,12 @@ class AnalysisPreview(AbstractSummarised):
         if self.of_counts is not None:
             unknown = self.of_counts.explain()
         each = zip(self.labels, self.previews, self.of_intervals, strict=True)
-        return _said_of(
+        return said_once(
             {
                 label: [*filter(None, (words, *(() if one is None else one.told())))] or [unknown]
                 for label, one, words in each
             }
         )
-
-    def _of_counts(self, number: float) -> "pd.DataFrame":
-        return pd.DataFrame(dict.fromkeys(self.labels, number), index=["each count"])
 
     def _known(self) -> list[kng.inference.Preview]:
         known = [one for one in self.previews if one is not None]
@@ -176,6 +170,8 @@ class AnalysisPreview(AbstractSummarised):
         return known
 
     def _table(self, name: str, known: Any = None) -> "pd.DataFrame":
+        if self.of_counts is not None:
+            return pd.DataFrame(dict.fromkeys(self.labels, getattr(self.of_counts, name)), index=["each count"])
         each = zip(self.labels, self._stated() if known is None else known, strict=True)
         return pd.DataFrame({label: getattr(one, name) for label, one in each})
 
@@ -251,11 +247,14 @@ class GroupsPreview(AbstractSummarised):
         """Lays out what is expected of each group, a line each, and what was assumed."""
         division, stated, told = self.grouping.division, {}, {}
         for group, one, size in zip(division.groups(), self.each, self.sizes, strict=True):
-            few = f"of as few as {size.count} records there would be no interval{self.takes(size)}"
-            told[division.name(group)] = ([few] if size.count else []) if one is None else one.told()
-            frames = {} if one is None else one.stated()
-            stated |= {(*map(str, group), *label): frame for label, frame in frames.items()}
-        notes = [*([_SHARE.format(self._counted)] if self.is_share else []), *_said_of(told)]
+            if one is None:
+                told[division.name(group)] = [
+                    f"of as few as {size.count} records there would be no interval{self.takes(size)}"
+                ]
+                continue
+            told[division.name(group)] = one.told()
+            stated |= {(*map(str, group), *label): frame for label, frame in one.stated().items()}
+        notes = [*([_SHARE.format(self._counted)] if self.is_share else []), *said_once(told)]
         return _table_of(f"Preview of {self.title}", stated, notes, division.by)
 
     @property
@@ -276,15 +275,6 @@ def _table_of(
     names = [*by, "release", "coefficient"]
     frame = pd.concat({(*key, name): row for key, own in stated.items() for name, row in own.iterrows()}, axis=1).T
     return SummaryTable.of_frame(title, (), frame.rename_axis(names).reset_index(), len(names), notes)
-
-
-def _said_of(notes: Mapping[str, Sequence[str]]) -> list[str]:
-    """Says what several have in common once: behind their names, unless all have it in common."""
-    names: dict[str, list[str]] = {}
-    for name, own in notes.items():
-        for note in own:
-            names.setdefault(note, []).append(name)
-    return [note if len(own) == len(notes) else f"{'; '.join(own)}: {note}" for note, own in names.items()]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -318,6 +308,11 @@ class CountsPreview:
         """Computes √(np(1 - p)) of a cell that has its share p = 1/k of the records."""
         return self._error_of(self._known_number())
 
+    @property
+    def ratio(self) -> float:
+        """Divides noise by standard error."""
+        return self.noise / self.standard_error
+
     def epsilon_for(self, ratio: float) -> float:
         """Returns the least ε with noise of at most `ratio` standard errors."""
         wanted, low, high = ratio * self.standard_error, 1e-9, 100.0
@@ -338,7 +333,7 @@ class CountsPreview:
         if not self.num_records:
             return said
         return (
-            f"{said} That is {self.noise / self.standard_error:.2g} standard errors of a count that has one in "
+            f"{said} That is {self.ratio:.2g} standard errors of a count that has one in "
             f"{self.cells} of {self.num_records:,} {self.mechanism.bounds.counted}."
         )
 

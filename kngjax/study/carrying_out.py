@@ -7,7 +7,6 @@ Whatever ends this path early costs one debit at most beside the releases that w
 """
 
 import functools
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,7 +14,6 @@ from typing import Any
 from tqdm import tqdm
 
 import kngjax as kng
-from kngjax.accounting.wording import amounts
 from kngjax.core import arithmetic, side_doors
 from kngjax.core.errors import FAILED_OF_FRAME, bare, holding_no_records, run_telling_refusals
 from kngjax.data.tables import is_elsewhere
@@ -61,16 +59,6 @@ class SharedRecords:
             self._made = analysis.records(self.frame)
             self._of = analysis
         return self._made
-
-
-def row_of(
-    what: str, certificates: Sequence[kng.releases.Certificate], cost: kng.Guarantee, proved: bool
-) -> tuple[str, ...]:
-    """Says what is released, by which mechanisms, how much is proved, and what it costs: the cells of a plan's row."""
-    kinds = Counter(one.mechanism["type"] for one in certificates)
-    made = ", ".join(kind if number == 1 else f"{number} {kind}" for kind, number in kinds.items())
-    assurances = ", ".join(dict.fromkeys(one.assurance for one in certificates))
-    return what, made, assurances, *amounts(cost if proved else None)
 
 
 def together(steps: Sequence[Any], num_records: int) -> kng.Guarantee | None:

@@ -17,7 +17,6 @@ from kngjax.releases.certificate import Certificate
 from kngjax.releases.plan import Plan
 from kngjax.releases.told import telling
 from kngjax.study.analyses import Analysis, Part, Prepared
-from kngjax.study.carrying_out import row_of
 from kngjax.study.classifications import Axis, Classification
 from kngjax.study.expectations import HOLDS_WITH_IT, Expectations
 from kngjax.study.group_sizes import GroupSize
@@ -207,13 +206,6 @@ class CountedGroups(AbstractAnalysis):
         if part.after is None:
             return list(self.plan_of(part, num_records).certificates)
         return self.usual.certificates_of(None, num_records)
-
-    def row_of(self, part: Stage, num_records: int | None) -> tuple[str, ...]:
-        if part.after is None:
-            plan = self.plan_of(part, num_records)
-            return row_of(f"{self.what}, {COUNT}", plan.certificates, *plan.owed)
-        what, *how = self.usual.row_of(None, num_records)
-        return f"{what} at most", *how
 
     def is_in(self, part: Stage, results: Any) -> bool:
         return part.after is None or results.view.kind == "groups"

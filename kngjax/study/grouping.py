@@ -19,7 +19,6 @@ from kngjax.releases.group_plans import plan_of_groups
 from kngjax.releases.plan import Plan
 from kngjax.releases.told import said, telling
 from kngjax.study.analyses import Analysis, Prepared, table_of, tables_of
-from kngjax.study.carrying_out import row_of
 from kngjax.study.classifications import AnyRow
 from kngjax.study.group_sizes import GroupSize
 from kngjax.study.responses import check_column
@@ -191,11 +190,6 @@ class GroupedAnalysis(AbstractAnalysis):
         """Certifies the first group; others may differ in what follows from a guess of their size."""
         with telling(*self.told):
             return [one for part in self.analyses[0].parts for one in part.plan_for(None).certificates]
-
-    def row_of(self, part: None, num_records: int | None) -> tuple[str, ...]:
-        what = ", ".join([self.what, *(one.label for one in self.analyses[0].parts)])
-        told = self.certificates_of(None, None), *self.plan_of(None, None).owed
-        return row_of(f"{what}, {len(self.analyses)} groups", *told)
 
     def prepare(self, part: None, records: tuple[Prepared, np.ndarray] | Passes) -> None:
         """Raises what the mechanisms of the first group say of all records. Private: for the owner alone."""

@@ -2,11 +2,13 @@
 
 import abc
 import functools
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from kngjax.accounting.guarantees import Adjacency, Guarantee
+from kngjax.accounting.wording import amounts
 from kngjax.ledger.ledgers import Ledger, Reservation
 from kngjax.releases.certificate import Certificate
 from kngjax.releases.plan import Plan
@@ -23,6 +25,9 @@ class AbstractAnalysis(abc.ABC):
     title: str
     adjacency: Adjacency
     sampler: Any = None
+
+    # What a plan says of the analysis below its table.
+    notes: Sequence[str] = ()
 
     @property
     @abc.abstractmethod
@@ -52,10 +57,6 @@ class AbstractAnalysis(abc.ABC):
     def certificates_of(self, part: Any, num_records: int | None) -> list[Certificate]:
         """Lists the certificates that are shown of a part."""
         return list(self.plan_of(part, num_records).certificates)
-
-    @abc.abstractmethod
-    def row_of(self, part: Any, num_records: int | None) -> tuple[str, ...]:
-        """Describes a part for a plan, as `kngjax.study.carrying_out.row_of`."""
 
     @abc.abstractmethod
     def prepare(self, part: Any, records: Any) -> None:
@@ -122,7 +123,11 @@ class Step:
 
     def row(self, num_records: int | None) -> tuple[str, ...]:
         """Describes the step for a plan: what is released, how, and at which price."""
-        return self.analysis.row_of(self.part, num_records)
+        certificates, (cost, proved) = self.certificates(num_records), self.owed(num_records)
+        kinds = Counter(f"{one.mechanism['type']} by {one.sampler['type']}" for one in certificates)
+        made = ", ".join(kind if number == 1 else f"{number} {kind}" for kind, number in kinds.items())
+        assurances = ", ".join(dict.fromkeys(one.assurance for one in certificates))
+        return self.label, made, assurances, *amounts(cost if proved else None)
 
     def is_in(self, results: Any) -> bool:
         """Tells whether its release is among these results of its analysis."""

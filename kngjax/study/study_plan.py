@@ -126,8 +126,9 @@ class StudyPlan(AbstractAnalyses[Analysis], AbstractSummarised):
         count, steps = self.facts.count or 0, self.steps()
         total = together(steps, count)
         rows = [*(step.row(count) for step in steps), ("all together", "", "", *amounts(total))]
-        heads = ("release", "mechanism", "assurance", *AMOUNTS)
-        return SummaryTable("Plan", (), heads, rows, 3, [f"all together: {in_words(total)}"])
+        notes = [note for step in steps for note in step.analysis.notes]
+        heads = ("release", "mechanism and draw", "assurance", *AMOUNTS)
+        return SummaryTable("Plan", (), heads, rows, 3, [*notes, f"all together: {in_words(total)}"])
 
     def __repr__(self) -> str:
         return str(self.summary()) if self._planned else "<Plan: nothing is planned>"

@@ -12,6 +12,7 @@ from kngjax.inference.intervals_from_sums import CORRELATIONS
 from kngjax.study.views.contrasts import sums_of
 from tests.study.people import study
 from tests.study.test_older_results import OLDER
+from tests.words import words_of
 
 NUMBERS = ["estimate", "std. error", "lower", "upper", "level"]
 NAMES = ["intercept", "education", "region[south]", "region[west]"]
@@ -47,7 +48,9 @@ def test_an_estimate_is_the_middle_of_its_interval_and_sums_and_predictions_are_
     assert np.max(np.abs(release.middle / release.value - 1.0)) > 1e-3
     with pytest.raises(ValueError, match="read-only"):
         release.middle[0] = 0.0
-    assert "estimate: the middle of the interval of each released coefficient, with the pull of a ridge" in str(fit)
+    assert "estimate: the middle of the interval of each released coefficient, with the pull of a ridge" in words_of(
+        fit
+    )
     assert json.loads(fit.to_json())["releases"][0]["parts"][0]["value"] == release.value.tolist()
     assert "estimate: " not in str(kept("regression"))
 

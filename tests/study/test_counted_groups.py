@@ -11,6 +11,7 @@ import pytest
 import kngjax as kng
 from kngjax.study.group_sizes import GroupSize
 from tests.study.test_quantile_intervals import coverage
+from tests.words import words_of
 
 BOUNDS = {"v": (0.0, 1000.0)}
 ADJACENCIES = ("replace", "add_remove")
@@ -84,7 +85,7 @@ def test_all_costs_what_was_asked_and_a_small_group_has_words_in_the_place_of_an
         assert "nothing was released of this group" in none.reason
         assert found.params.loc[level].isna().all()
         assert found[level].releases == ()
-    assert "1 of 3 groups have a release" in str(found)
+    assert "1 of 3 groups have a release" in words_of(found)
     assert found.counted.params["big"] == pytest.approx(3000, abs=200)
     assert [one.certificate.mechanism["type"] for one in found.releases] == ["GeometricMechanism", "QuantileInterval"]
     again = kng.Results.from_json(found.to_json())
@@ -110,7 +111,7 @@ def test_without_a_group_that_is_large_enough_the_rest_is_not_spent(tmp_path):
     one = study(dict.fromkeys("abcdefgh", 30), ledger=ledger)
     found = one.by("g").quantile_interval("v", tau=0.5, epsilon=1)
     assert found.guarantee.epsilon == ledger.read().spent.epsilon == 0.2
-    assert "the rest was not spent" in str(found)
+    assert "the rest was not spent" in words_of(found)
     assert str(kng.Results.from_json(found.to_json())) == str(found)
     rows = ledger.read().num_rows
     with pytest.raises(ValueError, match=r"even a group of all records has no interval: 20 records are too few"):

@@ -126,19 +126,19 @@ def test_intervals_of_what_may_be_heaped_by_public_facts_name_the_remedy(facts, 
     one = wholes(**facts)
     found = one.quantile_interval("age", tau=0.5, epsilon=1, force=True)
     preview = one.preview().quantile_interval("age", tau=0.5, epsilon=1, force=True).explain()
-    for text in (str(found), str(kng.Results.from_json(found.to_json())), preview):
+    for text in (words_of(found), words_of(kng.Results.from_json(found.to_json())), preview):
         assert ("Study(..., dither={'age': 1})" in text) == has_hint
-    assert "dither={" not in str(one.mean("age", epsilon=1))
+    assert "dither={" not in words_of(one.mean("age", epsilon=1))
 
 
 def test_hints_of_groups_go_by_the_counts_of_their_records_and_never_by_values():
     """Of a count of 1,500 a group; values that are not whole have the same hint."""
     for bounds, has_hint in (((0, 1000), True), ((0, 1700), False)):
         found = wholes(bounds).by("half").quantile_interval("age", tau=0.5, epsilon=4)
-        assert ("dither={'age': 1}" in str(found)) == has_hint
+        assert ("dither={'age': 1}" in words_of(found)) == has_hint
     frame = pd.DataFrame({"age": np.linspace(20.1, 79.9, 3000), "half": np.arange(3000) % 2})
     found = kng.Study(frame, bounds={"age": (0, 100)}, adjacency="replace").quantile_interval("age", tau=0.5, epsilon=1)
-    assert "dither={'age': 1}" in str(found)
+    assert "dither={'age': 1}" in words_of(found)
 
 
 def test_the_remedy_makes_intervals_of_whole_ages_hold():

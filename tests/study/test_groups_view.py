@@ -9,6 +9,7 @@ import pytest
 import kngjax as kng
 from tests.study.people import PEOPLE, study
 from tests.study.test_counted_groups import study as of_sizes
+from tests.words import words_of
 
 COLUMNS = ["g", "statistic", "estimate", "std. error", "lower", "upper", "level"]
 FEW = PEOPLE[:300]
@@ -32,7 +33,7 @@ def test_tables_of_intervals_have_one_shape_whatever_was_refused(sizes):
     refused = [not one.releases for one in found.each]
     np.testing.assert_array_equal(table[COLUMNS[2:]].isna(), np.repeat(refused, 5).reshape(-1, 5))
     assert (table.loc[~np.array(refused), "lower"] < table.loc[~np.array(refused), "estimate"]).all()
-    assert ("nothing was released of this group" in str(found)) == any(refused)
+    assert ("nothing was released of this group" in words_of(found)) == any(refused)
     pd.testing.assert_frame_equal(kng.Results.from_json(found.to_json()).to_frame(), table)
 
 

@@ -6,6 +6,7 @@ import pytest
 
 import kngjax as kng
 from tests.study.people import PEOPLE, study
+from tests.words import words_of
 
 SHARP = 60.0
 EDUCATION = PEOPLE["education"]
@@ -20,7 +21,7 @@ def test_a_mean_of_a_public_number_has_an_interval_of_the_table_and_of_the_popul
     scale = float(found.noise.iloc[0]) / np.sqrt(2.0)
     half = found.conf_int(0.9).iloc[0]
     np.testing.assert_allclose(half["upper"] - half["lower"], 2.0 * scale * np.log(10.0), rtol=1e-9)
-    assert "holds the mean of the table's own clipped values with probability 0.95" in str(found)
+    assert "holds the mean of the table's own clipped values with probability 0.95" in words_of(found)
     assert found.to_frame()["lower"].iloc[0] == found.conf_int().iloc[0, 0]
     kept = kng.Results.from_json(found.to_json())
     assert kept.conf_int().equals(found.conf_int())
@@ -50,7 +51,7 @@ def test_where_noise_depends_on_the_records_words_say_so():
     with pytest.raises(ValueError, match="depends on the records"):
         found.conf_int()
     assert "lower" not in found.to_frame()
-    assert "std. error" not in str(found)
+    assert "std. error" not in words_of(found)
 
 
 @pytest.mark.parametrize("adjacency", ["replace", "add_remove"])
@@ -68,7 +69,7 @@ def test_means_with_intervals_hold_the_mean_of_the_population_for_the_epsilon_as
     own = found.conf_int(of="table").iloc[0]
     assert own["lower"] - 0.01 <= EDUCATION.mean() <= own["upper"] + 0.01
     assert own["upper"] - own["lower"] < 0.3 * usual
-    text = str(found)
+    text = words_of(found)
     assert "in the population with probability about 0.95" in text
     assert "std. error" in text
     assert found.to_frame()["lower"].iloc[0] == ends["lower"]
@@ -105,7 +106,7 @@ def test_variances_have_an_interval_of_the_table_alone():
         assert 0.0 < upper - lower < 0.5
         half = found.conf_int(0.68).iloc[0]
         assert half["upper"] - half["lower"] == pytest.approx(2.0 * found.noise.iloc[0], rel=0.25)
-        assert "std. error" in str(found)
+        assert "std. error" in words_of(found)
         with pytest.raises(ValueError, match="fourth powers"):
             found.conf_int(of="population")
 

@@ -13,6 +13,7 @@ from kngjax.releases.group_plans import plan_of_groups
 from kngjax.releases.release import plan_for
 from tests.made_once import MadeOnce
 from tests.study.test_regression_intervals import PEOPLE, study
+from tests.words import words_of
 
 FORMULA = "log(wage) ~ education"
 NUMBERS = ["estimate", "std. error", "lower", "upper", "level"]
@@ -172,7 +173,7 @@ def test_of_one_release_the_names_of_its_numbers_have_the_ends(paid):
         own = fit[key].conf_int()
         assert found.loc[key].to_numpy().tolist() == own.to_numpy().ravel().tolist()
     assert ((found["education", "lower"] < fit.params["education"]).all(), len(fit.params)) == (True, 2)
-    assert "lower of education" in str(fit)
+    assert [row[0] for row in fit.summary().rows if row[1] == "education"] == list(fit.keys())
 
 
 def test_bands_are_those_of_each_rows_own_group(lines):

@@ -11,6 +11,7 @@ import pytest
 import kngjax as kng
 from kngjax.study.responses import Response
 from kngjax.study.sums_and_variances import CentredSquares, noise_of_variance, variance_of
+from tests.words import words_of
 
 ADJACENCIES = ("replace", "add_remove")
 WAGES = np.random.default_rng(0).uniform(-50.0, 1100.0, 2000)
@@ -134,7 +135,7 @@ def test_results_go_through_json_and_pickle():
             ends = ["std. error", "lower", "upper", "level"]
             assert found.to_frame().columns.tolist() == ["statistic", "estimate", *ends]
             # A variance has an interval of the table's own values alone, and the summary offers no other.
-            is_offered = "of='population'" in str(found)
+            is_offered = "of='population'" in words_of(found)
             assert is_offered == ("sum" in found.labels and adjacency == "replace")
     with pytest.raises(ValueError, match="release a variance"):
         _ = study().sum("wage", epsilon=1).std

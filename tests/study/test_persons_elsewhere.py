@@ -21,6 +21,7 @@ from kngjax.data.engines.local import AbstractLocalEngine
 from kngjax.data.streams import engine_of
 from kngjax.study.carrying_out import Keeping, carry_out
 from tests.draws.cases import drawn_with
+from tests.words import words_of
 
 PERSONS, ROWS = 300, 1300
 FACTS: dict[str, Any] = {
@@ -156,7 +157,9 @@ def test_a_number_of_persons_is_stated_and_held_to(make, tmp_path, monkeypatch):
         with pytest.raises(kng.ReleaseFailed) as failure:
             released(elsewhere, ANALYSES[name], num_records=count)
         assert str(PERSONS) not in str(failure.value)
-    assert "300 persons, and num_records says 299" in kng.Study(elsewhere, **facts, num_records=299).check().summary()
+    assert "300 persons, and num_records says 299" in words_of(
+        kng.Study(elsewhere, **facts, num_records=299).check().summary()
+    )
     assert kng.Study(elsewhere, **facts, num_records=PERSONS).check().fits
     monkeypatch.setattr(AbstractLocalEngine, "replies", None)
     assert "mean" in repr(kng.Study(elsewhere, **facts, num_records=PERSONS).plan().mean("cost", epsilon=1.0))

@@ -6,6 +6,7 @@ import pytest
 import scipy.stats
 
 import kngjax as kng
+from tests.words import words_of
 
 FACTS = {"bounds": {"wage": (20, 20_000)}, "levels": {"region": ("north", "south")}}
 
@@ -24,17 +25,17 @@ def test_a_study_gives_an_interval_with_names_and_prints_it():
     assert isinstance(interval, kng.inference.Interval)
     assert interval.level == 0.99
     assert 300.0 < fit.params.iloc[0] == interval.lower[0] < 403.4 < interval.upper[0] == fit.params.iloc[1] < 500.0
-    assert "interval: 0.99: [" in str(fit)
+    assert "interval: holds the quantile with probability 0.99" in words_of(fit)
     again = kng.Results.from_json(fit.to_json())
     assert str(again) == str(fit)
-    assert "interval:" not in str(study.median("wage", epsilon=2))
+    assert "interval:" not in words_of(study.median("wage", epsilon=2))
 
 
 def test_plans_previews_and_groups_know_it():
     study = kng.Study(people(), adjacency="replace", **FACTS)
     plan = study.plan()
     plan.quantile_interval("wage", tau=0.5, epsilon=1)
-    assert plan.summary().rows[0][1:4] == ("QuantileInterval", "proved", "1")
+    assert plan.summary().rows[0][1:4] == ("QuantileInterval by Direct", "proved", "1")
     assert study.preview(residual=300.0).quantile_interval("wage", tau=0.5, epsilon=1).noise.shape == (2, 1)
     grouped = study.by("region", num_records=700).quantile_interval("wage", tau=0.5, epsilon=4)
     assert isinstance(grouped["south"].intervals(), kng.inference.Interval)
@@ -119,7 +120,7 @@ def test_it_is_refused_and_forced_as_the_mechanism_says():
         few.quantile_interval("wage", tau=0.95, epsilon=0.5)
     fit = few.quantile_interval("wage", tau=0.95, epsilon=0.5, force=True)
     assert isinstance(fit.intervals(), kng.inference.NoInterval)
-    assert "interval: none: it was released by force=True" in str(fit)
+    assert "interval: none: it was released by force=True" in words_of(fit)
     unknown = kng.Study(people(300), adjacency="add_remove", **FACTS)
     with pytest.raises(ValueError, match="one that there are at least"):
         unknown.quantile_interval("wage", tau=0.5, epsilon=1)

@@ -139,7 +139,7 @@ def test_plans_and_previews_say_what_it_would_be_worth(fit):
     plan.quantile_process(FORMULA, levels=TAU, epsilon=1)
     [row, _] = plan.summary().rows
     assert row[0].endswith("tau = 0.25, 0.5, 0.75")
-    assert row[1:4] == ("QuantileProcess", "proved", "1")
+    assert row[1:4] == ("QuantileProcess by Lattice", "proved", "1")
     assert plan.cost.epsilon == pytest.approx(1.0)
     preview = study().preview(design=PEOPLE[:300], residual=0.5).quantile_process(FORMULA, levels=TAU, epsilon=4)
     assert list(preview.noise.columns) == LABELS
@@ -216,6 +216,6 @@ def test_heaps_and_force_and_private_numbers_of_records():
     with pytest.raises(ValueError, match="of 60 records too few lie beyond"):
         few.quantile_process(FORMULA, levels=TAU, epsilon=0.5)
     fit = few.quantile_process(FORMULA, levels=TAU, epsilon=0.5, force=True)
-    assert "it was asked for by force=True" in str(fit)
-    assert "uniform noise of width 5 on each" in str(fit)
+    assert "it was asked for by force=True" in words_of(fit)
+    assert "uniform noise of width 5 on each" in words_of(fit)
     assert fit.certificate.num_records is None

@@ -94,7 +94,7 @@ def test_with_little_noise_intervals_in_own_units_are_those_of_a_sandwich(by_sum
 
 def test_without_intervals_there_are_none_and_why_is_told():
     fit = study().linear_regression("log(wage) ~ education", epsilon=4)
-    assert "interval" not in str(fit)
+    assert "interval" not in words_of(fit)
     assert fit.to_frame().columns.tolist() == ["coefficient", "estimate"]
     for ask in (fit.conf_int, fit.intervals, lambda: fit.predict_interval({"education": 3.0})):
         with pytest.raises(ValueError, match=r"second release without a guarantee: ask for them beforehand"):

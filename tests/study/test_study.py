@@ -85,9 +85,9 @@ def test_which_mechanism_serves_follows_from_public_facts():
     plan.quantile_regression(FORMULA + " + region", tau=0.5, epsilon=1)
     plan.logistic_regression("parttime ~ education", epsilon=1)
     plan.logistic_regression("parttime ~ region * education", epsilon=1)
-    kinds = [kind for _, kind, *_ in plan.summary().rows]
+    kinds = [kind.split()[0] for _, kind, *_ in plan.summary().rows[:-1]]
     objective = "ObjectivePerturbation"
-    assert kinds[:-1] == ["KNG", *6 * [objective]]
+    assert kinds == ["KNG", *6 * [objective]]
     assert plan.cost.epsilon == 56
     assert plan.summary().rows[-1] == ("all together", "", "", "56", "0", plan.summary().rows[-1][-1])
     assert "all together: pure 56-differential privacy" in words_of(plan)
@@ -380,7 +380,7 @@ def test_a_guess_of_the_number_of_records_chooses_nothing_that_needs_it(guess):
     plan.linear_regression(FORMULA + " + region", epsilon=1)
     plan.quantile_regression(FORMULA + " + region", tau=0.5, epsilon=1)
     plan.logistic_regression("parttime ~ region * education", epsilon=1)
-    assert [kind for _, kind, *_ in plan.summary().rows[:-1]] == ["ObjectivePerturbation"] * 3
+    assert [kind.split()[0] for _, kind, *_ in plan.summary().rows[:-1]] == ["ObjectivePerturbation"] * 3
 
 
 def test_poisson_regressions_need_no_domain_and_take_one():

@@ -113,7 +113,7 @@ def test_counts_have_intervals_of_the_table_and_of_the_population(adjacency):
     assert (population["lower"] < own["lower"]).all()
     assert (own["upper"] < population["upper"]).all()
     pd.testing.assert_frame_equal(found.to_frame().set_index(["region", "sex"])[["lower", "upper"]], own)
-    assert "each holds the table's own count with probability 0.95" in str(found)
+    assert "each holds the table's own count with probability 0.95" in words_of(found)
     # The noise's own deviation, and not a part of the ends, which are cut at 0.
     assert found.to_frame()["std. error"].tolist() == pytest.approx([math.sqrt(0.5) / math.sinh(rate / 2.0)] * 6)
     assert [*found.nonnegative().to_frame().columns] == ["region", "sex", "estimate"]
@@ -272,7 +272,7 @@ def test_a_plan_costs_what_its_parts_do_and_looks_at_nothing(adjacency, tmp_path
     plan.sum("wage", epsilon=0.1)
     plan.variance("wage", epsilon=0.1)
     assert plan.cost.epsilon == pytest.approx(0.8)
-    assert ("histogram of region, count", "GeometricMechanism", "proved", "0.2") in [
+    assert ("2. histogram of region, count", "GeometricMechanism by Direct", "proved", "0.2") in [
         row[:4] for row in plan.summary().rows
     ]
     assert ledger.read().num_rows == 1

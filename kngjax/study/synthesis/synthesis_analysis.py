@@ -8,7 +8,6 @@ from kngjax.accounting.adjacency import Adjacency
 from kngjax.data.passes import Passes
 from kngjax.releases.plan import Plan
 from kngjax.releases.release import Release
-from kngjax.study.carrying_out import row_of
 from kngjax.study.checks import DeclaredColumn
 from kngjax.study.steps import AbstractAnalysis, Step
 from kngjax.study.synthesis.columns import Category
@@ -46,11 +45,9 @@ class SynthesisAnalysis(AbstractAnalysis):
             for one in self.synthesis.columns
         ]
 
-    def lines(self, label: str) -> list[str]:
-        """Says how each column is released and what it costs. **Arguments:** `label`: of the step."""
-        parts = self.synthesis.parts()
-        rows = zip(parts, self.synthesis.rows_of(parts, self.synthesis.certificates()), strict=True)
-        return [f"{label}, {name}: {part.what}: epsilon = {cost}, {how}" for part, (name, how, cost) in rows]
+    @property
+    def notes(self) -> list[str]:
+        return [f"{self.title}, {part.label}: {part.what}" for part in self.synthesis.parts()]
 
     def check(self, frame: Any) -> Any:
         return self.synthesis.check(frame)
@@ -71,10 +68,6 @@ class SynthesisAnalysis(AbstractAnalysis):
 
     def plan_of(self, part: None, num_records: int | None) -> Plan:
         return self.synthesis.plan_for(self.count)
-
-    def row_of(self, part: None, num_records: int | None) -> tuple[str, ...]:
-        made = self.synthesis.plan_for(self.count)
-        return row_of(self.title, made.certificates, *made.owed)
 
     def prepare(self, part: None, records: Any) -> None:
         """Does nothing: values that were read need no preparation."""

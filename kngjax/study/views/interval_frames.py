@@ -131,12 +131,13 @@ def in_words(found: Found, names: Sequence[str], mixed: Sequence[bool], in_full:
     return "; ".join(lines)
 
 
-def said_once(words: Mapping[str, str]) -> list[str]:
+def said_once(words: Mapping[str, str | Sequence[str]]) -> list[str]:
     """Says what several have in common once, behind their names; without them where all have it in common."""
     names: dict[str, list[str]] = {}
-    for name, said in words.items():
-        names.setdefault(said, []).append(name)
-    return [said if len(names) == 1 else f"{', '.join(own)}: {said}" for said, own in names.items()]
+    for name, told in words.items():
+        for said in [told] if isinstance(told, str) else told:
+            names.setdefault(said, []).append(name)
+    return [said if len(own) == len(words) else f"{', '.join(own)}: {said}" for said, own in names.items()]
 
 
 def _in_words(one: Interval | NoInterval, in_full: bool) -> str:

@@ -49,7 +49,11 @@ def coefficients_of(table: "pd.DataFrame", names: Sequence[str] | None, ax: Any 
     if unknown := [name for name in shown if name not in known]:
         raise ValueError(f"names has {unknown}, which are no coefficients; there are {', '.join(known)}")
     rows = pd.concat([table[table["coefficient"] == name] for name in shown])
-    rows = rows[["coefficient", *rows.columns.drop("coefficient")]]
-    axes = points_of(rows, pd.Index(shown, name="coefficient"), "estimate", ax)
+    axes = points_of(
+        pd.DataFrame(rows, columns=["coefficient", *rows.columns.drop("coefficient")]),
+        pd.Index(shown, name="coefficient"),
+        "estimate",
+        ax,
+    )
     axes.axhline(0.0, color="0.4", linewidth=0.8)
     return axes
