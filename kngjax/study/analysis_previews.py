@@ -1,5 +1,6 @@
 """Previews the releases of an analysis, with names: how much they would be worth."""
 
+import abc
 import dataclasses
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -18,8 +19,43 @@ from kngjax.study.views.interval_frames import said_once
 _SHARE = "Each group is taken to have an equal share of the {}, which nobody said; by(..., num_records=) takes numbers."
 
 
+class AbstractTablePreview(AbstractSummarised):
+    """Previews several releases, with figures in data frames."""
+
+    @abc.abstractmethod
+    def _table(self, name: str) -> "pd.DataFrame":
+        """Puts the figures of this name into a frame, a column a release."""
+
+    @property
+    def noise(self) -> "pd.DataFrame":
+        """The standard deviation of the noise of each coefficient in own units, a column a release.
+
+        Those of groups are below their levels. Counts share one row, which holds for each of them. Raises ValueError
+        where it would be a guess, as do figures that follow from it: `withheld` says what of the records would have to
+        be described.
+        """
+        return self._table("noise")
+
+    @property
+    def standard_error(self) -> "pd.DataFrame":
+        """The standard error of the estimate without privacy, a column a release.
+
+        For counts the records are taken to spread evenly over the cells; raises ValueError without a number of records.
+        """
+        return self._table("standard_error")
+
+    @property
+    def ratio(self) -> "pd.DataFrame":
+        """Noise over standard error, a column a release."""
+        return self._table("ratio")
+
+    def explain(self) -> str:
+        """Says in words what is expected of each release."""
+        return self.summary().unwrapped()
+
+
 @dataclasses.dataclass(frozen=True, repr=False)
-class AnalysisPreview(AbstractSummarised):
+class AnalysisPreview(AbstractTablePreview):
     """Previews of the releases of one analysis, of public facts alone. Print it for what they say.
 
     **Arguments:** `title`: what it is. `labels`: one a release, or of several levels that are drawn together one a
@@ -53,28 +89,6 @@ class AnalysisPreview(AbstractSummarised):
         counts, labels = CountsPreview.of(analysis, count, times), tuple(part.label for part in parts)
         counted = analysis.parts[0].mechanism.bounds.counted
         return cls(title, labels, previews, len(analysis.parts), counts, words, counted)
-
-    @property
-    def noise(self) -> "pd.DataFrame":
-        """Returns the standard deviation of the noise of each coefficient in own units, a column a release.
-
-        Counts share one row, which holds for each of them. Raises ValueError where it would be a guess, as do figures
-        that follow from it: `withheld` says what of the records would have to be described.
-        """
-        return self._table("noise")
-
-    @property
-    def standard_error(self) -> "pd.DataFrame":
-        """Returns the standard error of the estimate without privacy, a column a release.
-
-        For counts the records are taken to spread evenly over the cells; raises ValueError without a number of records.
-        """
-        return self._table("standard_error")
-
-    @property
-    def ratio(self) -> "pd.DataFrame":
-        """Divides noise by standard error, a column a release."""
-        return self._table("ratio")
 
     @property
     def width(self) -> "pd.DataFrame":
@@ -123,10 +137,6 @@ class AnalysisPreview(AbstractSummarised):
         if self.of_counts is not None:
             return self.of_counts.num_records_for(ratio)
         return max(one.num_records_for(ratio) for one in self._stated())
-
-    def explain(self) -> str:
-        """Says in words what is expected of each release."""
-        return self.summary().unwrapped()
 
     def summary(self) -> SummaryTable:
         """Lays out noise and standard error of each coefficient, and what was assumed."""
@@ -177,7 +187,7 @@ class AnalysisPreview(AbstractSummarised):
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class GroupsPreview(AbstractSummarised):
+class GroupsPreview(AbstractTablePreview):
     """Previews the analysis of every group of a table: `preview["north"]` is that of one. Print it for what they say.
 
     **Arguments:** `grouping`: by which columns. `title`: what it is. `each`: the preview of each group, in order; None
@@ -216,21 +226,6 @@ class GroupsPreview(AbstractSummarised):
         return [group[0] if len(group) == 1 else group for group in self.grouping.division.groups()]
 
     @property
-    def noise(self) -> "pd.DataFrame":
-        """Returns the noise of each group, as of the preview of one, below its levels."""
-        return self._together("noise")
-
-    @property
-    def standard_error(self) -> "pd.DataFrame":
-        """Returns the standard error of each group without privacy, below its levels."""
-        return self._together("standard_error")
-
-    @property
-    def ratio(self) -> "pd.DataFrame":
-        """Divides the noise of each group by its standard error, below its levels."""
-        return self._together("ratio")
-
-    @property
     def hopeless(self) -> str | None:
         """Tells why one of them would be little but noise; None where none would, and where that is not known."""
         return next((one.hopeless for one in self.each if one is not None and one.hopeless), None)
@@ -239,18 +234,13 @@ class GroupsPreview(AbstractSummarised):
         """Finds ε of all groups together that brings the noise down to `ratio` standard errors in every group."""
         return max(one.epsilon_for(ratio) for one in self.each if one is not None)
 
-    def explain(self) -> str:
-        """Says in words what is expected of each group."""
-        return self.summary().unwrapped()
-
     def summary(self) -> SummaryTable:
         """Lays out what is expected of each group, a line each, and what was assumed."""
         division, stated, told = self.grouping.division, {}, {}
         for group, one, size in zip(division.groups(), self.each, self.sizes, strict=True):
             if one is None:
-                told[division.name(group)] = [
-                    f"of as few as {size.count} records there would be no interval{self.takes(size)}"
-                ]
+                few = f"of as few as {size.count} records there would be no interval"
+                told[division.name(group)] = few + self.takes(size)
                 continue
             told[division.name(group)] = one.told()
             stated |= {(*map(str, group), *label): frame for label, frame in one.stated().items()}
@@ -261,7 +251,7 @@ class GroupsPreview(AbstractSummarised):
     def _counted(self) -> str:
         return next((one.counted for one in self.each if one is not None), "records")
 
-    def _together(self, name: str) -> "pd.DataFrame":
+    def _table(self, name: str) -> "pd.DataFrame":
         own = {key: getattr(one, name) for key, one in zip(self.keys(), self.each, strict=True) if one is not None}
         return pd.concat(own, names=list(self.grouping.division.by))
 

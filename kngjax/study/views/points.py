@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from kngjax.core.later import pd
-from kngjax.core.pictures import LINES, MARKERS, axes_of, style
+from kngjax.core.pictures import MARKERS, axes_of, style
 
 
 def points_of(table: "pd.DataFrame", groups: "pd.Index", title: str, ax: Any = None) -> Any:
@@ -26,9 +26,7 @@ def points_of(table: "pd.DataFrame", groups: "pd.Index", title: str, ax: Any = N
             bars = np.abs(np.where(np.isfinite(ends), ends, np.nan) - estimate)
         at = np.arange(len(groups)) + 0.8 * ((place + 0.5) / number - 0.5)
         label, looks = ", ".join(map(str, own[names].iloc[0])), style(place, marker=MARKERS)
-        *_, sides = axes.errorbar(at, estimate, bars, linestyle="none", capsize=3.0, label=label, **looks)
-        for one in sides:
-            one.set_linestyle(LINES[place % len(LINES)])
+        axes.errorbar(at, estimate, bars, linestyle="none", capsize=3.0, label=label, **looks)
     axes.set_xticks(np.arange(len(groups)), [str(one) for one in groups])
     axes.set_xlim(-0.5, len(groups) - 0.5)
     axes.set_xlabel(", ".join(map(str, groups.names)))
