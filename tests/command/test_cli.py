@@ -62,7 +62,7 @@ def test_a_release_is_printed_and_written_and_nothing_private_is(tmp_path, capfd
     assert cli.main(["release", str(config), "--output", str(directory)]) == 0
     said = capfd.readouterr()
     assert ("experience^2" in said.out) == (size == 4)
-    assert words in said.out
+    assert words in words_of(said.out)
     assert sorted(path.name for path in directory.iterdir()) == ["curves.png", "releases.json"]
     text = (directory / "releases.json").read_text(encoding="utf-8")
     [entry] = json.loads(text)["analyses"]

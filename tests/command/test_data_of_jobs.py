@@ -12,6 +12,7 @@ from kngjax.ledger.budgets import Budget
 from kngjax.ledger.ledgers import Ledger
 from tests.command.forms import write
 from tests.command.small_jobs import workers
+from tests.words import words_of
 
 JOB = """
 [data]
@@ -123,7 +124,7 @@ READ = {
 def test_what_is_written_otherwise_is_read(run, content, data):
     status, said, _ = run("check", content, data, "mean", "replace")
     assert status == 0, said
-    assert "1000 records" in said
+    assert "records: 1000 " in words_of(said)
 
 
 @pytest.mark.parametrize(

@@ -209,11 +209,11 @@ def test_the_middle_of_an_interval_is_the_estimate_that_is_printed(by_sums):
     np.testing.assert_array_equal(by_sums.params, by_sums.design.own_units_matrix @ middle)
     at_ten = np.array([1.0, 10.0, 100.0]) @ by_sums.params.to_numpy()
     assert by_sums.predict({"experience": [10.0]}).iloc[0] == pytest.approx(at_ten, rel=1e-12)
-    assert "estimate: the middle of the interval of each released coefficient" in str(by_sums)
+    assert "estimate: the middle of the interval of each released coefficient" in words_of(by_sums)
 
 
 def test_results_show_their_intervals_and_survive_json(by_sums):
-    text = str(by_sums)
+    text = words_of(by_sums)
     assert "interval: each 0.95, by H at the released value for 0.4 of epsilon; those of" in text
     assert "drawn given its noise" not in text
     full = by_sums.explain(level=0.9)

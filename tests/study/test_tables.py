@@ -225,7 +225,7 @@ def test_counts_made_consistent_say_so_and_cost_nothing(tmp_path):
     np.testing.assert_allclose(both.to_table().sum(axis=1), [margin[level] for level in LEVELS["region"]], atol=1e-6)
     np.testing.assert_allclose(both.to_table().sum(axis=0), [260, 240], atol=1e-6)
     assert both.noise is None
-    assert "made consistent with: no count below 0, a total of 500, margins of region, margins of sex" in str(both)
+    assert "made consistent with: no count below 0, a total of 500, margins of region, margins of sex" in words_of(both)
     assert ledger.read().num_rows == rows
     assert both.releases == found.releases
     # The last word on a margin counts, and a released histogram is one.
