@@ -25,7 +25,8 @@ def of_records(guarantee: Any, number: int) -> Any:
     (Dong, Roth and Su 2022, Theorem 2.14). Of a composition each part by itself; a law near another stays as near, as
     it does on every data set. What was stated at a δ of its own is stated there again.
 
-    **Arguments:** `number`: k, at least 1. Raises ValueError where that δ reaches 1.
+    **Arguments:** `guarantee`: none of `Guarantee.parallel` with a distance, which is that of two groups alone, and k
+    records may lie in more. `number`: k, at least 1. Raises ValueError where that δ reaches 1.
     """
     several = _of_steps(guarantee, number, guarantee.adjacency, _LOST_OF_SEVERAL) if number > 1 else guarantee
     return several.of(guarantee.unit)
@@ -64,13 +65,15 @@ def _of_steps(guarantee: Any, number: int, adjacency: Adjacency, lost: str) -> A
 
 
 def _with_orders(epsilon: Fraction, delta: Fraction, number: int) -> Fraction:
-    """(1 + e^ε + ... + e^{(k-1)ε})δ, rounded outward; at least 1 where it reaches that."""
-    total = delta
-    for step in range(1, number):
-        if delta == 0 or total >= 1:
-            break
-        total += with_both_orders(step * epsilon, delta) - delta
-    return total
+    """S_k = (1 + e^ε + ... + e^{(k-1)ε})δ, rounded outward; at least 1 where it reaches that.
+
+    It is found in log k steps: S_{2m} = (1 + e^{mε})S_m, and S_k = S_{k-1} + e^{(k-1)ε}δ for odd k.
+    """
+    if number == 1 or delta == 0 or delta >= 1:
+        return delta
+    half = _with_orders(epsilon, delta, number // 2)
+    total = with_both_orders(number // 2 * epsilon, half)
+    return total if number % 2 == 0 else total + with_both_orders((number - 1) * epsilon, delta) - delta
 
 
 def _restate(guarantee: Any, bare: Any, converted: Any) -> Any:

@@ -12,7 +12,7 @@ from kngjax.draws.base import ON_REQUEST, TOO_MANY, AbstractDraw
 from kngjax.draws.lattice.lattice import Lattice, Prepared
 from kngjax.draws.uniforms import Bits
 from kngjax.mechanisms.base import AbstractMechanism
-from kngjax.mechanisms.density import AbstractDensityMechanism
+from kngjax.sensitivity.in_fractions import kind_of
 
 RECORDS_LIMITED = (
     "of a quantile loss under add_remove there are at most max_records records: a release of more fails, and that it "
@@ -65,8 +65,7 @@ class LatticeDraw(AbstractDraw):
 
     @property
     def proofs(self) -> tuple[str, ...]:
-        sums = isinstance(self.mechanism, AbstractDensityMechanism) and self.mechanism.loss.score_is_piecewise_constant
-        return ("lattice", "check-scores") if sums else ("lattice",)
+        return ("lattice", "check-scores") if kind_of(self.mechanism.loss) == "check" else ("lattice",)
 
     @property
     def failures(self) -> tuple[str, ...]:

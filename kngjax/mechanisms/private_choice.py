@@ -1,6 +1,6 @@
 """A private choice among candidates, by the losses that each record has with each of them."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import numpy as np
@@ -20,9 +20,9 @@ class PrivateChoice(AbstractMechanism):
     """Chooses candidate k with P(k) ∝ exp(-c Σ_i l_ki), l_ki in [0, 1] the loss of record i with candidate k.
 
     This is the exponential mechanism (McSherry and Talwar 2007). c is ε/2 under replace, and ε under add_remove, where
-    one record more moves all sums the same way (`kngjax.sensitivity.loss_changes`). It has ε-bounded range. The value
-    has a 1 for the chosen candidate and a 0 for every other. With K candidates the chosen sum exceeds the least by more
-    than (log K + t)/c with probability at most e^-t.
+    one record more moves all sums the same way (`kngjax.sensitivity.loss_changes`). It has ε-bounded range. Proof:
+    `docs/proofs/kng.md`. The value has a 1 for the chosen candidate and a 0 for every other. With K candidates the
+    chosen sum exceeds the least by more than (log K + t)/c with probability at most e^-t.
 
     Candidates must be fixed before the losses are looked at, or be released at their own cost from other records.
 
@@ -39,6 +39,8 @@ class PrivateChoice(AbstractMechanism):
     bounds: Bounds
     epsilon: Scalar
     adjacency: Adjacency = eqx.field(static=True)
+
+    proofs: ClassVar[tuple[str, ...]] = ("kng",)
 
     def __init__(
         self,

@@ -47,6 +47,13 @@ def test_laws_that_lose_the_most_at_every_step_are_covered_and_no_less_would_do(
     assert bound.delta * (1.0 - 1e-9) <= lost <= bound.delta * (1.0 + 1e-9)
 
 
+def test_a_great_many_records_take_no_time():
+    """δ(e^{kε} - 1)/(e^ε - 1): a sum of a million terms took half a minute."""
+    bound = of_records(Guarantee.approximate("1e-6", "1e-30", "replace"), 10**6)
+    true = 1e-30 * math.expm1(1.0) / math.expm1(1e-6)
+    assert true * (1.0 - 1e-12) <= bound.delta <= true * (1.0 + 1e-9)
+
+
 def test_gaussian_noise_is_that_of_a_larger_sensitivity():
     guarantee = Guarantee.gaussian("0.1", "replace", delta="1e-6")
     assert of_records(guarantee, 7) == Guarantee.gaussian("0.7", "replace", delta="1e-6")

@@ -9,6 +9,7 @@ import pytest
 import kngjax as kng
 from kngjax.data.schema import Schema
 from kngjax.mechanisms.base import AbstractMechanism
+from kngjax.mechanisms.private_choice import PrivateChoice
 from kngjax.releases.certificate import Certificate
 from kngjax.releases.draw_choice import draw_for
 
@@ -61,6 +62,7 @@ def test_certificates_of_earlier_versions_protect_one_record(path):
     assert "Proofs" not in made.explain()
 
 
+CANDIDATES = kng.Bounds(x={"a": (0, 1), "b": (0, 1)}, intercept=False)
 MEDIAN = kng.KNG(kng.QuantileLoss(0.5), kng.Bounds(), kng.Box(0.0, 1.0), 0.5, "replace")
 
 
@@ -70,7 +72,8 @@ MEDIAN = kng.KNG(kng.QuantileLoss(0.5), kng.Bounds(), kng.Box(0.0, 1.0), 0.5, "r
         (MEDIAN, None, "kng sensitivities lattice check-scores"),
         (MEDIAN, kng.chains.Exact(), "kng sensitivities rounding"),
         (MEDIAN, kng.chains.LineGibbs(), "kng sensitivities"),
-        (kng.PrivateQuantile(0.5, kng.Bounds(y=(0.0, 1.0)), 1.0, "replace"), None, "quantiles lattice"),
+        (kng.PrivateQuantile(0.5, kng.Bounds(y=(0.0, 1.0)), 1.0, "replace"), None, "quantiles lattice check-scores"),
+        (PrivateChoice(CANDIDATES, 1.0, "replace"), None, "kng balls"),
         (kng.PrivateQuantile([0.2, 0.5], kng.Bounds(y=(0.0, 1.0)), 1.0, "replace"), None, "quantiles rounding"),
         (kng.AdaSSP(kng.Bounds(y=(0.0, 1.0), weight=2.0), 1.0, 1e-6, "replace"), None, "ada-ssp balls weights"),
     ],
