@@ -141,9 +141,16 @@ def opendp_guarantee(measurement: Any) -> Guarantee:
         raise TypeError(f"measurement must be a measurement of OpenDP, whose loss is limited, not a {kind}")
     adjacency, measure = _adjacency(measurement.input_metric), str(measurement.output_measure.type)
     domain, pairs = str(measurement.input_domain), getattr(measurement.input_domain, "descriptor", None)
-    is_sized = "size=" in domain or "margins=[{" in domain or getattr(pairs, "num_records", None) is not None
+    # Of a frame: OpenDP shows for each margin by which columns it is, and not which facts it makes public.
+    _, is_framed, margins = domain.rpartition("margins=")
+    if is_framed and margins not in ("[])", "[{}])"):
+        raise ValueError("margins by columns may make keys or sizes of groups public: leave them out for a ledger")
+    is_sized = "size=" in domain or margins == "[{}])" or getattr(pairs, "num_records", None) is not None
     if adjacency is Adjacency.ADD_REMOVE and is_sized:
-        raise ValueError("the domain makes the number of records public: take OpenDP's change_one_distance for it")
+        raise ValueError(
+            "the domain may, by a size or a margin, make the number of records public: take OpenDP's "
+            "change_one_distance for it"
+        )
     if measure not in (_PURE, _APPROXIMATE, _ZCDP):
         raise ValueError(f"a ledger takes epsilon, (epsilon, delta) or rho, not {measure}: convert it with OpenDP")
     loss = measurement.map(1) if measure == _APPROXIMATE else (measurement.map(1), 0.0)

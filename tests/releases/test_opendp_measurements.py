@@ -318,6 +318,10 @@ def test_losses_that_no_ledger_takes_are_refused():
     )
     # Records cannot be added where their number is public: half of what one that is changed costs.
     ours = (space("replace")[0], dp.symmetric_distance())
+    # Neighbours of a ledger may differ in the sizes of groups, whether n is public or not.
+    frame = dp.lazyframe_domain([dp.series_domain("a", dp.atom_domain(T=float, nan=False))])
+    groups = dp.with_margin(frame, dp.polars.Margin(by=["a"], max_length=N, invariant="lengths"))
+    whole = dp.with_margin(frame, dp.polars.Margin(max_length=N, invariant="lengths"))
     refusals = [
         ("0 or infinite", _user(space("replace"), pure, lambda _: 0.0)),
         ("0 or infinite", _user(_space_of_numbers(), approximate, lambda _: (0.1, 1.0))),
@@ -325,6 +329,8 @@ def test_losses_that_no_ledger_takes_are_refused():
         ("convert it", curve),
         ("number of records public", _user(_space_of_numbers(N), pure, lambda distance: 0.1 * distance)),
         ("number of records public", _user(ours, pure, lambda distance: 0.1 * distance)),
+        ("number of records public", _user((whole, dp.symmetric_distance()), pure, lambda distance: 0.1 * distance)),
+        ("groups public", _user((groups, dp.change_one_distance()), pure, lambda distance: 0.1 * distance)),
     ]
     for words, refused in refusals:
         with pytest.raises(ValueError, match=words):
