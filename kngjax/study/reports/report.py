@@ -169,7 +169,8 @@ def _every_analysis(analyses: Sequence[Any], results: Sequence[Any]) -> list[Mar
 
 
 def _rows_of(result: Any) -> list[tuple[str, str]]:
-    return result.summary().rows() if hasattr(result, "view") else result.rows()
+    summary = result.summary()
+    return list(summary.facts) if hasattr(result, "view") else [one.split(": ", 1) for one in summary.notes]
 
 
 def _title_of(result: Any) -> str:
