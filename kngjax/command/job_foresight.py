@@ -10,7 +10,6 @@ from kngjax.command.job_plan import JobPlan
 from kngjax.command.synthesis_file import SYNTHESIS
 from kngjax.command.toml import plain
 from kngjax.data.files import read
-from kngjax.ledger.book import guarantee_of
 from kngjax.ledger.ledgers import Ledger
 from kngjax.releases import totals
 from kngjax.study.carrying_out import in_words, together
@@ -36,14 +35,17 @@ def page_of(file: JobFile, num_records: int | None, ledger: Ledger | None, **des
     total = in_words(totals.total(every)) if proved and every else "nothing is proved"
     if ledger is None:
         return plan_page(file.name, planned, total, None, "")
-    book = ledger.read()
-    here = [(cost, 1) for cost in every]
-    # What led to a release; other debits may depend on the data.
-    others = [(guarantee_of(book.reserved[number]), 1) for number in book.released]
-    refusal = ""
-    if not book.budget.admits([*others, *here]):
-        refusal = f"the ledger has {book.budget.left(others)} left at most, and {book.budget.price(here)} is asked"
-    return plan_page(file.name, planned, total, amounts(book.budget, here, others), refusal)
+    # Other debits may depend on the data.
+    book = ledger.read().public
+    budget, here, others, refusal = book.budget, [(cost, 1) for cost in every], book.parts, ""
+    if not budget.admits([*others, *here]):
+        refusal = f"the ledger has {budget.left(others)} left at most, and {budget.price(here)} is asked"
+    else:
+        try:
+            ledger.require(every, proved=proved, book=book)
+        except ValueError as error:
+            refusal = f"the ledger refuses: {error}"
+    return plan_page(file.name, planned, total, amounts(budget, here, others), refusal)
 
 
 def described_by(design: pathlib.Path | None, residual: float | None) -> dict[str, Any]:

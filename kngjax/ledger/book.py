@@ -105,7 +105,8 @@ class Book:
     - `unproved`: "allow" if releases of which nothing is proved are debited at what the laws that they approximate
         cost, else "refuse".
     - `has_label`: whether the unit is a label of what one record is, as in older formats: each release protects one.
-    - `num_rows`, `head`: how many rows there are, and the digest of the last.
+    - `num_rows`, `head`: how many rows there are, and the digest of the last. `last_release`: the digest of the last
+        row that holds a release, which does not tell whether debits followed that led to none; None before the first.
     """
 
     identity: str
@@ -120,13 +121,14 @@ class Book:
     digests: tuple[str, ...]
     unproved: str
     has_label: bool = False
+    last_release: str | None = None
 
     @classmethod
     def of(cls, rows: Iterable[Row]) -> "Book":
         """Follows the chain from the first row; raises LedgerError, naming the row, where it does not hold."""
         opened: dict[str, Any] = {}
         reserved, what, drawn, released, digests = {}, {}, set(), {}, []
-        previous = BEFORE_ALL
+        previous, last_release = BEFORE_ALL, None
         for number, row in enumerate(rows, start=1):
             if row.number != number or row.previous != previous or row.digest != row.computed():
                 raise LedgerError(f"the chain of this ledger breaks at row {number}: the file was changed")
@@ -143,7 +145,7 @@ class Book:
                 case "released" if row.reservation in reserved and row.reservation not in released:
                     if "release" in content and digest_of(content["release"]) != content["certificate"]:
                         raise LedgerError(f"the release of row {number} is not the one that was committed")
-                    released[row.reservation] = content
+                    released[row.reservation], last_release = content, row.digest
                 case _:
                     raise LedgerError(f"row {number} of this ledger cannot stand where it does: the file was changed")
         if not opened or opened.get("format") not in FORMATS:
@@ -161,6 +163,7 @@ class Book:
             tuple(digests),
             opened.get("unproved", REFUSE),
             opened["format"] < _WITH_UNIT,
+            last_release,
         )
         guarantees = [guarantee_of(text) for text in set(reserved.values())]
         if any(one.adjacency != book.adjacency for one in guarantees):
@@ -197,6 +200,12 @@ class Book:
             f"this ledger protects each {self.unit}, and the release each {unit}: a release that protects each {unit} "
             f"needs a ledger of its own, Ledger.create(..., unit={unit!r}). Nothing was spent"
         )
+
+    @property
+    def public(self) -> "Book":
+        """Copies the book without the debits that led to no release, which may depend on the data."""
+        reserved, what = ({number: each[number] for number in self.released} for each in (self.reserved, self.what))
+        return dataclasses.replace(self, reserved=reserved, what=what)
 
     @property
     def parts(self) -> tuple[tuple[Guarantee, int], ...]:

@@ -191,9 +191,12 @@ class Ledger:
         """
         return self.read().releases
 
-    def require(self, guarantees: Sequence[Guarantee], *, proved: bool = True) -> None:
-        """Raises BudgetExceeded if these guarantees could not be reserved together now. Spends nothing."""
-        self._debits(self.read(), [_text(guarantee) for guarantee in guarantees], proved)
+    def require(self, guarantees: Sequence[Guarantee], *, proved: bool = True, book: Book | None = None) -> None:
+        """Raises BudgetExceeded if these guarantees could not be reserved together now. Spends nothing.
+
+        **Arguments:** `book`: what the ledger says, as `Book.public`; None for all that it says now.
+        """
+        self._debits(self.read() if book is None else book, [_text(guarantee) for guarantee in guarantees], proved)
 
     def reserve(
         self, guarantee: Guarantee, what: Any = None, *, proved: bool = True, drawn: bool = False

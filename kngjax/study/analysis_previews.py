@@ -9,6 +9,8 @@ from typing import Any
 import kngjax as kng
 from kngjax.core.later import pd
 from kngjax.core.summary_table import AbstractSummarised, SummaryTable
+from kngjax.data.weights import unit
+from kngjax.inference.known_noise import margin_of_count
 from kngjax.study.analyses import Analysis
 from kngjax.study.expectations import preview_of
 from kngjax.study.expected_intervals import interval_in_words, is_refused
@@ -292,6 +294,13 @@ class CountsPreview:
     def noise(self) -> float:
         """Returns the standard deviation of the noise of each count, exactly."""
         return self._noise_at(float(self.mechanism.epsilon))
+
+    @property
+    def width(self) -> float:
+        """Returns the width of the 95% interval of each count of the table's own, where no end is cut at 0 or n."""
+        weight = self.mechanism.bounds.weight
+        step = 1.0 if weight is None else unit(weight)
+        return 2.0 * step * margin_of_count(2.0 * math.asinh(step * math.sqrt(0.5) / self.noise), 0.95)
 
     @property
     def standard_error(self) -> float:

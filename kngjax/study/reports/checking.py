@@ -1,6 +1,7 @@
 """Makes reports of releases.json, and checks them: whether a page says what its certificates and the ledger say."""
 
 import dataclasses
+import hmac
 import json
 import math
 from collections.abc import Sequence
@@ -12,13 +13,23 @@ from kngjax.ledger.ledgers import Ledger
 from kngjax.releases import totals
 from kngjax.releases.certificate import Certificate
 from kngjax.study.reports.markup import document_in
-from kngjax.study.reports.published import debits_of, document_of, facts_of, numbers_of, privacy_of, releases_in
+from kngjax.study.reports.published import (
+    debits_of,
+    document_of,
+    facts_of,
+    level_of,
+    numbers_of,
+    privacy_of,
+    releases_in,
+    seal_of,
+)
 from kngjax.study.reports.report import report
 from kngjax.study.results import Results
 from kngjax.study.synthesis.synthetic_tables import SyntheticTable
 
 # Of numbers that are computed again, on another processor perhaps.
 _NEAR = 1e-9
+_UNSEALED = "names, bounds and units of the numbers, and what was asked: the seal of a page made with --ledger has them"
 # Of JSON that somebody else wrote.
 _UNREADABLE = (LookupError, TypeError, AttributeError, ValueError, ArithmeticError)
 
@@ -35,7 +46,8 @@ class Checked:
         """Says in a line each what was found, and at the end whether the report holds."""
         every = (("holds", self.holds), ("DIFFERS", self.differs), ("not checked", self.open))
         lines = [f"{kind}: {words}" for kind, said in every for words in said]
-        return "\n".join([*lines, "The report does not hold." if self.differs else "The report holds."])
+        holds = "The report holds, as far as it was checked." if self.open else "The report holds."
+        return "\n".join([*lines, "The report does not hold." if self.differs else holds])
 
 
 def report_of(published: dict[str, Any], book: Book | None) -> str:
@@ -78,9 +90,9 @@ def check_report(text: str, ledger: Ledger | None = None) -> Checked:
         differs.append(f"the page does not show what its JSON says{other}")
     if ledger is None:
         open_ = "that the ledger paid for these releases, and what is left of its budget: give --ledger FILE"
-        return Checked(tuple(holds), tuple(differs), (open_,))
+        return Checked(tuple(holds), tuple(differs), (open_, _UNSEALED))
     paid, unpaid = _on_ledger(document, ledger, total)
-    return Checked((*holds, *paid), (*differs, *unpaid))
+    return Checked((*holds, *paid), (*differs, *unpaid), () if document["ledger"] is not None else (_UNSEALED,))
 
 
 def _read(published: dict[str, Any]) -> tuple[list[Any], Guarantee | None]:
@@ -97,8 +109,7 @@ def _differences(published: dict[str, Any], results: Sequence[Any], total: Guara
     found = []
     for place, (one, result) in enumerate(zip(published["analyses"], results, strict=True), start=1):
         said = one.get("numbers") or []
-        level = next((row["level"] for row in said if row.get("level") is not None), 0.95)
-        if not _are_near(said, numbers_of(result, level)):
+        if not _are_near(said, numbers_of(result, level_of(said))):
             found.append(f"the numbers of analysis {place} are not those of its releases")
         for release in releases_in(one["result"]):
             certificate = release["certificate"]
@@ -143,4 +154,6 @@ def _on_ledger(document: dict[str, Any], ledger: Ledger, total: Guarantee | None
         return [*holds, "the page states no budget"], differs
     if facts != facts_of(book, results):
         differs.append("the budget on the page is not that of the ledger at its head")
-    return holds if differs else [*holds, "the budget on the page is that of the ledger at its head"], differs
+    if not hmac.compare_digest(str(document.get("seal")).encode(), seal_of(document, book).encode()):
+        differs.append("the seal of the page is not of this ledger: names, bounds or what was asked may be others")
+    return holds if differs else [*holds, "the budget and the seal of the page are those of the ledger"], differs

@@ -1,9 +1,13 @@
 """Lays out a page: one file with its own style, no script that runs, and nothing from elsewhere."""
 
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import Any
 
+from kngjax.ledger.budgets import digits
+from kngjax.study.reports import drawings
 from kngjax.study.reports.markup import Markup, element, embedded, joined
+from kngjax.study.reports.published import shares
 
 # Colours by name, in light and in dark; tests compute their contrast.
 LIGHT = {
@@ -118,9 +122,24 @@ def table(caption: str, head: Sequence[str], rows: Sequence[Sequence[Any]], word
     return element("div", made, class_="wide", role="group", aria_label=caption, tabindex="0")
 
 
-def drawings(every: Sequence[Any]) -> Markup | None:
+def beside(every: Sequence[Any]) -> Markup | None:
     """Sets drawings beside each other where there is room; None where there is none."""
     return element("div", *every, class_="drawings") if every else None
+
+
+def budget(caption: str, parts: Sequence[str], amounts: Sequence[Any]) -> list[Any]:
+    """Draws each number of a budget as a bar, and lists them.
+
+    **Arguments:** `parts`: what is called what these releases take, what others took, and what is left. `amounts`: of
+    `published.amounts`.
+    """
+    bars, rows = [], []
+    for place, amount in enumerate(amounts):
+        name, shared = shares(amount)
+        drawn = [(label, max(float(share), 0.0)) for label, share in zip(parts, shared, strict=True)]
+        bars.append(drawings.budget(f"budget-{place}", f"Budget of {name}: {digits(sum(shared, Fraction(0)))}", drawn))
+        rows.append([name, *map(digits, shared), digits(sum(shared, Fraction(0)))])
+    return [beside(bars), table(caption, ["number", *parts, "whole"], rows)]
 
 
 def _colours() -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 _EMPTY = frozenset({"meta", "rect", "line", "circle"})
 # Control characters, marks that turn the direction of writing, and halves of letters.
-_UNSEEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+_UNSEEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 _EMBEDDED = re.compile(r'<script type="application/json" id="kngjax">(.*?)</script>', re.DOTALL)
 
 

@@ -5,13 +5,10 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from kngjax.ledger.budgets import digits
 from kngjax.study.analysis_previews import AnalysisPreview, GroupsPreview
 from kngjax.study.reports import drawings
-from kngjax.study.reports.layout import drawings as beside
-from kngjax.study.reports.layout import facts, items, page, paragraph, section, table
+from kngjax.study.reports.layout import beside, budget, facts, items, page, paragraph, section, table
 from kngjax.study.reports.markup import Markup, element
-from kngjax.study.reports.published import shares
 
 # What the ε that is asked for is called.
 ASKED = "ε"
@@ -28,7 +25,7 @@ class Foreseen:
     **Arguments:** `label`: of its release. `name`: its own. `noise`: the standard deviation of what is added for
     privacy, in own units. `error`: the standard error without privacy; None where nobody knows. `width`: of the 95%
     interval that is released, over that without privacy; None where none is. `is_stated`: whether noise and error are
-    more than a guess.
+    more than a guess. `own`: the width of the 95% interval of the table's own number, where one is released; else None.
     """
 
     label: str
@@ -37,6 +34,7 @@ class Foreseen:
     error: float | None
     width: float | None
     is_stated: bool
+    own: float | None = None
 
     @property
     def with_noise(self) -> float:
@@ -45,7 +43,9 @@ class Foreseen:
 
     @property
     def interval(self) -> float:
-        """The width of the 95% interval in own units."""
+        """The width of the 95% interval in own units; 3.92 errors where none is released."""
+        if self.own is not None:
+            return self.own
         return _WIDE * (self.with_noise if self.width is None or self.error is None else self.width * self.error)
 
     @property
@@ -86,8 +86,8 @@ def foreseen(preview: AnalysisPreview | GroupsPreview) -> list[Foreseen]:
             for number in foreseen(one)
         ]
     if (counts := preview.of_counts) is not None:
-        error = counts.standard_error if counts.num_records else None
-        return [Foreseen(label, "each count", counts.noise, error, None, True) for label in preview.labels]
+        known = counts.noise, counts.standard_error if counts.num_records else None, None, True, counts.width
+        return [Foreseen(label, "each count", *known) for label in preview.labels]
     found = []
     for label, one in zip(preview.labels, preview.previews, strict=True):
         if one is None or one.noise is None or one.standard_error is None:
@@ -114,28 +114,21 @@ def plan_page(name: str, planned: Sequence[Planned], together: str, amounts: Seq
     analyses = [_analysis(f"a{place}", place, one) for place, one in enumerate(planned, start=1)]
     words = (
         "Each analysis is shown at half, one and two times the ε that it asks for. Figures rest on public facts and on "
-        "what is assumed beside them, never on the data. Errors and widths are of the population: of sampling and "
-        "privacy together."
+        "what is assumed beside them, never on the data. Errors are of the population: of sampling and privacy "
+        "together. A width is that of the 95% interval of the release, which for counts holds the table's own count. "
+        "Where a release has no interval of the population, 3.92 errors stand in its place."
     )
     sections = [_budget(together, amounts), section("What each analysis would be worth", paragraph(words), *analyses)]
     return page(f"Plan of a private release: {name}", lead, sections)
 
 
 def _budget(together: str, amounts: Sequence[Any] | None) -> Markup:
-    rows = [("all together", together)]
+    cost = paragraph("All together: ", together, ".")
     if amounts is None:
-        return section("Budget", facts(rows), paragraph("No ledger is named: nothing holds the sum of these costs."))
-    bars, lines = [], []
-    for place, amount in enumerate(amounts):
-        name, (here, others, left) = shares(amount)
-        parts = [("this plan", here), ("released before", others), ("left then, at most", max(left, type(left)(0)))]
-        title = f"Budget of {name}: {digits(here + others + left)}"
-        bars.append(drawings.budget(f"budget-{place}", title, [(label, float(share)) for label, share in parts]))
-        lines.append([name, *map(digits, (here, others, left))])
-    heads = ["number", "this plan", "released before", "left then, at most"]
+        return section("Budget", cost, paragraph("No ledger is named: nothing holds the sum of these costs."))
     note = "Debits that led to no release are for the owner alone, and are not counted here."
-    listed = table("The budget with this plan", heads, lines)
-    return section("Budget", facts(rows), beside(bars), listed, paragraph(note, kind="note"))
+    parts = ("this plan", "released before", "left then, at most")
+    return section("Budget", cost, *budget("The budget with this plan", parts, amounts), paragraph(note, kind="note"))
 
 
 def _analysis(name: str, place: int, one: Planned) -> Markup:
@@ -177,7 +170,7 @@ def _drawn(name: str, known: dict[str, list[Foreseen]], at_each: Sequence[str]) 
         rows = [("", [(at, max(one)) for at, one in relative.items()])]
         title = "Noise of each number over its noise at the ε that is asked for"
         made.append(drawings.bars(f"{name}-relative", title, rows, [*at_each], "×"))
-    said = "Bars say how many times as wide intervals are as they would be without privacy."
+    said = "Bars say how many times as wide intervals of the population are as they would be without privacy."
     return [paragraph(said, kind="note") if panels else None, beside(made)]
 
 
@@ -198,7 +191,7 @@ def _listed(title: str, known: dict[str, list[Foreseen]]) -> list[Any]:
         numbers += [each[at].with_noise if at in each else math.nan for at in known]
         numbers += [each[at].interval if at in each else math.nan for at in known]
         lines.append([label, name, *(drawings.number(one, 3) for one in numbers)])
-    return [table(f"{title}: expected errors, and widths of 95% intervals, in own units", heads, lines, words=2)]
+    return [table(f"{title}: expected errors and widths, in own units", heads, lines, words=2)]
 
 
 def said_of(preview: AnalysisPreview | GroupsPreview) -> tuple[str, ...]:

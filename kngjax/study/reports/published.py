@@ -5,6 +5,7 @@ value. A debit that led to none stays spent too, but whether there is one may de
 here, and a page says that *at most* so much is left.
 """
 
+import hmac
 import importlib.metadata
 import json
 from collections.abc import Iterable, Iterator, Sequence
@@ -34,18 +35,28 @@ def numbers_of(result: Any, level: float) -> list[dict[str, Any]]:
     return json.loads(result.to_frame(level).to_json(orient="records", double_precision=15))
 
 
+def level_of(numbers: Iterable[dict[str, Any]]) -> float:
+    """Finds the level of the intervals among numbers; 0.95 where there are none."""
+    return next((row["level"] for row in numbers if row.get("level") is not None), 0.95)
+
+
 def document_of(published: dict[str, Any], book: Book | None) -> dict[str, Any]:
     """Makes the document that a report shows and holds.
 
     **Arguments:** `published`: as `releases.json` has it. `book`: of the ledger that paid; None for none. Raises
     ValueError for a ledger that did not pay for one of the releases.
     """
-    return {
-        "format": FORMAT,
-        "kngjax": importlib.metadata.version("kngjax"),
-        "published": published,
-        "ledger": None if book is None else facts_of(book, [one["result"] for one in published["analyses"]]),
-    }
+    # Which releases a job owes still may depend on the data, as one that failed.
+    shown = {name: one for name, one in published.items() if name != "missing"}
+    facts = None if book is None else facts_of(book, [one["result"] for one in shown["analyses"]])
+    document = {"format": FORMAT, "kngjax": importlib.metadata.version("kngjax"), "published": shown, "ledger": facts}
+    return document if book is None else document | {"seal": seal_of(document, book)}
+
+
+def seal_of(document: dict[str, Any], book: Book) -> str:
+    """Computes the HMAC-SHA256 of a document under the ledger's identity, which is random and on no page."""
+    sealed = {name: one for name, one in document.items() if name != "seal"}
+    return hmac.new(book.identity.encode(), canonical(json.loads(json.dumps(sealed))).encode(), "sha256").hexdigest()
 
 
 def releases_in(written: Any) -> Iterator[dict[str, Any]]:
@@ -79,16 +90,17 @@ def debits_of(book: Book, results: Iterable[Any]) -> list[int]:
 def facts_of(book: Book, results: Sequence[Any]) -> dict[str, Any]:
     """States the public facts of a ledger and of these results on it, JSON-ready. Raises as `debits_of`."""
     here = debits_of(book, results)
-    others = sorted(book.released.keys() - set(here))
-    costs = [[(guarantee_of(book.reserved[number]), 1) for number in numbers] for numbers in (here, others)]
+    own = [(guarantee_of(book.reserved[number]), 1) for number in here]
+    others = [(guarantee_of(text), 1) for number, text in book.public.reserved.items() if number not in here]
     return {
         "dataset": book.dataset,
         "protects": book.protects,
         "adjacency": str(book.adjacency),
         "budget": book.budget.to_dict(),
-        "amounts": amounts(book.budget, *costs),
+        "amounts": amounts(book.budget, own, others),
         "allows_unproved": book.unproved == ALLOW,
-        "head": book.head,
+        # Later rows may be of debits that led to no release: pages of two heads would tell that there are some.
+        "head": book.last_release,
     }
 
 

@@ -7,27 +7,21 @@ from typing import Any
 
 from kngjax.accounting.adjacency import RECORD, Adjacency, plural
 from kngjax.accounting.guarantees import Guarantee
-from kngjax.ledger.budgets import Budget, digits
+from kngjax.ledger.budgets import Budget
 from kngjax.releases.certificate import Certificate
 from kngjax.study.reports import drawings
-from kngjax.study.reports.layout import drawings as beside
-from kngjax.study.reports.layout import facts, items, page, paragraph, section, table
+from kngjax.study.reports.layout import beside, budget, facts, items, page, paragraph, section, table
 from kngjax.study.reports.markup import Markup, element, joined
-from kngjax.study.reports.published import digest, releases_in, shares
+from kngjax.study.reports.published import digest, level_of, releases_in
 
 ESTIMATE, ENDS = "estimate", ("std. error", "lower", "upper", "level")
 _NAMED = ("coefficient", "statistic")
 # False alarms of a test, of which a page says how often the test may be right.
 _ALARMS = (0.01, 0.05, 0.1)
 _POINTS = 128
-_UNPROVED = "allows_unproved"
 # More rows than that are read off the table.
 _MOST_DRAWN = 40
-_ASSURED = {
-    "proved": "the proof covers the program, with every rounding",
-    "in_reals": "the proof is of real arithmetic; rounding is paid for by an assumption on floating point",
-    "none": "nothing is proved of the release: it was drawn by a Markov chain that was asked for by name",
-}
+_HEADS = ["release", "mechanism", "drawn by", "assurance", "sensitivity", "SHA-256"]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,24 +45,19 @@ def report(document: dict[str, Any], results: Sequence[Any], total: Guarantee | 
     number = len(signed)
     lead = [
         paragraph(
-            f"{number} release{'s' if number > 1 else ''} with differential privacy",
+            f"{number} release{'s' if number > 1 else ''}{'' if total is None else ' with differential privacy'}",
             joined(" from the data ", element("code", published["data"])) if published.get("data") else None,
-            ". ",
-            "Nothing is proved of them together." if total is None else f"Together they cost {_cost(total)}.",
+            ".",
             kind="lead",
         ),
-        paragraph("Everything on this page is public: it holds nothing of the data but what was released."),
+        paragraph("This page holds nothing of the data but what was released, and what was public before."),
     ]
-    missing = published.get("missing") or []
-    if missing:
-        lead.append(paragraph("Asked for and not released: ", "; ".join(missing), ".", kind="bad"))
     sections = [
         _guaranteed(total, signed),
         section("What was asked and released", *_every_analysis(published["analyses"], results)),
         _spent(ledger),
         _assumed(signed),
-        _checked(signed, ledger),
-        _computed(signed, document["kngjax"]),
+        _checked(signed, document),
     ]
     return page(title, lead, sections, document)
 
@@ -80,12 +69,6 @@ def _signed(analyses: Sequence[Any]) -> Any:
         for place, release in enumerate(releases):
             label = labels[place] if labels else f"{one['labels'][0]}, part {place + 1} of {len(releases)}"
             yield _Signed(label, Certificate.from_dict(release["certificate"]), digest(release))
-
-
-def _cost(cost: Guarantee) -> str:
-    if not math.isfinite(cost.epsilon):
-        return f"ρ = {drawings.number(cost.rho or math.inf)} of zero-concentrated differential privacy"
-    return f"ε = {drawings.number(cost.epsilon)}" + (f" at δ = {cost.delta:.3g}" if cost.delta else "")
 
 
 def most_power(guarantee: Guarantee, alarms: float) -> float:
@@ -115,38 +98,33 @@ def _guaranteed(total: Guarantee | None, signed: Sequence[_Signed]) -> Markup:
     name = "What is guaranteed, and for whom"
     if total is None:
         return section(name, paragraph("Of at least one release nothing is proved.", kind="bad"), *warned)
-    unit, adjacency = total.unit, Adjacency.parse(total.adjacency)
+    unit, several, is_replace = total.unit, plural(total.unit), total.adjacency is Adjacency.REPLACE
     whom = "each record: one row of the table" if unit == RECORD else f"each {unit}, with all rows of that {unit}"
-    change = (
-        f"had any one {unit} been exchanged for another"
-        if adjacency is Adjacency.REPLACE
-        else f"had any one {unit} been left out, or added"
+    # Neighbours of add_remove have one record more or less; to exchange one costs twice as much.
+    changed, tested = (
+        ("exchanged for another", "had one value or another")
+        if is_replace
+        else ("left out, or added", "is in the data or not")
     )
-    several, counts = plural(unit), {one.certificate.num_records for one in signed} - {None}
+    counts = {one.certificate.num_records for one in signed} - {None}
     count = f": {counts.pop():,}" if len(counts) == 1 else ""
-    public = f"The number of {several} is {f'public{count}' if adjacency is Adjacency.REPLACE else 'private'}."
-    rows = [("ε", drawings.number(total.epsilon)), ("δ", drawings.number(total.delta))]
-    if total.rho is not None:
-        rows.append(("ρ, of zero-concentrated differential privacy", drawings.number(total.rho)))
+    public = f"public{count}" if is_replace else "private"
     tests = [(_percent(one), _percent(most_power(total, one))) for one in _ALARMS]
-    example = tests[1]
-    kinds = sorted({one.certificate.assurance for one in signed})
+    alarms, power = tests[1]
     return section(
         name,
         *warned,
         paragraph(
-            f"Protected is {whom}. Whatever is on this page would have come out almost as likely {change}. {public} "
-            "The smaller ε and δ are, the better."
+            f"Protected is {whom}. The releases would have come out almost as likely had any one {unit} been "
+            f"{changed}. The number of {several} is {public}."
         ),
-        table("The guarantee of all releases together", ["number", "value"], rows),
-        paragraph(f"In full: {total.explain()}.", kind="note"),
+        paragraph(f"All releases together: {total.explain()}. The smaller these numbers are, the better."),
         paragraph(
             f"In words: suppose that somebody knows everything about all others, and tests by these releases whether "
-            f"one {unit} had one value or another. A test that accuses the innocent {example[0]} of the time finds "
-            f"out the truth at most {example[1]} of the time. With ε = 0 that would be {example[0]} too."
+            f"one {unit} {tested}. A test that accuses the innocent {alarms} of the time finds out the truth at most "
+            f"{power} of the time. With ε = 0 and δ = 0 that would be {alarms} too."
         ),
         table("What any test can find out", ["false alarms", "right alarms, at most"], tests),
-        items([f"Assurance “{kind}”: {_ASSURED[kind]}." for kind in kinds]),
         paragraph(
             "The guarantee is of the procedure. It says nothing of how useful the numbers are, and nothing of other "
             f"releases about the same {several}, whose costs add up."
@@ -157,20 +135,23 @@ def _guaranteed(total: Guarantee | None, signed: Sequence[_Signed]) -> Markup:
 def _every_analysis(analyses: Sequence[Any], results: Sequence[Any]) -> list[Markup]:
     made = []
     for place, (one, result) in enumerate(zip(analyses, results, strict=True), start=1):
-        summary = [(name, words) for name, words in _rows_of(result) if words]
+        numbers = one.get("numbers") or []
+        summary = _rows_of(result, level_of(numbers))
         asked = [(name, _plain(value)) for name, value in sorted(one.get("asked", {}).items())]
         body = [facts(summary)]
         if asked:
             body.append(element("details", element("summary", "As it was asked for"), facts(asked), open="open"))
         title = f"{place}. {_title_of(result)}"
-        body += _numbers(f"a{place}", title, one.get("numbers") or [])
+        body += _numbers(f"a{place}", title, numbers)
         made.append(section(title, *body, level=3))
     return made
 
 
-def _rows_of(result: Any) -> list[tuple[str, str]]:
-    summary = result.summary()
-    return list(summary.facts) if hasattr(result, "view") else [one.split(": ", 1) for one in summary.notes]
+def _rows_of(result: Any, level: float) -> list[tuple[str, str]]:
+    if not hasattr(result, "view"):
+        return [(name, words) for name, _, words in (note.partition(": ") for note in result.summary().notes)]
+    rows = dict(result.summary(level).facts) | {"interval": result.view.interval_in_words(level)}
+    return [row for row in rows.items() if row[1]]
 
 
 def _title_of(result: Any) -> str:
@@ -214,7 +195,7 @@ def _numbers(name: str, title: str, numbers: Sequence[dict[str, Any]]) -> list[A
     said = (
         "Points are estimates, lines their intervals, which hold the noise for privacy too."
         if has_ends
-        else "No intervals were released: how far these estimates may be off is not known from this page."
+        else "No intervals were released with these estimates."
     )
     listed = table(f"{title}: released numbers, in own units", [*keys, *known], lines, words=len(keys))
     return [paragraph(said, kind="note"), beside(drawn), listed]
@@ -224,34 +205,21 @@ def _spent(ledger: dict[str, Any] | None) -> Markup:
     if ledger is None:
         words = "No ledger was given when this page was made: it does not say what else was released of these data."
         return section("Budget", paragraph(words, kind="bad"))
-    budget, bars, rows = Budget.from_dict(ledger["budget"]), [], []
-    for place, amount in enumerate(ledger["amounts"]):
-        name, (here, others, left) = shares(amount)
-        whole = here + others + left
-        parts = [("these releases", here), ("other releases", others), ("left, at most", left)]
-        drawn = [(label, float(share)) for label, share in parts]
-        bars.append(drawings.budget(f"budget-{place}", f"Budget of {name}: {digits(whole)}", drawn))
-        rows.append([name, *map(digits, (here, others, left, whole))])
+    whole, protected = Budget.from_dict(ledger["budget"]).explain(), ledger["protects"]
+    words = f" protects each {protected} (adjacency {ledger['adjacency']}). It holds {whole}."
+    unproved = "It also allows releases of which nothing is proved." if ledger["allows_unproved"] else None
+    parts = ("these releases", "other releases", "left, at most")
     return section(
         "Budget",
-        paragraph(
-            "The ledger of ",
-            element("code", ledger["dataset"]),
-            f" protects each {ledger['protects']} (adjacency {ledger['adjacency']}). It holds {budget.explain()}.",
-        ),
-        paragraph("It also allows releases of which nothing is proved.", kind="bad")
-        if ledger["allows_unproved"]
-        else None,
-        beside(bars),
-        table(
-            "The budget by the ledger", ["number", "these releases", "other releases", "left, at most", "whole"], rows
-        ),
+        paragraph("The ledger of ", element("code", ledger["dataset"]), words),
+        unproved and paragraph(unproved, kind="bad"),
+        *budget("The budget by the ledger", parts, ledger["amounts"]),
         paragraph(
             "A debit that led to no release stays spent too. Whether there is one is for the owner of the data alone, "
             "so this page says what is left at most.",
             kind="note",
         ),
-        paragraph("Head of the ledger when this page was made: ", element("code", ledger["head"]), "."),
+        paragraph("Digest of the last release on the ledger: ", element("code", ledger["head"]), "."),
     )
 
 
@@ -269,32 +237,29 @@ def _assumed(signed: Sequence[_Signed]) -> Markup:
     return section("Assumptions", paragraph("The guarantee holds if all of this does:"), items(every))
 
 
-def _checked(signed: Sequence[_Signed], ledger: dict[str, Any] | None) -> Markup:
+def _checked(signed: Sequence[_Signed], document: dict[str, Any]) -> Markup:
     steps = [
         joined("Run ", element("code", "kngjax verify report.html"), ". It reads the releases that this page holds as "
-               "JSON, computes numbers and costs anew from them, and compares every word of the page."),
+               "JSON, computes numbers and costs anew from them, and compares every word of the page. Whoever writes "
+               "other releases, names or bounds by the same program is not found out by that."),
         joined("The owner of the data runs ", element("code", "kngjax verify report.html --ledger FILE"), ". It finds "
-               "every release in the ledger by its digest, and adds up the budget again."),
+               "every release in the ledger by its digest, adds up the budget again, and checks the seal of the page, "
+               "which only the ledger could make: names, bounds and what was asked are those of its owner."),
         "A certificate is a function of public settings: whoever makes its mechanism anew can compute it again.",
         "That a value was drawn as its certificate says, and that nothing else was released, only the owner can know.",
     ]  # fmt: skip
-    rows = [[one.label, element("code", one.digest)] for one in signed]
-    made = table("SHA-256 of each release, with its certificate", ["release", "digest"], rows, words=2)
-    return section("How to check it", items(steps if ledger is not None else [steps[0], *steps[2:]], "ol"), made)
-
-
-def _computed(signed: Sequence[_Signed], version: str) -> Markup:
-    rows = []
+    rows, assured = [], set()
     for one in signed:
-        made, cost = one.certificate, one.certificate.cost
-        loss = made.mechanism.get("loss") or {}
-        kind = made.mechanism["type"] + (f" with {loss['type']}" if loss else "")
-        costs = ["", ""] if cost is None else [drawings.number(cost.epsilon), drawings.number(cost.delta)]
-        rows.append([one.label, kind, made.sampler["type"], made.assurance, *costs, f"{made.sensitivity.value:.4g}"])
-    heads = ["release", "mechanism", "drawn by", "assurance", "ε", "δ", "sensitivity"]
+        made = one.certificate
+        about = dict(made.rows())
+        assured.add(about["assurance"])
+        kinds = about["mechanism"], made.sampler["type"], made.assurance, about["sensitivity"]
+        rows.append([one.label, *kinds, element("code", one.digest)])
     used = sorted({f"{name} {number}" for one in signed for name, number in one.certificate.versions.items()})
     return section(
-        "Certificates and versions",
-        table("What is proved of each release", heads, rows, words=4),
-        paragraph(f"Released with {', '.join(used)}. This page was written by kngjax {version}."),
+        "How to check it",
+        items(steps if document["ledger"] is not None else [steps[0], *steps[2:]], "ol"),
+        table("Each release, and the SHA-256 of its value with its certificate", _HEADS, rows, words=len(_HEADS)),
+        items([f"Assurance: {words}." for words in sorted(assured)]),
+        paragraph(f"Released with {', '.join(used)}. This page was written by kngjax {document['kngjax']}."),
     )

@@ -18,14 +18,17 @@ def people(seed=0, number=300):
     return pd.DataFrame({NAMED: random.uniform(0, 10, number), "region": random.choice(LEVELS, number)})
 
 
-def study_of(folder=None, budget=2, adjacency="replace"):
-    """Makes a study of these people, on a ledger where a folder is given; returns both."""
-    ledger = None
-    if folder is not None:
-        file = folder / "people.ledger"
-        ledger = kng.Ledger.create(file, kng.Budget.pure(budget), adjacency=adjacency, dataset="people <&>")
+def study_of(adjacency="replace", ledger=None):
+    """Makes a study of these people."""
     facts = {"bounds": {NAMED: (0.0, 10.0)}, "levels": {"region": LEVELS}}
-    return kng.Study(people(), **facts, adjacency=adjacency, ledger=ledger), ledger
+    return kng.Study(people(), **facts, adjacency=adjacency, ledger=ledger)
+
+
+def paid_study(folder, adjacency="replace"):
+    """Makes a study of these people on a ledger in a folder; returns both."""
+    file = folder / "people.ledger"
+    ledger = kng.Ledger.create(file, kng.Budget.pure(2), adjacency=adjacency, dataset="people <&>")
+    return study_of(adjacency, ledger), ledger
 
 
 class Outline(html.parser.HTMLParser):

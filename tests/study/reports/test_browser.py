@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from tests.study.reports.pages_made import study_of
+from tests.study.reports.pages_made import paid_study
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 QUIET = [
@@ -35,7 +35,7 @@ pytestmark = pytest.mark.skipif(BROWSER is None, reason="there is no Chromium he
 @pytest.fixture(scope="module")
 def page(tmp_path_factory):
     folder = tmp_path_factory.mktemp("page")
-    study, ledger = study_of(folder)
+    study, ledger = paid_study(folder)
     study.histogram("region", epsilon=0.5).report(folder / "report.html", ledger=ledger)
     return folder / "report.html"
 

@@ -1,20 +1,20 @@
 """A true report holds, and one that was changed anywhere does not: estimate, certificate, text, cost or ledger."""
 
-import json
-
 import pytest
 
 import kngjax as kng
-from kngjax.study.reports.checking import check_report, report_of
+from kngjax.study.reports.checking import _read, check_report, report_of
 from kngjax.study.reports.markup import document_in
-from tests.study.reports.pages_made import LEVELS, NAMED, require_a_good_page, study_of
+from kngjax.study.reports.published import numbers_of
+from kngjax.study.reports.report import report
+from tests.study.reports.pages_made import LEVELS, NAMED, paid_study, require_a_good_page
 
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
     """The page of a histogram, its ledger, and its results; another release was paid for before."""
     folder = tmp_path_factory.mktemp("made")
-    study, ledger = study_of(folder)
+    study, ledger = paid_study(folder)
     study.mean(NAMED, epsilon=0.25)
     results = study.histogram("region", epsilon=0.5)
     results.report(folder / "report.html", ledger=ledger)
@@ -30,6 +30,7 @@ def test_a_true_report_holds(made):
     without = check_report(page)
     assert not without.differs
     assert "give --ledger" in without.open[0]
+    assert without.explain().endswith("The report holds, as far as it was checked.")
     # Later releases change nothing of it.
     ledger.reserve(kng.Guarantee.pure("0.25", "replace"))
     assert check_report(page, ledger) == found
@@ -41,7 +42,14 @@ def test_names_do_no_harm_and_the_page_is_good(made):
     assert "alert(" not in page
     assert {text for tag, text in seen.texts if tag == "th"} >= set(LEVELS)
     said = " ".join(text for _, text in seen.texts)
-    for words in ("pure 0.5-differential privacy", "at most", "1.25", "Assurance", "kngjax verify", "people <&>"):
+    for words in (
+        "pure 0.5-differential privacy",
+        "at most",
+        "1.25",
+        "every rounding is part of the proof",
+        "kngjax verify",
+        "people <&>",
+    ):
         assert words in said
     assert all(f">{count:,}<" in page for count in results.params)
     assert document_in(page)["ledger"]["amounts"] == [["epsilon", "1/2", "1/4", "2"]]
@@ -91,6 +99,31 @@ def rewritten(page, change):
     return report_of(published, None)
 
 
+RENAMED = {
+    "levels": lambda document: document["published"]["analyses"][0]["result"]["axes"][0]["levels"].reverse(),
+    "title": lambda document: document["published"]["analyses"][0]["result"].update(title="histogram of votes"),
+    "labels": lambda document: document["published"]["analyses"][0].update(labels=["all"]),
+    "what was asked": lambda document: document["published"]["analyses"][0].update(asked={"epsilon": 0.01}),
+    "noise": lambda document: document["published"]["analyses"][0]["result"].update(deviation=0.5),
+    "version": lambda document: document.update(kngjax="9"),
+    "budget": lambda document: document.update(ledger=None),
+}
+
+
+@pytest.mark.parametrize("renamed", RENAMED)
+def test_a_page_of_true_releases_under_other_names_is_found_by_its_seal(made, renamed):
+    page, ledger, _ = made
+    document = document_in(page)
+    RENAMED[renamed](document)
+    [analysis], [result] = document["published"]["analyses"], _read(document["published"])[0]
+    analysis["numbers"] = numbers_of(result, 0.95)
+    forged = report(document, [result], result.guarantee)
+    found = check_report(forged, ledger)
+    # A page without a budget says nothing that the seal would hold, and that is said.
+    assert found.differs or "names, bounds" in found.open[0]
+    assert "as far as it was checked" in check_report(forged).explain()
+
+
 def test_a_report_written_anew_of_other_values_needs_the_ledger(made):
     page, ledger, _ = made
 
@@ -104,7 +137,7 @@ def test_a_report_written_anew_of_other_values_needs_the_ledger(made):
 
 def test_another_ledger_does_not_hold(made, tmp_path):
     page, _, _ = made
-    other = study_of(tmp_path)[1]
+    other = paid_study(tmp_path)[1]
     assert "does not contain the head" in check_report(page, other).explain()
     bare = rewritten(page, lambda analysis: None)
     assert "holds no such release" in check_report(bare, other).explain()
@@ -115,14 +148,14 @@ def test_a_report_is_not_made_of_changed_releases_or_for_another_ledger(made, tm
     with pytest.raises(ValueError, match="are not those of its releases"):
         rewritten(page, lambda analysis: analysis["numbers"][0].update(estimate=7))
     with pytest.raises(ValueError, match="did not pay for it"):
-        results.report(tmp_path / "report.html", ledger=study_of(tmp_path)[1])
+        results.report(tmp_path / "report.html", ledger=paid_study(tmp_path)[1])
     assert not (tmp_path / "report.html").exists()
     with pytest.raises(ValueError, match=r"releases\.json"):
         report_of({"analyses": [{"result": {}}]}, None)
 
 
 def test_a_report_holds_nothing_for_the_owner_alone(tmp_path):
-    study, ledger = study_of(tmp_path, adjacency="add_remove")
+    study, ledger = paid_study(tmp_path, adjacency="add_remove")
     # A debit that led to no release, as after a draw that failed.
     ledger.reserve(kng.Guarantee.pure(1, "add_remove"), "<a secret failure>", drawn=True)
     results = study.histogram("region", epsilon=0.5)
@@ -135,4 +168,10 @@ def test_a_report_holds_nothing_for_the_owner_alone(tmp_path):
     assert (name, here, others, whole) == ("epsilon", "1/2", "0", "2")
     assert "The number of records is private" in page
     assert not check_report(page, ledger).differs
-    assert json.dumps(ledger.read().identity) not in page
+    assert ledger.read().identity not in page
+    # A second page does not tell that a debit failed in between, nor which releases a job still owes.
+    ledger.reserve(kng.Guarantee.pure("0.1", "add_remove"), drawn=True)
+    results.report(tmp_path / "again.html", ledger=ledger)
+    assert (tmp_path / "again.html").read_text(encoding="utf-8") == page
+    published = document_in(page)["published"] | {"missing": ["2. a mean"]}
+    assert report_of(published, ledger.read()) == page

@@ -38,13 +38,16 @@ def test_a_guess_is_not_listed_and_a_refusal_is():
 
 
 def test_numbers_are_those_of_the_preview():
-    study, _ = study_of()
+    study = study_of()
     preview = study.preview().mean(NAMED, epsilon=1)
     [found] = foreseen(preview)
     assert found.noise == pytest.approx(float(preview.noise.iloc[0, 0]))
     assert found.error == pytest.approx(float(preview.standard_error.iloc[0, 0]))
     [count] = foreseen(study.preview().histogram("region", epsilon=1))
     assert (count.name, count.is_stated) == ("each count", True)
+    # The width is that of the interval which comes with the release.
+    released = study.histogram("region", epsilon=1).to_frame()
+    assert (released["upper"] - released["lower"]).to_list() == [count.interval] * 2
     groups = study.preview().by("region", num_records=150).mean(NAMED, epsilon=1)
     # Of both groups the same is expected.
     [group] = foreseen(groups)
