@@ -1,6 +1,7 @@
 """Writes the report of releases: asked and released, guaranteed and for whom, budget, assumptions, how to check it."""
 
 import dataclasses
+import functools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -77,14 +78,18 @@ def most_power(guarantee: Guarantee, alarms: float) -> float:
     A law P(A) ≤ e^ε Q(A) + δ, for both orders of the neighbours, bounds the power of a test of level α by e^ε α + δ and
     by 1 - e^-ε (1 - α - δ); both hold at every ε of the privacy profile, so the least over any of them does.
     """
-    ends = [guarantee.epsilon] if math.isfinite(guarantee.epsilon) else []
     least = 1.0
-    for place in range(_POINTS + 1):
-        for epsilon in (*ends, (ends or [20.0])[0] * place / _POINTS):
-            delta = guarantee.at(epsilon=epsilon)
-            high = min(math.exp(min(epsilon, 50.0)) * alarms + delta, 1.0 - math.exp(-epsilon) * (1.0 - alarms - delta))
-            least = min(least, high)
+    for epsilon, delta in _profile(guarantee):
+        high = min(math.exp(min(epsilon, 50.0)) * alarms + delta, 1.0 - math.exp(-epsilon) * (1.0 - alarms - delta))
+        least = min(least, high)
     return max(least, alarms)
+
+
+@functools.lru_cache(maxsize=8)
+def _profile(guarantee: Guarantee) -> list[tuple[float, float]]:
+    largest = guarantee.epsilon if math.isfinite(guarantee.epsilon) else 20.0
+    every = [largest * place / _POINTS for place in range(_POINTS + 1)]
+    return [(epsilon, guarantee.at(epsilon=epsilon)) for epsilon in every]
 
 
 def _percent(share: float) -> str:
@@ -185,13 +190,10 @@ def _numbers(name: str, title: str, numbers: Sequence[dict[str, Any]]) -> list[A
         if len(rows) > 1 or rows[0][2] is not None
     ][:_MOST_DRAWN]
     known = [one for one in (ESTIMATE, *ENDS) if any(row.get(one) is not None for row in numbers)]
-    lines = [
-        [
-            *(str(row[key]) for key in keys),
-            *("" if row.get(one) is None else drawings.number(row[one]) for one in known),
-        ]
-        for row in numbers
-    ]
+    lines = []
+    for row in numbers:
+        shown = ["" if row.get(one) is None else drawings.number(row[one]) for one in known]
+        lines.append([*(str(row[key]) for key in keys), *shown])
     said = (
         "Points are estimates, lines their intervals, which hold the noise for privacy too."
         if has_ends
