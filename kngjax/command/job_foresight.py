@@ -33,6 +33,7 @@ def page_of(file: JobFile, num_records: int | None, ledger: Ledger | None, **des
     every = [cost for owed in costs for cost, _ in owed]
     proved = all(is_proved for owed in costs for _, is_proved in owed)
     total = in_words(totals.total(every)) if proved and every else "nothing is proved"
+    total = f"without what is refused, {total}" if any(one.refusal for one in planned) else total
     if ledger is None:
         return plan_page(file.name, planned, total, None, "")
     # Other debits may depend on the data.

@@ -107,6 +107,8 @@ def test_a_plan_says_what_is_refused_and_reads_no_value(folder, capfd, monkeypat
     said = " ".join(text for _, text in seen.texts)
     assert "As it stands this plan is refused" in said
     assert "would be little but noise" in said
+    # The sum lacks the analysis that is refused.
+    assert "All together: without what is refused, pure 1-differential privacy" in said
     assert len(seen.named("svg")) >= 3
     assert str(folder) not in page
     people(first=2.7182818).write_csv(folder / "people.csv")
@@ -126,6 +128,7 @@ def test_a_plan_that_the_budget_does_not_allow_says_so(folder):
     assert "the ledger has 2 of epsilon = 2 left at most, and epsilon = 3 is asked" in page
 
 
+@pytest.mark.takes(4, "a regression is previewed at three budgets")
 def test_a_plan_says_that_a_ledger_refuses_what_is_not_proved(folder):
     chain = 'sampler = { type = "LineGibbs", num_sweeps = 2 }\nforce = true\n'
     text = JOB[: JOB.index("[[analyses]]")] + '[[analyses]]\nmethod = "quantile_regression"\nepsilon = 1\ntau = [0.5]\n'

@@ -1,5 +1,7 @@
 """A true report holds, and one that was changed anywhere does not: estimate, certificate, text, cost or ledger."""
 
+import shutil
+
 import pytest
 
 import kngjax as kng
@@ -81,6 +83,13 @@ CHANGES = {
         page, '["epsilon", "1/2", "1/4", "2"]', '["epsilon", "1/2", "0", "2"]'
     ),
     "a word": lambda page, _: changed(page, "Protected is each record", "Protected is each person"),
+    "style that hides": lambda page, _: changed(
+        page, "</style>", "dl{display:none}h1::after{content:'approved'}</style>"
+    ),
+    "an attribute": lambda page, _: changed(page, 'aria-label="What any test', 'aria-label="All that any test'),
+    "a second page in a comment": lambda page, _: changed(
+        page, "</body>", f"<!--{page.replace('--', '').replace('json', 'text')}--></body>"
+    ),
     "a script": lambda page, _: changed(page, "</body>", "<script>alert(1)</script></body>"),
 }
 
@@ -133,6 +142,14 @@ def test_a_report_written_anew_of_other_values_needs_the_ledger(made):
     forged = rewritten(page, certify_more)
     assert not check_report(forged).differs
     assert "holds no such release" in check_report(forged, ledger).explain()
+
+
+def test_a_ledger_that_was_set_back_does_not_hold(tmp_path):
+    study, ledger = paid_study(tmp_path)
+    earlier = shutil.copy(ledger.path, tmp_path / "earlier.ledger")
+    study.histogram("region", epsilon=0.5).report(tmp_path / "report.html", ledger=ledger)
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "was set back" in check_report(page, kng.Ledger(earlier)).explain()
 
 
 def test_another_ledger_does_not_hold(made, tmp_path):
