@@ -128,7 +128,8 @@ def _are_near(said: Any, again: Any) -> bool:
         return len(said) == len(again) and all(map(_are_near, said, again))
     if isinstance(said, dict) and isinstance(again, dict):
         return said.keys() == again.keys() and all(_are_near(said[name], again[name]) for name in said)
-    if isinstance(said, float | int) and isinstance(again, float | int):
+    # Counts are whole: of large ones no digit may differ.
+    if isinstance(said, float | int) and isinstance(again, float | int) and float in (type(said), type(again)):
         return math.isclose(said, again, rel_tol=_NEAR, abs_tol=1e-12)
     return said == again
 
