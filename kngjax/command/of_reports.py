@@ -23,6 +23,8 @@ def report(options: argparse.Namespace) -> int:
     try:
         published = json.loads(path.read_text(encoding="utf-8"))
         made = report_of(published, None if paying is None else paying.read())
+    except json.JSONDecodeError:
+        raise ValueError(f"{path} is no JSON: give the releases.json or the TOML file of a job") from None
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
     output = path.with_name(_PAGE) if options.output is None else options.output

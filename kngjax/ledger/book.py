@@ -291,7 +291,7 @@ class Book:
             f"Ledger of {self.dataset!r}: {self._whom} is protected, adjacency {self.adjacency!s}{self.caveat}.",
             f"Budget: {self.budget.explain()}{self.caveat}.",
             f"Left: {self.left}.",
-            f"Reservations: {len(self.reserved)}, of which {len(self.released)} led to a release and "
+            f"Debits: {len(self.reserved)}, of which {len(self.released)} led to a release and "
             f"{len(self.unfinished)} did not; all are spent{self.caveat}.",
         ]
         if self.spent is not None:

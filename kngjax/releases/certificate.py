@@ -26,10 +26,10 @@ from kngjax.sensitivity.gradients import Sensitivity
 
 ASSUMPTIONS = (
     "the bounds, the domain, epsilon and every other setting were fixed without looking at these data",
-    "the records were clipped to the bounds: the value estimates what it does from clipped records",
+    "the records were clipped to the bounds: the value is an estimate from clipped records",
     "whatever was done to the data before the call treated each record by itself",
-    "only this value, its certificate and what that says is published besides are published: not run time, memory, "
-    "logs, or owner-only diagnostics",
+    "nothing else that was computed from these records is published, unless the certificate names it: no run time, "
+    "memory, logs, or owner-only diagnostics",
 )
 
 FAILURE = (

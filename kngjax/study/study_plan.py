@@ -34,9 +34,13 @@ class Previews(AbstractAnalyses[AnalysisPreview]):
         return groups_of(self, columns, num_records)
 
     def _carry_out(self, analysis: Any, results: Any) -> Any:
+        return self.of(self.facts.weighted(analysis) if isinstance(analysis, Analysis) else analysis)
+
+    def of(self, analysis: Any) -> Any:
+        """Previews an analysis that has the weights and codes of its study already, as those of a plan have."""
         if not isinstance(analysis, Analysis):
             return GroupsPreview.of(analysis, *self._assumed)
-        return AnalysisPreview.of(self.facts.weighted(analysis), self.facts.count, *self._assumed)
+        return AnalysisPreview.of(analysis, self.facts.count, *self._assumed)
 
 
 @holders_of_records
@@ -114,7 +118,7 @@ class StudyPlan(AbstractAnalyses[Analysis], AbstractSummarised):
     def preview(self, *, design: Any = None, residual: Any = None) -> list[AnalysisPreview | GroupsPreview]:
         """Previews each analysis. **Arguments:** as of `Study.preview`."""
         previews = Previews(self.facts, design, residual)
-        return [previews._carry_out(analysis, None) for analysis, _ in self._planned]
+        return [previews.of(analysis) for analysis, _ in self._planned]
 
     @property
     def cost(self) -> kng.Guarantee | None:

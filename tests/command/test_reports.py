@@ -89,7 +89,13 @@ def test_a_job_is_released_reported_and_verified(folder, capfd):
 def test_what_is_no_report_and_no_releases_is_refused_in_a_line(folder, capfd):
     (folder / "page.html").write_bytes(b"\xff")
     (folder / "releases.json").write_text("{}", encoding="utf-8")
-    for words in (("verify", "page.html"), ("verify", "people.toml"), ("report", "releases.json"), ("report", "none")):
+    for words in (
+        ("verify", "page.html"),
+        ("verify", "people.toml"),
+        ("report", "releases.json"),
+        ("report", "none"),
+        ("report", "people.csv"),
+    ):
         assert run(*words) == 2
         assert capfd.readouterr().err.count("\n") == 1
 

@@ -36,7 +36,7 @@ def test_create_show_verify(tmp_path, capfd, budget):
     ledger.reserve(TENTH.of("worker"))
     assert cli.main(["ledger", "show", path]) == 0
     said = capfd.readouterr().out
-    assert "Reservations: 1, of which 0 led to a release and 1 did not" in said
+    assert "Debits: 1, of which 0 led to a release and 1 did not" in said
     assert f"Left: {ledger.read().left}." in said
     head = ledger.head()
     assert cli.main(["ledger", "verify", path, "--head", head]) == 0

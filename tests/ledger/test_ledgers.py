@@ -323,7 +323,7 @@ def test_what_is_not_proved_is_refused_unless_it_was_allowed_and_then_said_of_ev
 def test_the_words_for_the_owner(used):
     said = used.read().explain()
     assert "Ledger of 'invented': one record is protected, adjacency replace." in said
-    assert "Reservations: 3, of which 2 led to a release and 1 did not; all are spent." in said
+    assert "Debits: 3, of which 2 led to a release and 1 did not; all are spent." in said
     assert used.head() in said
     assert repr(used) == f"<Ledger {str(used.path)!r}>"
 

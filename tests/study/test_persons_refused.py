@@ -114,9 +114,12 @@ def test_words_count_patients_and_votes_where_no_record_is_meant():
     assert "protected" not in repr(study(person=None, unit=None))
     rows = own.count("cost > 101", epsilon=1.0)
     whole = own.count("cost > 101", epsilon=1.0, of="persons")
+    plan = own.plan()
+    plan.mean("cost", epsilon=1)
     told = {
         "a preview of counts": (own.preview().count("cost > 101", epsilon=1), "has one in 2 of 200 patients."),
         "a preview": (own.preview().mean("cost", epsilon=1), "KNormMechanism of 200 patients at epsilon = 1"),
+        "a preview of a plan": (plan.preview()[0], "KNormMechanism of 200 patients at epsilon = 1"),
         "a preview of votes": (most.preview().mean("cost", epsilon=1), "each patient has all 3 votes"),
         "a preview of groups": (own.preview().by("ward").mean("cost", epsilon=1), "equal share of the patients"),
         "a sum of shares": (rows, "Private votes of patients in rows where cost > 101"),

@@ -30,6 +30,8 @@ from kngjax.study.synthesis.synthetic_tables import SyntheticTable
 # Of numbers that are computed again, on another processor perhaps.
 _NEAR = 1e-9
 _UNSEALED = "names, bounds and units of the numbers, and what was asked: the seal of a page made with --ledger has them"
+# Letters of a text that differs.
+_SHOWN = 60
 # Of JSON that somebody else wrote.
 _UNREADABLE = (LookupError, TypeError, AttributeError, ValueError, ArithmeticError)
 
@@ -43,11 +45,14 @@ class Checked:
     open: tuple[str, ...] = ()
 
     def explain(self) -> str:
-        """Says in a line each what was found, and at the end whether the report holds."""
+        """Says in a line each what was found, and at the end whether the report holds, or only agrees with itself."""
         every = (("holds", self.holds), ("DIFFERS", self.differs), ("not checked", self.open))
         lines = [f"{kind}: {words}" for kind, said in every for words in said]
-        holds = "The report holds, as far as it was checked." if self.open else "The report holds."
-        return "\n".join([*lines, "The report does not hold." if self.differs else holds])
+        agreed = "The report holds, as far as it was checked."
+        if len(self.open) > 1:
+            agreed = "The report agrees with itself; whether its releases were made is not checked."
+        end = "The report does not hold." if self.differs else agreed if self.open else "The report holds."
+        return "\n".join([*lines, end])
 
 
 def report_of(published: dict[str, Any], book: Book | None) -> str:
@@ -87,12 +92,20 @@ def check_report(text: str, ledger: Ledger | None = None) -> Checked:
         other = "" if document["kngjax"] == document_of(published, None)["kngjax"] else (
             f"; it was written by kngjax {document['kngjax']}, which alone can compare it"
         )  # fmt: skip
-        differs.append(f"the page does not show what its JSON says{other}")
+        differs.append(f"the page does not show what its JSON says{_first_difference(text, written)}{other}")
     if ledger is None:
         open_ = "that the ledger paid for these releases, and what is left of its budget: give --ledger FILE"
         return Checked(tuple(holds), tuple(differs), (open_, _UNSEALED))
     paid, unpaid = _on_ledger(document, ledger, total)
     return Checked((*holds, *paid), (*differs, *unpaid), () if document["ledger"] is not None else (_UNSEALED,))
+
+
+def _first_difference(text: str, written: str) -> str:
+    """Says what the page should show where it first differs; nothing where that is no text."""
+    pairs = enumerate(zip(text, written, strict=False))
+    place = next((place for place, (own, other) in pairs if own != other), min(len(text), len(written)))
+    should = written[written.rfind(">", 0, place) + 1 : written.find("<", place)].strip()
+    return f": it should say {should[:_SHOWN]!r}" if should else ""
 
 
 def _read(published: dict[str, Any]) -> tuple[list[Any], Guarantee | None]:

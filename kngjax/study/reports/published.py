@@ -80,10 +80,14 @@ def debits_of(book: Book, results: Iterable[Any]) -> list[int]:
         for one in releases_in(json.loads(text)):
             paid.setdefault(digest(one), []).append(number)
     found = set()
-    for one in releases_in(list(results)):
-        if not (numbers := paid.get(digest(one))):
-            raise ValueError("the ledger holds no such release: it did not pay for it, or value or certificate differ")
-        found.add(numbers.pop())
+    for place, result in enumerate(results, start=1):
+        for one in releases_in(result):
+            if not (numbers := paid.get(digest(one))):
+                raise ValueError(
+                    f"the ledger holds no such release as of analysis {place}: it did not pay for it, or value or "
+                    "certificate differ"
+                )
+            found.add(numbers.pop())
     return sorted(found)
 
 

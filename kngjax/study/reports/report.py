@@ -43,10 +43,11 @@ def report(document: dict[str, Any], results: Sequence[Any], total: Guarantee | 
     published, ledger = document["published"], document["ledger"]
     name, signed = published.get("name"), [*_signed(published["analyses"])]
     title = "Report of a private release" + (f": {name}" if name else "")
-    number = len(signed)
+    analyses, number = len(published["analyses"]), len(signed)
     lead = [
         paragraph(
-            f"{number} release{'s' if number > 1 else ''}{'' if total is None else ' with differential privacy'}",
+            f"{analyses} {'analyses' if analyses > 1 else 'analysis'}{'' if total is None else ' with differential privacy'}, "
+            f"in {number} release{'s' if number > 1 else ''}",
             joined(" from the data ", element("code", published["data"])) if published.get("data") else None,
             ".",
             kind="lead",
@@ -120,7 +121,7 @@ def _guaranteed(total: Guarantee | None, signed: Sequence[_Signed]) -> Markup:
         name,
         *warned,
         paragraph(
-            f"Protected is {whom}. The releases would have come out almost as likely had any one {unit} been "
+            f"The releases protect {whom}. They would have come out almost as likely had any one {unit} been "
             f"{changed}. The number of {several} is {public}."
         ),
         paragraph(f"All releases together: {total.explain()}. The smaller these numbers are, the better."),
@@ -217,8 +218,8 @@ def _spent(ledger: dict[str, Any] | None) -> Markup:
         unproved and paragraph(unproved, kind="bad"),
         *budget("The budget by the ledger", parts, ledger["amounts"]),
         paragraph(
-            "A debit that led to no release stays spent too. Whether there is one is for the owner of the data alone, "
-            "so this page says what is left at most.",
+            "A release that fails is paid for all the same. Whether one failed is for the owner of the data alone, so "
+            "this page says what is left at most.",
             kind="note",
         ),
         paragraph("Digest of the last release on the ledger: ", element("code", ledger["head"]), "."),

@@ -125,9 +125,7 @@ def in_words(found: Found, names: Sequence[str], mixed: Sequence[bool], in_full:
     lines = said_once({label: _in_words(one, in_full) for label, one in found.items()})
     sums = [name for name, is_mixed in zip(names, mixed, strict=True) if is_mixed]
     if sums and any(isinstance(one, Interval) for one in found.values()):
-        lines.append(
-            f"those of {', '.join(sums)} are of sums of several released coefficients, whose errors go together"
-        )
+        lines.append(f"{', '.join(sums)} (a sum of released coefficients): the interval holds the errors of all")
     return "; ".join(lines)
 
 

@@ -33,7 +33,7 @@ def test_a_true_report_holds(made):
     without = check_report(page)
     assert not without.differs
     assert "give --ledger" in without.open[0]
-    assert without.explain().endswith("The report holds, as far as it was checked.")
+    assert without.explain().endswith("agrees with itself; whether its releases were made is not checked.")
     # Later releases change nothing of it.
     ledger.reserve(kng.Guarantee.pure("0.25", "replace"))
     assert check_report(page, ledger) == found
@@ -89,7 +89,7 @@ CHANGES = {
     "the budget, in the JSON": lambda page, _: changed(
         page, '["epsilon", "1/2", "1/4", "2"]', '["epsilon", "1/2", "0", "2"]'
     ),
-    "a word": lambda page, _: changed(page, "Protected is each record", "Protected is each person"),
+    "a word": lambda page, _: changed(page, "The releases protect each record", "The releases protect each person"),
     "style that hides": lambda page, _: changed(
         page, "</style>", "dl{display:none}h1::after{content:'approved'}</style>"
     ),
@@ -106,6 +106,12 @@ def test_a_changed_report_does_not_hold(made, change):
     page, ledger, results = made
     assert check_report(CHANGES[change](page, results), ledger).differs
     assert check_report(CHANGES[change](page, results)).differs
+
+
+def test_the_first_text_that_was_changed_is_named(made):
+    page, ledger, results = made
+    said = check_report(CHANGES["an estimate, as it is shown"](page, results), ledger).explain()
+    assert f"what its JSON says: it should say '{results.params.iloc[0]}'" in said
 
 
 def rewritten(page, change):
