@@ -125,7 +125,10 @@ def command_parser() -> argparse.ArgumentParser:
         help="for the page: a CSV or Parquet file of public or made-up rows that lie as the table's do; never the data",
     )
     plan.add_argument(
-        "--residual", metavar="S", type=float, help="for the page: how far responses scatter, a public guess"
+        "--residual",
+        metavar="S",
+        type=float,
+        help="for the page: how far responses of linear and quantile regressions scatter",
     )
     plan.set_defaults(run="of_jobs.plan")
     _add_reports(commands)

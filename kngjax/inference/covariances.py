@@ -106,8 +106,8 @@ class Sandwich(AbstractCovariance):
     @property
     def method(self) -> str:
         return (
-            f"H at the released value for {self.share or 0.0:g} of epsilon, drawn given its noise and that it is "
-            "positive definite, and a sampling variance of each number"
+            f"the Hessian H at the released value ({self.share or 0.0:g} of epsilon), drawn given its noise and that "
+            "it is positive definite, and a sampling variance of each number"
         )
 
     def products(self, mechanism: Any) -> DistinctProducts:

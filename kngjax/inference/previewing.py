@@ -139,14 +139,18 @@ def _why_withheld(setting: Scenario, design: Any, residual: Any) -> str | None:
     is_described = not (design is None or isinstance(design, Design))
     # Where all rows are alike, as of an intercept alone, there is nothing to describe.
     has_rows = is_described or setting.rows is None or not np.any(np.ptp(setting.rows, axis=0))
-    has_law = residual is not None and not isinstance(residual, Responses)
+    # Without a law of residuals the responses are 0 or 1, or counts, which no standard deviation describes.
+    has_scatter, is_number = setting.responses.law is not None, isinstance(residual, int | float | np.number)
+    has_law = residual is not None and not isinstance(residual, Responses) and (has_scatter or not is_number)
     if has_rows and (has_law or (setting.rows is not None and setting.target == target_in_words("mean"))):
         return None
-    of_law = "the law of values" if setting.rows is None else "how far responses scatter"
+    of_rows = "how far responses scatter" if has_scatter else "the law of responses, Bernoulli(0.1) or Poisson(2.0)"
+    of_law = "the law of values" if setting.rows is None else of_rows
     lacks = [] if has_rows else ["design=rows, public or made-up ones that lie as the table's do"]
     lacks += [] if has_law else [f"residual=, {of_law}"]
     what = "how values lie" if setting.rows is None else "how columns and responses lie"
-    return f"it goes by {what}, and no usual guess is right within 1.3: describe them, preview({', '.join(lacks)})"
+    needed = f"preview({', '.join(lacks)})"
+    return f"it depends on {what}, and any usual guess may be wrong by a factor of 1.3 or more: describe them, {needed}"
 
 
 def _names(mechanism: AbstractMechanism, setting: Scenario | None) -> tuple[str, ...]:

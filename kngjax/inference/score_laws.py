@@ -51,7 +51,9 @@ class Responses:
         if isinstance(residual, Responses):
             return residual
         usual = loss.usual_responses(bounds, _NUMBER) if isinstance(loss, AbstractPredictorLoss) else None
-        if residual is None and usual is not None:
+        is_scatter = isinstance(residual, int | float | np.number)
+        if usual is not None and (residual is None or is_scatter):
+            # A standard deviation does not describe responses that are 0 or 1, or counts.
             return cls(usual, None, f"a response with mean {np.mean(usual):.3g} wherever the features lie")
         if residual is None:
             if bounds.y_lower is None or bounds.y_upper is None:
@@ -61,7 +63,7 @@ class Responses:
                 )
             residual = SCATTER * (float(bounds.y_upper) - float(bounds.y_lower))
             return cls.normal(residual, f"residuals normal with deviation {residual:.3g}, a tenth of the bounds of y")
-        if isinstance(residual, int | float | np.number):
+        if is_scatter:
             return cls.normal(float(residual), f"residuals normal with deviation {residual:.3g}")
         if callable(residual) and not hasattr(residual, "batch_shape"):
             if rows is None or usual is not None:

@@ -105,8 +105,9 @@ class AbstractAnalyses(AbstractTabulations[Answer]):
     ) -> Answer:
         """Estimates the mean of the response, robust to outliers or by least squares.
 
-        **Arguments:** `method`: "robust"; or least squares, "squared", or "adassp" with a `delta`. `scale`: is used by
-        "robust" with any number of coefficients. The others as of `quantile_regression`.
+        **Arguments:** `method`: "robust"; or least squares, "squared", or "adassp" with a `delta`. `scale`: a public
+        guess of the residuals' standard deviation, by which "robust" limits each record; without it a tenth of the
+        bounds of the response. The others as of `quantile_regression`.
         """
         read, known = self.facts.read(formula), (epsilon, self.facts.adjacency.value, self.facts.count)
         made = regressions.linear_regression(*read, *known, method, delta, domain, scale, intervals is not False)

@@ -24,7 +24,7 @@ _UNKNOWN_COUNT = (
 
 _WHAT = "the standard deviation of what is added for privacy"
 
-HOLDS_WITH_IT = "the interval holds with it"
+HOLDS_WITH_IT = "the interval allows for it"
 
 _LEAVE = "Nothing was spent; force=True releases it all the same"
 
@@ -33,7 +33,9 @@ _OPEN_SCATTER = (
     "scale=, would tell"
 )
 
-_WEIGHTED = "checked as if every record had the largest weight: with smaller ones noise is larger, and they are private"
+_WEIGHTED = (
+    "noise was checked as if every record had the largest weight: smaller weights, which are private, give more noise"
+)
 
 _IN_ONE_GROUP = (
     "checked as if the rows of each {0} lay in one group: where they lie in several, votes of a group are fewer, its "
@@ -268,7 +270,8 @@ def _in_words(analysis: Analysis, previews: list[Any], is_stated: bool, size: Gr
     if is_stated:
         return f"{_WHAT}: of {(size or GroupSize(None)).in_words}, whatever they are"
     pulls = [float(np.max(np.diag(one.expected.noise.pull))) for one in known]
-    bias = f"; a ridge is expected to take up to {max(pulls):.0%} of a coefficient" if max(pulls) > 0.01 else ""
+    corrected = ", for which estimates are corrected" * any(part.has_intervals for part in analysis.parts)
+    bias = f"; a ridge is expected to take up to {max(pulls):.0%} of a coefficient{corrected}" * (max(pulls) > 0.01)
     far = max(one.expected.far or 0.0 for one in known)
     left_out = f"; with probability {far:.0%} a draw comes from anywhere in the domain" if far > LITTLE else ""
     return f"not stated: {_why_not(analysis, known, size)}{bias}{left_out}{_of_rare(analysis, known)}"
@@ -296,5 +299,5 @@ def _why_not(analysis: Analysis, known: list[kng.inference.Preview], size: Group
             return HOLDS_WITH_IT
         return f"it depends on how near to each other values lie there, and is large beside ties; {instead}"
     if any(part.has_intervals for part in analysis.parts):
-        return "the intervals hold with it"
+        return "the intervals allow for it"
     return f"it depends on how columns and responses lie, which is private; {instead.replace('(', '(design=..., ')}"

@@ -59,8 +59,8 @@ def test_the_regressions_of_a_study_have_them_and_resume_with_them(tmp_path, cap
     assert cli.main(words) == 1
     assert cli.main([*words, "--resume"]) == 0
     said, whole = capfd.readouterr().out, written(output)
-    assert "interval: each 0.9, by H at the released value for 0.4 of epsilon" in said
-    assert "interval: each 0.9, by H at the released value for 0.35 of epsilon" in said
+    assert "interval: each 0.9, by the Hessian H at the released value (0.4 of epsilon)" in said
+    assert "interval: each 0.9, by the Hessian H at the released value (0.35 of epsilon)" in said
     assert "All together: pure 12.5-differential privacy" in said
     linear, quantiles = (kng.Results.from_json(json.dumps(one["result"])) for one in whole["analyses"][:2])
     assert [len(one.releases[0].parts) for one in (linear, quantiles)] == [3, 3]
@@ -136,7 +136,7 @@ def test_intervals_of_no_regression_are_refused(tmp_path):
 def test_they_are_printed_written_drawn_and_resumed(tmp_path):
     config = job_file.read(write_job(tmp_path, *PLAIN, data=workers(1500)))
     plan, [result] = job.run(config, job.load(config), progress=False, directory=tmp_path)
-    assert "interval: each 0.9, by H at the released value for 0.35 of epsilon" in plan.text([result])
+    assert "interval: each 0.9, by the Hessian H at the released value (0.35 of epsilon)" in plan.text([result])
     of_file = written(tmp_path)
     assert of_file["privacy"]["epsilon"] == 8.0
     ends = result.conf_int(0.9)

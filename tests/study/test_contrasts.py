@@ -48,9 +48,8 @@ def test_an_estimate_is_the_middle_of_its_interval_and_sums_and_predictions_are_
     assert np.max(np.abs(release.middle / release.value - 1.0)) > 1e-3
     with pytest.raises(ValueError, match="read-only"):
         release.middle[0] = 0.0
-    assert "estimate: the middle of the interval of each released coefficient, with the pull of a ridge" in words_of(
-        fit
-    )
+    words = "estimate: the middle of the interval of each released coefficient, corrected for the pull of a ridge"
+    assert words in words_of(fit)
     assert json.loads(fit.to_json())["releases"][0]["parts"][0]["value"] == release.value.tolist()
     assert "estimate: " not in str(kept("regression"))
 

@@ -477,6 +477,12 @@ def test_figures_that_would_be_a_guess_are_withheld_until_all_that_is_advised_is
     assert "standard_error" in known.explain()
 
 
+def test_a_standard_deviation_does_not_describe_responses_of_two_levels():
+    found = WITHHELD["logistic"][0](study(20_000).preview(design=people(200), residual=0.4))
+    assert "preview(residual=, the law of responses, Bernoulli(0.1) or Poisson(2.0))" in found.withheld
+    assert found.hopeless is None
+
+
 def test_previews_of_groups_are_of_sizes_that_were_said():
     one = study(4000)
     asked = one.preview().by("region")

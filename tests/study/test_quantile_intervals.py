@@ -31,6 +31,13 @@ def test_a_study_gives_an_interval_with_names_and_prints_it():
     assert "interval:" not in words_of(study.median("wage", epsilon=2))
 
 
+def test_a_summary_says_why_an_interval_of_rounded_numbers_is_wider_than_its_ends():
+    study = kng.Study(people().round({"wage": 0}), adjacency="replace", dither={"wage": 4}, **FACTS)
+    fit = study.quantile_interval("wage", tau=0.5, epsilon=2)
+    assert fit.intervals().lower[0] == pytest.approx(fit.params.iloc[0] - 2.0)
+    assert "], wider for the dither than the released ends below; explain() says how" in str(fit)
+
+
 def test_plans_previews_and_groups_know_it():
     study = kng.Study(people(), adjacency="replace", **FACTS)
     plan = study.plan()

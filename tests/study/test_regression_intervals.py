@@ -214,14 +214,15 @@ def test_the_middle_of_an_interval_is_the_estimate_that_is_printed(by_sums):
 
 def test_results_show_their_intervals_and_survive_json(by_sums):
     text = words_of(by_sums)
-    assert "interval: each 0.95, by H at the released value for 0.4 of epsilon; intercept, experience (" in text
+    assert "interval: each 0.95, by the Hessian H at the released value (0.4 of epsilon); explain() says how" in text
     assert "drawn given its noise" not in text
     full = by_sums.explain(level=0.9)
-    assert "interval: each 0.9, by H at the released value for 0.4 of epsilon, drawn given its noise" in full
+    assert "interval: each 0.9, by the Hessian H at the released value (0.4 of epsilon), drawn given its noise" in full
     assert "; assumed: records are independent" in full
-    assert "experience (a sum of released coefficients): the interval holds the errors of all" in text
+    assert "pull of a ridge; intercept, experience: a sum of several of these" in text
+    assert "intercept, experience: by draws of a sum of several released coefficients" in full
     assert by_sums.summary().heads == ("coefficient", "estimate", "std. error", "lower", "upper")
-    assert "each 0.9, by H at" in words_of(by_sums.summary(level=0.9))
+    assert "each 0.9, by the Hessian H at" in words_of(by_sums.summary(level=0.9))
     assert by_sums.to_frame().columns.tolist() == ["coefficient", "estimate", "std. error", "lower", "upper", "level"]
     found = by_sums.intervals(0.9)
     assert isinstance(found, kng.inference.Interval)

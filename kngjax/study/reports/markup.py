@@ -53,5 +53,8 @@ def document_in(page: str) -> Any:
     """Reads the document that `embedded` wrote into a page; raises ValueError where there is none, or more than one."""
     found = _EMBEDDED.findall(page)
     if len(found) != 1:
-        raise ValueError("this is no report of kngjax: it does not hold its releases as JSON, once")
+        raise ValueError(
+            "this is no report of kngjax, an HTML page that 'kngjax report' or results.report() writes: it does not "
+            "hold its releases as JSON, once"
+        )
     return json.loads(found[0])

@@ -239,7 +239,10 @@ class EstimateView(AbstractColumnView):
         if isinstance(found, NoInterval):
             return f"none: {found.reason}"
         said = f"holds the quantile with probability {found.level:.12g}"
-        return f"{said}, by {found.method}; assumed: {'; '.join(found.assumptions)}" if in_full else said
+        if in_full:
+            return f"{said}, by {found.method}; assumed: {'; '.join(found.assumptions)}"
+        has_dither = bool(self.releases[0].certificate.mechanism["bounds"].get("dither"))
+        return said + ", wider for the dither than the released ends" * has_dither
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)

@@ -307,8 +307,9 @@ class RegressionView(AbstractCurveView):
     def estimate_in_words(self) -> str:
         if not (self.has_intervals and any(isinstance(one, Interval) for one in self._intervals(0.95).values())):
             return ""
-        sums = "; others are sums of these" * any(self._mixed)
-        return f"the middle of the interval of each released coefficient, with the pull of a ridge taken off{sums}"
+        sums = [name for name, is_mixed in zip(self.design.names, self._mixed, strict=True) if is_mixed]
+        of_sums = f"; {', '.join(sums)}: a sum of several of these" if sums else ""
+        return f"the middle of the interval of each released coefficient, corrected for the pull of a ridge{of_sums}"
 
     def interval_in_words(self, level: float, in_full: bool = True) -> str:
         if not self.has_intervals:

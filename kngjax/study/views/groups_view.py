@@ -130,11 +130,12 @@ class GroupsView(AbstractView):
     def budget_in_words(self) -> str:
         if self.counted is None:
             return self.each[0].budget_in_words
-        spent = "the rest for the intervals, which together cost what one does, however many groups have one"
+        spent = "the rest for the intervals of all groups together"
         if not any(one.releases for one in self.each):
             spent = "the rest was not spent, as no group has enough records"
         epsilon = self.counted.guarantee.epsilon
-        return f"epsilon = {epsilon:g} for counts of the groups, counted.params, which say who has an interval; {spent}"
+        counted = "the sizes of the groups (counted.params), which decide who has an interval"
+        return f"epsilon = {epsilon:g} for {counted}; {spent}"
 
     @property
     def columns(self) -> dict[str, Any]:

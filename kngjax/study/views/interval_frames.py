@@ -120,12 +120,14 @@ def in_words(found: Found, names: Sequence[str], mixed: Sequence[bool], in_full:
     """Says how intervals were made and what they assume, or why there are none.
 
     **Arguments:** `mixed`: which of the coefficients of these names are sums of several of the basis. `in_full`: False
-    leaves out what they assume.
+    leaves out what they assume, and which are of sums.
     """
     lines = said_once({label: _in_words(one, in_full) for label, one in found.items()})
     sums = [name for name, is_mixed in zip(names, mixed, strict=True) if is_mixed]
-    if sums and any(isinstance(one, Interval) for one in found.values()):
-        lines.append(f"{', '.join(sums)} (a sum of released coefficients): the interval holds the errors of all")
+    if in_full and sums and any(isinstance(one, Interval) for one in found.values()):
+        lines.append(
+            f"{', '.join(sums)}: by draws of a sum of several released coefficients, whose errors are correlated"
+        )
     return "; ".join(lines)
 
 
