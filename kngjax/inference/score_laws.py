@@ -76,7 +76,7 @@ class Responses:
                 "residual must be a positive number, the standard deviation of normal residuals, or a NumPyro "
                 f"distribution, like 2.0 or Laplace(0.0, 2.0), not {residual!r}"
             )
-        return cls._given(residual)
+        return cls._given(residual, "residuals" if usual is None else "responses")
 
     @classmethod
     def of_rates(cls, most: float, exposure: float) -> "Responses":
@@ -93,7 +93,7 @@ class Responses:
         return cls(np.array([law.inv_cdf(level) for level in _levels()]), law.pdf, words, law)
 
     @classmethod
-    def _given(cls, law: Any) -> "Responses":
+    def _given(cls, law: Any, what: str) -> "Responses":
         with float64():
             try:
                 quantiles = np.asarray(law.icdf(jnp.asarray(_levels())), np.float64)
@@ -103,7 +103,7 @@ class Responses:
         def density(value: float) -> float:
             return float(density_of(law, value))
 
-        return cls(quantiles, density, f"residuals by {type(law).__name__}", law)
+        return cls(quantiles, density, f"{what} by {type(law).__name__}", law)
 
     @classmethod
     def _of_rows(cls, residual: Callable[[Any], Any], rows: np.ndarray) -> "Responses":
