@@ -87,8 +87,8 @@ def command_parser() -> argparse.ArgumentParser:
     again.add_argument(
         "--resume",
         action="store_true",
-        help="take what this job released before from a file of data of this name (its content is not compared), and "
-        "pay for the missing ones only",
+        help="take what this job released before from a file of data of this name (its content is not compared, but it "
+        "may not be newer), and pay for the missing ones only",
     )
     again.add_argument(
         "--force", action="store_true", help="release and pay anew, and replace the releases.json that is there"

@@ -162,6 +162,15 @@ def _path_of_data(file: JobFile, data: str | pathlib.Path | None) -> pathlib.Pat
     return None if file.data is None or file.data.path is None else beside(file.path, file.data.path)
 
 
+def files_of_data(file: JobFile, data: str | pathlib.Path | None = None) -> list[pathlib.Path]:
+    """Lists the files that `load` reads; none of a query."""
+    path = _path_of_data(file, data)
+    if path is None or not _is_in_passes(path):
+        return [] if path is None else [path]
+    pattern = path / "**" if path.is_dir() else path
+    return [one for one in map(pathlib.Path, glob.glob(str(pattern), recursive=True)) if one.is_file()]
+
+
 def name_of_data(file: JobFile, data: str | pathlib.Path | None = None) -> str | None:
     """Gives the public name of what `load` reads, without its folder; None where there is nothing to read."""
     path = _path_of_data(file, data)
@@ -233,6 +242,7 @@ def run(
     resume: bool = False,
     force: bool = False,
     data: str | None = None,
+    files: Sequence[pathlib.Path] = (),
 ) -> tuple[JobPlan, list[Any]]:
     """Makes each release of the job once, as `kngjax.study.carrying_out` does.
 
@@ -243,7 +253,8 @@ def run(
     None shows it on a terminal. `ledger`: every release is debited from it, and kept there. `directory`: an existing
     one, whose releases.json is written anew after each release. `resume`: take what there is of this job, and release
     the rest. `force`: release all anew, whatever there is. `data`: the public name of the file that the frame was read
-    from, `name_of_data`: what was released from another is not resumed.
+    from, `name_of_data`: what was released from another is not resumed. `files`: those of the data; nothing is added to
+    what was released before one of them was written.
 
     **Returns** the plan, and its results in the order of the file. **Raises** as `planned_for`, `earlier_releases`,
     `kngjax.Ledger.reserve` and `kngjax.release` do, before anything is debited where the budget does not allow all that
@@ -262,6 +273,8 @@ def run(
             if directory is not None:
                 write(made, made.results(releases), directory, data)
 
+        if len(old) < len(made.steps):
+            resuming.require_unchanged(past, files)
         about = {"job": file.name, "identity": identity(file), "data": data, "run": past.run}
         require = functools.partial(resuming.require, past=past)
         keeping = Keeping(old, about, require, keep, progress, named_parts.FAILED)

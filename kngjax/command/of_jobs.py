@@ -45,8 +45,9 @@ def release(options: argparse.Namespace) -> int:
     except UnfitShape as error:
         raise UnfitShape(f"{error}{job.SHOWN}") from None
     directory.mkdir(parents=True, exist_ok=True)
+    paths = job.files_of_data(file, options.data)
     try:
-        made, results = job.run(file, frame, ledger=ledger, directory=directory, **again)
+        made, results = job.run(file, frame, ledger=ledger, directory=directory, files=paths, **again)
     except Exception:
         if (directory / job.RELEASES).exists():
             kept = "what was released is kept: once the cause is mended, --resume pays for the rest only"

@@ -8,16 +8,18 @@ debit's first draw may have failed, or been slow and killed for it, because of t
 debit would be two answers for the price of one. As each debit is made right before its draw, at most one is lost.
 
 What is compared of the data is the public name of their file, without its folder, and never their content: a digest of
-it would confirm a guess. Frames that a program passes have no name, and are taken for one another.
+it would confirm a guess. A file that is newer than the run's first debit is refused. Frames that a program passes have
+no name, and are taken for one another.
 """
 
 import dataclasses
+import datetime
 import hashlib
 import json
 import os
 import pathlib
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from kngjax.accounting.guarantees import Guarantee
@@ -31,12 +33,13 @@ class Earlier:
     """Holds what there is of a job, of the data of one name.
 
     **Arguments:** `run`: which of the job's runs it was, from 1; 0 for none. `releases`: JSON by label. `lost`: whether
-    a debit led to no release.
+    a debit led to no release. `began`: when the run's first debit was made, or its output last written, in seconds.
     """
 
     run: int
     releases: dict[str, str]
     lost: bool = False
+    began: float | None = dataclasses.field(default=None, compare=False)
 
 
 def identity(settings: Any) -> str:
@@ -86,7 +89,7 @@ def earlier_releases(
                 f"the releases of {path} were not debited from this ledger, which would then say less than was "
                 "released: give the ledger that they were debited from, or none; --force releases and pays anew"
             )
-        return Earlier(1, held.releases)
+        return Earlier(1, held.releases, began=held.began)
     advice = "--resume takes what is there and pays for the rest only, --force releases and pays anew"
     if path is not None and path.exists():
         raise ValueError(f"{path} exists, and was paid for: {advice}")
@@ -95,6 +98,17 @@ def earlier_releases(
             named = "" if other is None else f", of {other}"
             raise ValueError(f"the ledger holds {len(earlier.releases)} releases of this very job{named}: {advice}")
     return Earlier(known.run + 1, {}, known.lost)
+
+
+def require_unchanged(past: Earlier, files: Iterable[pathlib.Path]) -> None:
+    """Raises ValueError where a file of data was written after the run began: the rest would be of another table."""
+    for path in files:
+        # The ledger's times are whole seconds.
+        if past.releases and past.began is not None and int(path.stat().st_mtime) > int(past.began):
+            raise ValueError(
+                f"{path} was written after the first release of this job, and the others would be of another table: "
+                "put the earlier file back by cp -p, or, if both tables are meant, set its time back; --force pays anew"
+            )
 
 
 def require(ledger: Ledger, guarantees: Sequence[Guarantee], past: Earlier, *, proved: bool = True) -> None:
@@ -121,7 +135,8 @@ def _in_ledger(ledger: Ledger, job: str) -> dict[str | None, Earlier]:
         last = max(what["run"] for what in own.values())
         labels = {number: what["label"] for number, what in own.items() if what["run"] == last}
         releases = {label: committed[number] for number, label in labels.items() if number in committed}
-        found[data] = Earlier(last, releases, not own.keys() <= book.released.keys())
+        times = [datetime.datetime.fromisoformat(book.what[number]["time"]).timestamp() for number in labels]
+        found[data] = Earlier(last, releases, not own.keys() <= book.released.keys(), min(times))
     return found
 
 
@@ -156,7 +171,8 @@ def _in_file(path: pathlib.Path, job: str, data: str | None) -> Earlier:
         raise ValueError(f"{path} is of another job: move it away, or give another directory; --force replaces it")
     if (earlier := fields.get("data")) != data:
         raise ValueError(_of_other_data(str(path), earlier, data))
-    return Earlier(1, {label: json.dumps(released, sort_keys=True) for label, released in _releases(fields)})
+    releases = {label: json.dumps(released, sort_keys=True) for label, released in _releases(fields)}
+    return Earlier(1, releases, began=path.stat().st_mtime)
 
 
 def _releases(fields: dict[str, Any]) -> list[tuple[str, Any]]:

@@ -1,6 +1,8 @@
 """Opens queries of DuckDB and Spark by what a job's file says of them: a database or a session, and a query."""
 
+import os
 import pathlib
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -32,6 +34,9 @@ def spark_frame(session: str, query: str) -> Any:
         from pyspark.sql import SparkSession  # pyright: ignore[reportMissingImports]
     except ImportError:
         raise ImportError("this job reads a table of Spark: pip install 'kngjax[spark]'") from None
+    if session.startswith("local"):
+        # Workers on this machine need kngjax too.
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder: Any = SparkSession.builder
     start = builder.remote(session) if session.startswith("sc://") else builder.master(session)
     return _opened(lambda: start.getOrCreate().sql(query), "Spark")

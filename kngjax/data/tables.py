@@ -38,6 +38,8 @@ def on_its_engine(frame: Any, num_records: int | None = None, person: str | None
         return files.read(pathlib.Path(frame))
     engine = None if isinstance(frame, Columns) else engine_of(frame)
     made: Any = frame if engine is None else on_engine(engine, num_records)
+    if isinstance(frame, Columns) and frame.engine is not None and num_records is not None:
+        made = dataclasses.replace(frame, counted=functools.partial(_counted, frame.engine, num_records))
     return _by_person(made, person, num_records) if person is not None and is_elsewhere(made) else made
 
 

@@ -102,7 +102,7 @@ class Scenario:
             return found
         target = loss.target if target is None else target
         words = None if target is None else target_in_words(target)
-        return replace(found, target=words, bias=functools.cache(functools.partial(_bias, found, target)))
+        return replace(found, target=words, bias=_Once(_bias, found, target))
 
     @classmethod
     def _of_regression(cls, mechanism: Any, design: Any, residual: Any) -> "Scenario":
@@ -136,7 +136,7 @@ class Scenario:
         hessian, squares, theta = law.curvature * gram, law.score_square * gram, None
         if responses.by_row is not None:
             theta, hessian, squares = estimand_of(loss, rows, responses.law)
-        far = functools.cache(functools.partial(FarDraws.of, mechanism, rows, law))
+        far = _Once(FarDraws.of, mechanism, rows, law)
         return cls(mechanism, hessian, squares, law, rows, responses, room, words, far, theta)
 
     @classmethod
@@ -223,6 +223,18 @@ class Scenario:
         rates = self.mechanism.rank_rates()
         shares = zip(rates, np.diag(self.hessian), np.asarray(self.mechanism.tau), strict=True)
         return float(max(end_gap_share(*share, num_records, width) for share in shares))
+
+
+class _Once:
+    """Calls a function once and keeps what it returns. It can be sent to workers, unlike `functools.cache`."""
+
+    def __init__(self, function: Callable[..., Any], *arguments: Any):
+        self._function, self._arguments, self._kept = function, arguments, []
+
+    def __call__(self) -> Any:
+        if not self._kept:
+            self._kept.append(self._function(*self._arguments))
+        return self._kept[0]
 
 
 def _bias(setting: Scenario, target: Any) -> np.ndarray | None:

@@ -268,7 +268,7 @@ def _in_words(analysis: Analysis, previews: list[Any], is_stated: bool, size: Gr
     if all(one.expected.noise.is_exact for one in known):
         return f"{_WHAT}: exact, whatever the records are"
     if is_stated:
-        return f"{_WHAT}: of {(size or GroupSize(None)).in_words}, whatever they are"
+        return f"{_WHAT}: exact if records are {(size or GroupSize(None)).in_words}"
     pulls = [float(np.max(np.diag(one.expected.noise.pull))) for one in known]
     corrected = ", for which estimates are corrected" * any(part.has_intervals for part in analysis.parts)
     bias = f"; a ridge is expected to take up to {max(pulls):.0%} of a coefficient{corrected}" * (max(pulls) > 0.01)

@@ -1,7 +1,9 @@
 """What was paid for is never lost and never paid for twice: jobs that fail or are killed, and are resumed."""
 
+import functools
 import json
 import os
+import time
 from fractions import Fraction
 
 import pytest
@@ -227,6 +229,28 @@ def test_releases_of_another_file_of_data_are_not_taken_for_those_of_this_one(tm
     with pytest.raises(SystemExit):
         cli.main(["release", "--help"])
     assert "its content is not compared" in " ".join(capfd.readouterr().out.split())
+
+
+@pytest.mark.takes(3, "three runs of a job")
+@pytest.mark.parametrize("is_on_ledger", [True, False])
+def test_a_file_that_was_written_since_is_not_mixed_in(small, fails_at, is_on_ledger):
+    config, ledger, output = small
+    given = {"ledger": ledger} if is_on_ledger else {}
+    ask = functools.partial(job.run, config, workers(40), progress=False, directory=output, **given)
+    data = output / "workers.parquet"
+    data.touch()
+    fails_at(2)
+    with pytest.raises(kng.ReleaseFailed):
+        ask()
+    then = time.time() + 60
+    os.utime(data, (then, then))
+    with pytest.raises(ValueError, match="was written after the first release of this job"):
+        ask(resume=True, files=[data])
+    os.utime(data, (then - 3600, then - 3600))
+    ask(resume=True, files=[data])
+    os.utime(data, (then, then))
+    # Nothing is missing, and nothing mixed.
+    ask(resume=True, files=[data])
 
 
 def test_a_ledger_without_room_for_a_lost_debit_says_what_to_do(small, fails_at, tmp_path):

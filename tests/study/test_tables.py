@@ -124,6 +124,15 @@ def test_counts_have_intervals_of_the_table_and_of_the_population(adjacency):
             found.conf_int(**unfit)
 
 
+def test_a_large_count_is_printed_in_full():
+    region = pl.DataFrame({"region": ["south"] * 123_456})
+    counted = kng.Study(region, levels={"region": ("south", "north")}, adjacency="add_remove").histogram(
+        "region", epsilon=1
+    )
+    upper = int(counted.to_frame()["upper"][0])
+    assert f"{upper}\n" in str(counted)
+
+
 def test_sums_of_weights_have_intervals_of_the_table_alone():
     facts = {"adjacency": "add_remove", "weights": "age", "bounds": {"age": (0, 99)}}
     one = kng.Study(PEOPLE, levels={"sex": ("f", "m")}, **facts).histogram("sex", epsilon=SHARP)

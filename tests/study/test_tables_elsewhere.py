@@ -2,6 +2,7 @@
 
 import random
 
+import cloudpickle
 import dask.dataframe as dd
 import duckdb
 import numpy as np
@@ -11,7 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import kngjax as kng
+from kngjax.data.engines.clusters import AbstractCluster
 from kngjax.data.engines.local import AbstractLocalEngine, Relation
+from kngjax.data.tables import on_engine
 from kngjax.draws.lattice import lattice, windows
 from tests.draws.cases import drawn_with
 from tests.study.people import PEOPLE, people, study
@@ -90,6 +93,24 @@ def test_quantiles_of_many_records_are_those_of_the_table_in_memory_too(adjacenc
     expected = released(TABLE, analysis, adjacency)
     for name in ("files", "DuckDB"):
         assert released(ELSEWHERE[name](TABLE, tmp_path), analysis, adjacency) == expected
+
+
+@pytest.mark.takes(4, "a release with intervals in several passes")
+def test_work_for_workers_can_be_sent_to_them(monkeypatch):
+    replies = AbstractCluster.replies
+    monkeypatch.setattr(
+        AbstractCluster,
+        "replies",
+        lambda engine, choose, work, moved: replies(engine, choose, cloudpickle.loads(cloudpickle.dumps(work)), moved),
+    )
+    assert released(ELSEWHERE["Dask"](TABLE, None), ANALYSES["intervals"], "add_remove")
+
+
+def test_a_number_stated_to_the_study_counts_for_an_engine_that_was_opened_before():
+    engine = on_engine(Relation(relation(TABLE), rows=500))
+    assert study(engine, num_records=1500).mean("wage", epsilon=1.0).releases[0].certificate.num_records == 1500
+    with pytest.raises(kng.ReleaseFailed):
+        study(engine, num_records=1499).mean("wage", epsilon=1.0)
 
 
 def test_no_query_is_run_before_a_debit(monkeypatch):
