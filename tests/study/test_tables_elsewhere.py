@@ -95,7 +95,7 @@ def test_quantiles_of_many_records_are_those_of_the_table_in_memory_too(adjacenc
         assert released(ELSEWHERE[name](TABLE, tmp_path), analysis, adjacency) == expected
 
 
-@pytest.mark.takes(4, "a release with intervals in several passes")
+@pytest.mark.takes(6, "a release with intervals in several passes")
 def test_work_for_workers_can_be_sent_to_them(monkeypatch):
     replies = AbstractCluster.replies
     monkeypatch.setattr(
