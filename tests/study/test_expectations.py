@@ -313,7 +313,7 @@ def test_means_of_groups_have_noise_by_counts_that_were_released_and_none_beside
         assert found.noise[level] == pytest.approx(expected, rel=1e-6)
         assert expected == pytest.approx(math.sqrt(2.0) * 200.0 / (each * sizes[level]), rel=0.3)
     assert found.noise[["tiny", "empty"]].isna().all()
-    assert "of as many as the released counts say" in found.noise_in_words
+    assert "exact if records are as many as the released counts say" in found.noise_in_words
     assert "number of records of this group has so much noise itself" in found.noise_in_words
     # Counts that were said have no noise, and of an equal share nobody said anything.
     assert "as num_records says" in one.by("g", num_records=2000).mean("v", epsilon=1).noise_in_words
