@@ -127,8 +127,8 @@ class GradientSpace(AbstractChainSampler):
             )
         if not isinstance(target.data, QuadraticSummary) and not target.loss.is_smooth:
             raise ValueError(
-                f"GradientSpace needs a smooth strictly convex loss, and {type(target.loss).__name__} is not one, as "
-                f"PseudoHuberLoss is: {advice_for(target)}"
+                f"GradientSpace needs a loss that declares is_smooth, as PseudoHuberLoss does and "
+                f"{type(target.loss).__name__} does not: {advice_for(target)}"
             )
         if target.pointwise is not None:
             raise ValueError(

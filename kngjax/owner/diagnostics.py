@@ -19,8 +19,8 @@ from kngjax.core.summary_table import SummaryTable
 LARGEST_RHAT, LEAST_ESS = 1.01, 400.0
 # Holds no number, since it goes where warnings go.
 UNMIXED = (
-    "these draws do not suffice: of a coefficient R-hat is above 1.01, or an effective sample size below 400. "
-    "draws.summary().explain() tells the owner of which; ask for more, num_draws= or thinning=, or another sampler"
+    "these draws do not suffice: R-hat of a coefficient is above 1.01, or its effective sample size below 400. "
+    "Raise num_draws= or thinning=, or take another sampler"
 )
 
 Chains = Float[np.ndarray, "chains draws"]

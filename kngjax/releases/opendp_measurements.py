@@ -149,7 +149,7 @@ def opendp_guarantee(measurement: Any) -> Guarantee:
     if adjacency is Adjacency.ADD_REMOVE and is_sized:
         raise ValueError(
             "the domain may, by a size or a margin, make the number of records public: take OpenDP's "
-            "change_one_distance for it"
+            "change_one_distance() for it; a chain then begins with t.then_metric_unbounded()"
         )
     if measure not in (_PURE, _APPROXIMATE, _ZCDP):
         raise ValueError(f"a ledger takes epsilon, (epsilon, delta) or rho, not {measure}: convert it with OpenDP")

@@ -69,7 +69,7 @@ def sample(
     if draws.info is not None:
         looked_at = draws.theta[:_CHAINS_LOOKED_AT]
         if not DrawsSummary.of(looked_at, ()).suffices:
-            warnings.warn(UNMIXED, stacklevel=2)
+            warnings.warn(f"{UNMIXED}; the owner sees which coefficient by draws.summary().explain()", stacklevel=2)
     return draws
 
 

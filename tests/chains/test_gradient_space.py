@@ -88,7 +88,7 @@ def test_proposals_outside_the_domain_are_barred():
         (
             "quantile",
             "kng",
-            r"smooth strictly convex loss, and QuantileLoss is not one.*ask for sampler=kngjax\.chains\.LineGibbs",
+            r"declares is_smooth.* and QuantileLoss does not.*ask for sampler=kngjax\.chains\.LineGibbs",
         ),
         ("pseudo_huber", "exponential", r"exponential mechanism.*ask for sampler=kngjax\.chains\.EnsembleWalk\(\)"),
     ],

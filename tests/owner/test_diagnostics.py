@@ -134,7 +134,8 @@ def test_chains_that_do_not_suffice_warn_in_one_fixed_sentence(monkeypatch, apar
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         draws = kng.sample(mechanism, data, key=kng.research_key(0), num_draws=20, num_chains=1003)
-    assert [str(one.message) for one in told] == [UNMIXED] * (apart > 0.0)
+    advice = f"{UNMIXED}; the owner sees which coefficient by draws.summary().explain()"
+    assert [str(one.message) for one in told] == [advice] * (apart > 0.0)
     assert (draws.names, draws.theta.shape) == (("intercept", "age"), (1003, 20, 2))
     assert draws.seconds > 0.0
 
