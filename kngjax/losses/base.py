@@ -239,7 +239,8 @@ class AbstractPredictorLoss(AbstractRowLoss):
         fields = ", ".join(field.name for field in dataclasses.fields(self) if field.default is dataclasses.MISSING)
         where = "" if is_uniform else " on L1Ball, L2Ball or Box"
         made = f"ObjectivePerturbation({type(self).__name__}({fields}), ...)"
-        rounding = "" if self.verified_score() is not None else ", with a small delta for the rounding of float64"
+        is_verified = type(self).verified_score is not AbstractPredictorLoss.verified_score
+        rounding = "" if is_verified else ", with a small delta for the rounding of float64"
         return f"{made}{where} is proved for any number of coefficients{rounding}"
 
 

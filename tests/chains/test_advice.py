@@ -12,6 +12,7 @@ import kngjax as kng
 from kngjax.chains.advice import Density, advice, chain
 from kngjax.chains.target import Target
 from kngjax.core.arrays import float64
+from kngjax.losses.base import AbstractPredictorLoss
 from kngjax.releases import default_sampler
 
 LOSSES = {
@@ -114,6 +115,17 @@ def test_the_mechanism_that_is_named_as_proved_can_be_made(loss):
     mechanism = kng.KNG(LOSSES[loss], bounds_of(loss, 6), DOMAINS["box"], 1.0, "replace")
     assert f"ObjectivePerturbation({type(made).__name__}(" in advice(default_sampler.density_of(mechanism, 6))
     assert kng.ObjectivePerturbation(made, bounds_of(loss, 6), DOMAINS["box"], 1.0, "replace").guarantee.epsilon == 1.0
+
+
+def test_a_loss_without_a_verified_score_is_told_of_the_delta():
+    class Unverified(kng.PseudoHuberLoss):
+        verified_score = AbstractPredictorLoss.verified_score
+
+    for loss, is_told in ((Unverified(1.0), True), (LOSSES["pseudo-Huber"], False)):
+        mechanism = kng.ObjectivePerturbation(loss, bounds_of("pseudo-Huber", 6), epsilon=1.0, adjacency="replace")
+        found = kng.which(mechanism, num_records=1000)
+        assert ("in_reals" in str(found)) is is_told
+        assert ("small delta" in loss.proved_instead(6, True)) is is_told
 
 
 def test_releases_without_an_exact_sampler_give_this_advice():
