@@ -102,7 +102,7 @@ def test_gradient_space_refuses_what_it_cannot_serve(loss, mechanism, message):
 def test_gradient_space_refuses_hubers_loss_and_single_precision():
     mechanism = kng.KNG(kng.HuberLoss(0.5), kng.Bounds(), kng.Box(-1.0, 1.0), 1.0, "replace")
     data = mechanism.prepare(None, np.linspace(-1.0, 1.0, 20))
-    with pytest.raises(ValueError, match="declares is_smooth.* and HuberLoss does not"):
+    with pytest.raises(ValueError, match=r"declares is_smooth.* and HuberLoss does not"):
         kng.chains.GradientSpace().check(mechanism.target(data))
     built, data = problem("pseudo_huber", "kng", 2)
     target = built.target(data)

@@ -46,8 +46,8 @@ def report(document: dict[str, Any], results: Sequence[Any], total: Guarantee | 
     analyses, number = len(published["analyses"]), len(signed)
     lead = [
         paragraph(
-            f"{analyses} {'analyses' if analyses > 1 else 'analysis'}{'' if total is None else ' with differential privacy'}, "
-            f"in {number} release{'s' if number > 1 else ''}",
+            f"{analyses} {'analyses' if analyses > 1 else 'analysis'}",
+            f"{'' if total is None else ' with differential privacy'}, in {number} release{'s' if number > 1 else ''}",
             joined(" from the data ", element("code", published["data"])) if published.get("data") else None,
             ".",
             kind="lead",
