@@ -12,6 +12,8 @@ WIDTH = 78
 _HALF = 38
 # Spaces that a narrow table has between its columns at most.
 _WIDEST_GAP = 6
+# Columns of a terminal: in wider tables names take several lines, each of this many letters at least.
+_WIDEST, _LEAST_NAME = 100, 24
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -47,14 +49,22 @@ class SummaryTable:
         cells = [tuple(self.heads), *(tuple(map(_written, row)) for row in self.rows)]
         widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
         gap = " " * min(max((WIDTH - sum(widths)) // max(len(widths) - 1, 1), 2), _WIDEST_GAP)
+        for place in sorted(range(self.keys), key=lambda place: -widths[place]):
+            over = sum(widths) + len(gap) * (len(widths) - 1) - _WIDEST
+            widths[place] = min(widths[place], max(widths[place] - max(over, 0), _LEAST_NAME))
 
-        def line(row: Sequence[str]) -> str:
+        def lines(row: Sequence[str]) -> list[str]:
             sides = "<" * self.keys + ">" * (len(row) - self.keys)
-            cells = (f"{cell:{side}{width}}" for cell, side, width in zip(row, sides, widths, strict=True))
-            return gap.join(cells).rstrip()
+            parts = [textwrap.wrap(cell, width) or [""] for cell, width in zip(row, widths, strict=True)]
+            made = []
+            for number in range(max(map(len, parts))):
+                own = [part[number] if number < len(part) else "" for part in parts]
+                padded = (f"{cell:{side}{width}}" for cell, side, width in zip(own, sides, widths, strict=True))
+                made.append(gap.join(padded).rstrip())
+            return made
 
-        head, *body = map(line, cells)
-        return "\n".join([head, "-" * max(WIDTH, *map(len, (head, *body))), *body])
+        head, body = lines(cells[0]), [line for row in cells[1:] for line in lines(row)]
+        return "\n".join([*head, "-" * max(WIDTH, *map(len, (*head, *body))), *body])
 
     def __str__(self) -> str:
         numbers = self.numbers().splitlines() if self.rows else []

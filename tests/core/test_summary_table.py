@@ -30,6 +30,18 @@ def test_each_row_is_a_line_whose_numbers_are_below_their_heads():
     assert {len(line) for line in (head, *rows)} == {len(head)}
 
 
+def test_names_that_would_make_a_table_too_wide_for_a_terminal_take_several_lines():
+    names = ("a regression with a formula " * 3, "a mechanism by a draw " * 4)
+    wide = SummaryTable("Plan", (), ("release", "mechanism", "epsilon"), [(*names, "0.25"), ("sum", "", "0.25")], 2)
+    head, rule, *rows = wide.numbers().splitlines()
+    assert 2 < len(rows) < 8
+    assert max(map(len, (head, rule, *rows))) <= 100
+    assert [row.split()[-1] for row in (rows[0], rows[-1])] == ["0.25", "0.25"]
+    # Nothing is cut off.
+    words = " ".join(" ".join(row[: head.index("mechanism")] for row in rows).split())
+    assert words == f"{names[0].strip()} sum"
+
+
 def test_a_frame_keeps_the_keys_that_tell_rows_apart_and_columns_with_numbers():
     frame = pd.DataFrame({"region": ["a", "b"], "what": "mean", "estimate": [1, 2], "noise": np.nan})
     found = SummaryTable.of_frame("Of groups", (), frame, 2)
