@@ -18,6 +18,8 @@ from tests.test_architecture import ROOMS
 
 PAGES = [*EXECUTED, *(ROOT / name for name in ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"))]
 MOST_LINES_OF_THE_README = 120
+# Of all pages but those that are looked up, and proofs; and of one of them.
+MOST_WORDS, MOST_WORDS_OF_A_PAGE = 35_000, 2_200
 # Of code that a page has in a row as README.md has it: imports, and the generator of made-up data.
 MOST_LINES_IN_COMMON = 4
 # Their programs run or compile for long. Of notebooks the build of the site runs all cells, and CI runs the blocks of
@@ -112,6 +114,17 @@ def test_the_cells_of_a_notebook_run(page, monkeypatch):
 
 def test_the_readme_is_short():
     assert len(text(ROOT / "README.md").splitlines()) <= MOST_LINES_OF_THE_README
+
+
+def test_pages_are_read_to_their_end():
+    _, _, rest = text(DOCS / "index.md").partition("## Reference")
+    looked_up = [DOCS / name for name in re.findall(r"\]\(([\w/-]+\.md)\)", rest.partition("\n## ")[0])]
+    assert len(looked_up) == 5
+    read = [page for page in EXECUTED if DOCS in page.parents and page not in looked_up]
+    words = {page.name: len(text(page).split()) for page in read if page.parent != DOCS / "proofs"}
+    assert sum(words.values()) <= MOST_WORDS, sum(words.values())
+    assert {name: number for name, number in words.items() if number > MOST_WORDS_OF_A_PAGE} == {}
+    assert max(words[name] for name in ("how-to-choose.md", "intervals.md")) <= 2000
 
 
 def test_the_commands_name_what_exists():
