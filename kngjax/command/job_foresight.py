@@ -13,8 +13,8 @@ from kngjax.data.files import read
 from kngjax.ledger.ledgers import Ledger
 from kngjax.releases import totals
 from kngjax.study.carrying_out import in_words, together
+from kngjax.study.reports.page_contents import amounts
 from kngjax.study.reports.plan_page import ASKED, Planned, assumed, foreseen, plan_page, said_of
-from kngjax.study.reports.published import amounts
 
 TIMES = {"ε/2": Decimal("0.5"), ASKED: Decimal(1), "2ε": Decimal(2)}
 

@@ -13,7 +13,7 @@ from kngjax.core.later import pd
 from kngjax.core.summary_table import SummaryTable
 from kngjax.releases import totals
 from kngjax.study.carrying_out import Made, in_words
-from kngjax.study.reports.published import numbers_of, privacy_of
+from kngjax.study.reports.page_contents import numbers_of, privacy_of
 from kngjax.study.study import Study
 from kngjax.study.synthesis.plans import SynthesisPlan, plan
 from kngjax.study.synthesis.synthesis_analysis import SynthesisAnalysis

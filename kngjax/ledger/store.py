@@ -93,13 +93,13 @@ def _book(connection: sqlite3.Connection, path: pathlib.Path, until: str | None 
     query = "SELECT sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY rowid"
     if tuple(statement for (statement,) in connection.execute(query)) != SCHEMA:
         raise LedgerError(f"{path} is no ledger, or its table or triggers were changed")
-    rows = [Row(*row) for row in connection.execute("SELECT * FROM entry ORDER BY number")]
-    if until is not None:
-        place = next((number for number, row in enumerate(rows, start=1) if row.digest == until), None)
-        if place is None:
-            raise LedgerError(WITHOUT_HEAD)
-        rows = rows[:place]
     try:
+        rows = [Row(*row) for row in connection.execute("SELECT * FROM entry ORDER BY number")]
+        if until is not None:
+            place = next((number for number, row in enumerate(rows, start=1) if row.digest == until), None)
+            if place is None:
+                raise LedgerError(WITHOUT_HEAD)
+            rows = rows[:place]
         return Book.of(rows)
     except (ValueError, TypeError, KeyError, AttributeError):
         raise LedgerError(f"a row of {path} cannot be read: the file was changed") from None

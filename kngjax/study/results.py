@@ -14,8 +14,8 @@ from kngjax.core.later import pd
 from kngjax.core.summary_table import AbstractSummarised, SummaryTable
 from kngjax.inference.with_intervals import ReleaseWithIntervals
 from kngjax.study import views
-from kngjax.study.reports.published import document_of, numbers_of, privacy_of
-from kngjax.study.reports.report import report
+from kngjax.study.reports.page_contents import document_of, numbers_of, privacy_of
+from kngjax.study.reports.release_page import report
 from kngjax.study.views.base import AbstractView
 
 _VIEWS: dict[str, type[AbstractView]] = {getattr(views, name).kind: getattr(views, name) for name in views.__all__}

@@ -136,7 +136,10 @@ def test_intervals_of_no_regression_are_refused(tmp_path):
 def test_they_are_printed_written_drawn_and_resumed(tmp_path):
     config = job_file.read(write_job(tmp_path, *PLAIN, data=workers(1500)))
     plan, [result] = job.run(config, job.load(config), progress=False, directory=tmp_path)
-    assert "interval: each 0.9, by the Hessian H at the released value (0.35 of epsilon)" in plan.text([result])
+    said = words_of(plan.text([result]))
+    assert "interval: each 0.9, by the Hessian H at the released value (0.35 of epsilon)" in said
+        plan.text([result])
+    )
     of_file = written(tmp_path)
     assert of_file["privacy"]["epsilon"] == 8.0
     ends = result.conf_int(0.9)

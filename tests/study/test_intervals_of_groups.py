@@ -147,7 +147,7 @@ def test_each_group_has_its_row_and_its_own_interval(lines):
     assert [row[:3] for row in summary.rows] == [
         *zip(*(lines.to_frame()[name] for name in summary.heads[:3]), strict=True)
     ]
-    assert "interval: each 0.9, by H at" in words_of(summary)
+    assert "interval: each 0.9, by the Hessian H at" in words_of(summary)
     frame = lines.to_frame(0.9)
     assert frame.columns.tolist() == ["region", "release", "coefficient", *NUMBERS]
     assert (frame["lower"] < frame["estimate"]).all()

@@ -40,7 +40,7 @@ def test_sums_and_variances_are_those_of_clipped_numbers(adjacency):
     # About the middle of [0, 1000] that of S/n: S has the box's half width h² under replace, and ½h² with a count.
     width, squares = (500.0**2, 12) if adjacency == "replace" else (0.5 * 500.0**2, 20)
     np.testing.assert_allclose(spread.noise, math.sqrt(squares / 3) * width / 50 / 2000, rtol=0.1)
-    assert "clipped to: wage in [0, 1000]" in str(spread)
+    assert "clipped to: wage in [0, 1000]" in words_of(spread)
     assert one.variance("wage", epsilon=50, ddof=0).value == pytest.approx(CLIPPED.var(), rel=2e-3)
     names = ["sum of v of wage", "sum of v^2 - h^2/2 of wage"]
     assert spread.sums.index.tolist() == ["sum of ones"] * (adjacency == "add_remove") + names

@@ -13,7 +13,7 @@ from kngjax.ledger.ledgers import Ledger
 from kngjax.releases import totals
 from kngjax.releases.certificate import Certificate
 from kngjax.study.reports.markup import document_in
-from kngjax.study.reports.published import (
+from kngjax.study.reports.page_contents import (
     debits_of,
     document_of,
     facts_of,
@@ -23,7 +23,7 @@ from kngjax.study.reports.published import (
     releases_in,
     seal_of,
 )
-from kngjax.study.reports.report import report
+from kngjax.study.reports.release_page import report
 from kngjax.study.results import Results
 from kngjax.study.synthesis.synthetic_tables import SyntheticTable
 

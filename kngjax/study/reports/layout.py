@@ -7,7 +7,7 @@ from typing import Any
 from kngjax.ledger.budgets import digits
 from kngjax.study.reports import drawings
 from kngjax.study.reports.markup import Markup, element, embedded, joined
-from kngjax.study.reports.published import shares
+from kngjax.study.reports.page_contents import shares
 
 # Colours by name, in light and in dark; tests compute their contrast.
 LIGHT = {

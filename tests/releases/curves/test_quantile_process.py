@@ -98,7 +98,7 @@ def test_it_is_read_from_its_json_and_cannot_be_written_to(released, adjacency):
     with pytest.raises(ValueError, match="read-only"):
         made.value[0, 0] = 1.0
     assert "QuantileCurves of levels 0.25, 0.5, 0.75" in repr(made)
-    assert "level 0.25" in made._repr_html_()
+    assert ">0.25</th>" in made._repr_html_()
 
 
 @pytest.mark.parametrize("order", ["location_scale", "joint_by_chain", "joint_exact"])

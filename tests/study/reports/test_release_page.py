@@ -7,8 +7,8 @@ from statistics import NormalDist
 import pytest
 
 import kngjax as kng
-from kngjax.study.reports.published import document_of, numbers_of, privacy_of
-from kngjax.study.reports.report import _percent, most_power, report
+from kngjax.study.reports.page_contents import document_of, numbers_of, privacy_of
+from kngjax.study.reports.release_page import _percent, most_power, report
 from tests.study.reports.pages_made import NAMED, Outline, study_of
 
 NORMAL = NormalDist()

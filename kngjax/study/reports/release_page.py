@@ -13,7 +13,7 @@ from kngjax.releases.certificate import Certificate
 from kngjax.study.reports import drawings
 from kngjax.study.reports.layout import beside, budget, facts, items, page, paragraph, section, table
 from kngjax.study.reports.markup import Markup, element, joined
-from kngjax.study.reports.published import digest, level_of, releases_in
+from kngjax.study.reports.page_contents import digest, level_of, releases_in
 
 ESTIMATE, ENDS = "estimate", ("std. error", "lower", "upper", "level")
 _NAMED = ("coefficient", "statistic")
