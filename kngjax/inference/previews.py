@@ -232,7 +232,7 @@ class Preview(AbstractSummarised):
         lines += self._bias_in_words()
         if self.intervals is None:
             wide = math.hypot(1.0, ratio.max())
-            lines.append(f"Intervals would be up to {wide:.3g} times as wide as without privacy.")
+            lines.append(f"Errors would be up to {wide:.3g} times as large as without privacy.")
         lines += self._other_words()
         if self.expected.noise.is_exact:
             lines.append("The noise is exact, whatever the records are.")

@@ -138,8 +138,6 @@ def test_they_are_printed_written_drawn_and_resumed(tmp_path):
     plan, [result] = job.run(config, job.load(config), progress=False, directory=tmp_path)
     said = words_of(plan.text([result]))
     assert "interval: each 0.9, by the Hessian H at the released value (0.35 of epsilon)" in said
-        plan.text([result])
-    )
     of_file = written(tmp_path)
     assert of_file["privacy"]["epsilon"] == 8.0
     ends = result.conf_int(0.9)
