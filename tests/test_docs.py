@@ -46,6 +46,7 @@ SLOW = {
     "scikit-learn-pipeline.md",
     "scikit-learn.md",
     "several-records.md",
+    "streams.md",
     "studies.md",
     "synthetic-tables.md",
     "tables-on-spark.md",
