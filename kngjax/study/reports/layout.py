@@ -131,7 +131,7 @@ def budget(caption: str, parts: Sequence[str], amounts: Sequence[Any]) -> list[A
     """Draws each number of a budget as a bar, and lists them.
 
     **Arguments:** `parts`: what is called what these releases take, what others took, and what is left. `amounts`: of
-    `published.amounts`.
+    `page_contents.amounts`.
     """
     bars, rows = [], []
     for place, amount in enumerate(amounts):

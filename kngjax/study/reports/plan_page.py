@@ -102,7 +102,7 @@ def plan_page(name: str, planned: Sequence[Planned], together: str, amounts: Seq
     """Writes the page of a plan as HTML.
 
     **Arguments:** all public. `name`: of the job. `together`: what all analyses cost, in words. `amounts`: of
-    `published.amounts`, None without a ledger. `refusal`: of the ledger; empty where it allows all.
+    `page_contents.amounts`, None without a ledger. `refusal`: of the ledger; empty where it allows all.
     """
     refused = [f"{one.title}: {one.refusal}" for one in planned if one.refusal] + ([refusal] if refusal else [])
     said = "Nothing is refused." if not refused else "As it stands this plan is refused:"

@@ -37,7 +37,7 @@ class _Signed:
 def report(document: dict[str, Any], results: Sequence[Any], total: Guarantee | None) -> str:
     """Writes the page of a document as HTML; the same document makes the same page.
 
-    **Arguments:** `document`: of `published.document_of`. `results`: of its analyses, as objects. `total`: what is
+    **Arguments:** `document`: of `page_contents.document_of`. `results`: of its analyses, as objects. `total`: what is
     proved of all of them together.
     """
     published, ledger = document["published"], document["ledger"]

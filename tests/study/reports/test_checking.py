@@ -1,5 +1,6 @@
 """A true report holds, and one that was changed anywhere does not: estimate, certificate, text, cost or ledger."""
 
+import dataclasses
 import re
 import shutil
 
@@ -8,7 +9,7 @@ import pytest
 import kngjax as kng
 from kngjax.study.reports.checking import _are_near, _read, check_report, report_of
 from kngjax.study.reports.markup import document_in
-from kngjax.study.reports.page_contents import numbers_of
+from kngjax.study.reports.page_contents import numbers_of, seal_of
 from kngjax.study.reports.release_page import report
 from tests.study.reports.pages_made import LEVELS, NAMED, paid_study, require_a_good_page
 
@@ -144,6 +145,14 @@ def test_a_page_of_true_releases_under_other_names_is_found_by_its_seal(made, re
     # A page without a budget says nothing that the seal would hold, and that is said.
     assert found.differs or "names, bounds" in found.open[0]
     assert "whether its releases were made is not checked" in check_report(forged).explain()
+
+
+def test_a_seal_is_made_with_the_secret_identity_of_its_ledger(made):
+    page, ledger, _ = made
+    document, book = document_in(page), ledger.read()
+    assert seal_of(document, book) == document["seal"]
+    assert book.identity not in page
+    assert seal_of(document, dataclasses.replace(book, identity="0" * 32)) != document["seal"]
 
 
 def test_a_report_written_anew_of_other_values_needs_the_ledger(made):
