@@ -5,8 +5,6 @@ estimate that was multiplied by it. It is the paper's simulation, kept as it is 
 needs bounds on y that were known before.
 """
 
-import functools
-import operator
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -16,7 +14,6 @@ import jax
 import numpy as np
 from tqdm import tqdm
 
-import kngjax as kng
 from kngjax import Bounds
 from kngjax.data import QuadraticSummary, Records, prepare
 
@@ -38,33 +35,36 @@ def truth(dimension: int) -> np.ndarray:
     return np.concatenate([[0.0], np.linspace(-1.0, 1.0, dimension)[:-1]])
 
 
-def chunks(num_records: int, dimension: int, generator: np.random.Generator) -> Iterator[Records]:
-    """Lines 1 to 3: rows with X_i1 = 1, X_ij ~ U(-1, 1) and Y_i = X_i θ* + e_i, e_i ~ N(0, 1), some at a time."""
+def chunks(num_records: int, dimension: int, generator: np.random.Generator) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Lines 1 to 3, in parts: X_i1 = 1, which is left out of X, X_ij ~ U(-1, 1), Y_i = X_i θ* + e_i, e_i ~ N(0, 1)."""
     theta = truth(dimension)
     for start in range(0, num_records, ROWS_A_CHUNK):
         rows = min(ROWS_A_CHUNK, num_records - start)
         X = generator.uniform(-1.0, 1.0, (rows, dimension - 1))
-        yield prepare(BOUNDS, X, theta[0] + X @ theta[1:] + generator.standard_normal(rows))
+        yield X, theta[0] + X @ theta[1:] + generator.standard_normal(rows)
 
 
 def records(num_records: int, dimension: int, generator: np.random.Generator) -> DataSet:
     """Lines 1 to 5, with every record kept."""
-    parts = list(chunks(num_records, dimension, generator))
+    parts = [prepare(BOUNDS, *part) for part in chunks(num_records, dimension, generator)]
     x, y = np.concatenate([part.x for part in parts]), np.concatenate([part.y for part in parts])
     scale = np.max(np.abs(y))
     return DataSet(Records(x, y / scale), scale)
 
 
 def summary(num_records: int, dimension: int, generator: np.random.Generator) -> DataSet:
-    """Lines 1 to 5, with (n, X'X, X'Y', Y''Y') kept, which is all that the squared loss needs of any number of rows."""
-    sums, largest = [], []
-    for part in chunks(num_records, dimension, generator):
-        sums.append(kng.SquaredLoss().sums(part))
-        largest.append(np.max(np.abs(part.y)))
-    total = functools.reduce(operator.add, sums).summary()
-    scale = np.max(largest)
-    moment, sum_of_squares = total.moment / scale, np.asarray(total.sum_of_squares / scale**2)
-    return DataSet(QuadraticSummary(np.asarray(total.count), total.gram, moment, sum_of_squares), scale)
+    """Lines 1 to 5, with (n, X'X, X'Y', Y''Y') kept, which is all that the squared loss needs of any number of rows.
+
+    The sums are of float64: of simulated data, about which nothing is to be proved.
+    """
+    products, largest = np.zeros((dimension + 1, dimension + 1)), 0.0
+    for X, y in chunks(num_records, dimension, generator):
+        rows = np.column_stack([np.ones(len(y)), X, y])
+        products, largest = products + rows.T @ rows, max(largest, np.max(np.abs(y)))
+    gram, moment, sum_of_squares = products[:-1, :-1], products[:-1, -1], products[-1, -1]
+    scale = np.asarray(largest)
+    data = QuadraticSummary(np.asarray(float(num_records)), gram, moment / scale, np.asarray(sum_of_squares / scale**2))
+    return DataSet(data, scale)
 
 
 def replicates(
