@@ -8,7 +8,7 @@ import math
 from typing import ClassVar
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from scipy.fft import next_fast_len
 from scipy.special import ndtri
 
@@ -51,7 +51,10 @@ class DrawsSummary(OwnerOnly):
         cls, theta: Float[np.ndarray, "chains draws dimension"], names: tuple[str, ...], seconds: float | None = None
     ) -> "DrawsSummary":
         """Computes the summary of draws."""
-        numbers = [_numbers(np.array(theta[:, :, place], np.float64)) for place in range(theta.shape[2])]
+        scores = _scores_of_ranks(2 * theta.shape[0] * (theta.shape[1] // 2))
+        numbers = [
+            _numbers(np.array(theta[:, :, place], np.float64, order="C"), scores) for place in range(theta.shape[2])
+        ]
         return cls(names, *np.asarray(numbers).T, seconds=seconds)
 
     @property
@@ -79,18 +82,26 @@ class DrawsSummary(OwnerOnly):
         return str(SummaryTable(title, (), heads, rows, notes=notes))
 
 
-def _numbers(chains: Chains) -> tuple[float, ...]:
-    """Mean, deviation, MCSE, R-hat, bulk and tail effective sample sizes of one coefficient."""
+def _scores_of_ranks(number: int) -> Float[np.ndarray, " ranks"]:
+    """Computes normal quantiles of (rank - 3/8)/(number + 1/4), at twice the rank: ties have half ranks."""
+    return ndtri((0.5 * np.arange(2, 2 * number + 1) - 0.375) / (number + 0.25))
+
+
+def _numbers(chains: Chains, scores_of_ranks: Float[np.ndarray, " ranks"]) -> tuple[float, ...]:
+    """Computes mean, deviation, MCSE, R-hat, bulk and tail effective sample sizes of one coefficient."""
     mean, deviation = float(np.mean(chains)), float(np.std(chains, ddof=1)) if chains.size > 1 else math.nan
     # Of draws that never moved, ArviZ's sizes are the number of draws: nothing is known of them.
     if chains.shape[1] < 4 or not np.all(np.isfinite(chains)) or np.ptp(chains) == 0.0:
         return mean, deviation, *(math.nan,) * 4
     halves = _halves(chains)
-    scores = _normal_scores(halves)
+    order = np.argsort(halves, axis=None)
+    ordered = halves.ravel()[order]
+    scores = _normal_scores(ordered, order, scores_of_ranks).reshape(halves.shape)
     rhat = math.nan
     if len(chains) > 1:
-        rhat = float(np.fmax(_rhat(scores), _rhat(_normal_scores(np.abs(halves - np.median(halves))))))
-    ends = (_halves((chains <= _quantile(chains, share)).astype(float)) for share in (0.05, 0.95))
+        folded = _normal_scores(*_folded(ordered, order), scores_of_ranks).reshape(halves.shape)
+        rhat = float(np.fmax(_rhat(scores), _rhat(folded)))
+    ends = (_halves((chains <= quantile).astype(float)) for quantile in _quantiles(chains, (0.05, 0.95)))
     return mean, deviation, deviation / math.sqrt(_ess(halves)), rhat, _ess(scores), min(map(_ess, ends))
 
 
@@ -99,24 +110,44 @@ def _halves(chains: Chains) -> Float[np.ndarray, "halves half"]:
     return np.concatenate([chains[:, :half], chains[:, -half:]])
 
 
-def _normal_scores(chains: Chains) -> Chains:
-    """Normal quantiles of (rank - 3/8)/(number + 1/4), with the mean rank of ties."""
-    flat = chains.ravel()
-    order = np.argsort(flat)
-    firsts = np.flatnonzero(np.diff(flat[order], prepend=-np.inf))
-    counts = np.diff(firsts, append=flat.size)
-    scores = np.empty(flat.size)
-    scores[order] = np.repeat(ndtri((firsts + 0.5 * (counts + 1.0) - 0.375) / (flat.size + 0.25)), counts)
-    return scores.reshape(chains.shape)
+def _normal_scores(
+    ordered: Float[np.ndarray, " draws"],
+    order: Int[np.ndarray, " draws"],
+    scores_of_ranks: Float[np.ndarray, " ranks"],
+) -> Float[np.ndarray, " draws"]:
+    """Gives each draw the score of its rank, with the mean rank of ties; `ordered[i]` is draw number `order[i]`."""
+    new = np.empty(ordered.size, bool)
+    new[0] = True
+    np.not_equal(ordered[1:], ordered[:-1], out=new[1:])
+    firsts = np.flatnonzero(new)
+    counts = np.diff(firsts, append=ordered.size)
+    scores = np.empty(ordered.size)
+    scores[order] = np.repeat(scores_of_ranks[2 * firsts + counts - 1], counts)
+    return scores
 
 
-def _quantile(chains: Chains, share: float) -> float:
-    """The quantile that R calls of type 7, with the rounding of SciPy's `mquantiles`: draws are counted up to it."""
-    place = chains.size * share + (1.0 - share)
-    below = int(min(max(place, 1), chains.size - 1))
-    low, high = np.partition(chains.ravel(), (below - 1, below))[below - 1 : below + 1]
-    gamma = min(max(place - below, 0.0), 1.0)
-    return (1.0 - gamma) * low + gamma * high
+def _folded(
+    ordered: Float[np.ndarray, " draws"], order: Int[np.ndarray, " draws"]
+) -> tuple[Float[np.ndarray, " draws"], Int[np.ndarray, " draws"]]:
+    """Orders the distances from the median, whose two sides are in order already: the stable sort merges them."""
+    median = np.mean(ordered[[(ordered.size - 1) // 2, ordered.size // 2]])
+    below = int(np.searchsorted(ordered, median))
+    distances = np.concatenate([median - ordered[:below][::-1], ordered[below:] - median])
+    merged = np.argsort(distances, kind="stable")
+    return distances[merged], np.concatenate([order[:below][::-1], order[below:]])[merged]
+
+
+def _quantiles(chains: Chains, shares: tuple[float, ...]) -> list[float]:
+    """Computes the quantiles that R calls of type 7, with the rounding of SciPy's `mquantiles`: draws are counted up to
+    them.
+    """
+    places = [chains.size * share + (1.0 - share) for share in shares]
+    belows = [int(min(max(place, 1), chains.size - 1)) for place in places]
+    ordered = np.partition(chains, [index for below in belows for index in (below - 1, below)], axis=None)
+    gammas = [min(max(place - below, 0.0), 1.0) for place, below in zip(places, belows, strict=True)]
+    return [
+        (1.0 - gamma) * ordered[below - 1] + gamma * ordered[below] for gamma, below in zip(gammas, belows, strict=True)
+    ]
 
 
 def _rhat(chains: Chains) -> float:
@@ -148,5 +179,6 @@ def _autocovariances(chains: Chains) -> Float[np.ndarray, " draws"]:
     """Mean over chains of the autocovariances at all lags: one inverse transform for all chains."""
     number = chains.shape[1]
     size = next_fast_len(2 * number, real=True)
-    spectra = np.fft.rfft(chains - np.mean(chains, axis=1, keepdims=True), size)
-    return np.fft.irfft(np.mean(spectra.real**2 + spectra.imag**2, axis=0), size)[:number] / number
+    spectra = np.fft.rfft(chains - np.mean(chains, axis=1, keepdims=True), size).view(float)
+    squares = np.einsum("cf,cf->f", spectra, spectra).reshape(-1, 2).sum(axis=1)
+    return np.fft.irfft(squares, size)[:number] / (number * len(chains))

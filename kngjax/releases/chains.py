@@ -27,7 +27,8 @@ from kngjax.mechanisms.density import AbstractDensityMechanism
 from kngjax.mechanisms.direct import AbstractDirectMechanism
 from kngjax.owner import nonprivate
 
-_FEWEST_SWEEPS = 50
+# A call of a compiled block takes about as long as so many sweeps of a hundred chains, or fewer.
+_SWEEPS_A_CALL = 10
 
 SEARCH_GIVEN_UP = (
     "the exact search reached its public limit of proposals, or an equation that float64 cannot solve: the domain and "
@@ -231,6 +232,19 @@ def advance(
     return states, positions, infos
 
 
+def _kept_a_block(num_discarded: int, num_kept: int, thinning: int, num_chains: int, longest: int) -> int:
+    """Chooses how many sweeps every block keeps: one program runs all blocks, and a last one may do more than is asked.
+
+    The choice has the least time of sweeps and of calls. A block has at most `longest` sweeps, or keeps one.
+    """
+    call = max(1, min(_SWEEPS_A_CALL, 100 * _SWEEPS_A_CALL // num_chains))
+
+    def time(kept):
+        return (-(-num_discarded // (kept * thinning)) - (-num_kept // kept)) * (kept * thinning + call)
+
+    return min(range(max(1, longest // thinning), 0, -1), key=time)
+
+
 def run_chains(
     mechanism: AbstractDensityMechanism,
     data: Data,
@@ -249,9 +263,7 @@ def run_chains(
     """
     sampler = sampler.gather(mechanism.target(data), centre)
     states = start_chains(mechanism, data, sampler, centre, key, num_chains)
-    # One program for all blocks, neither so short that a warm-up's calls take the time nor longer than what is kept.
-    fewest = _FEWEST_SWEEPS // (num_chains * thinning) if num_discarded else 1
-    kept_block = max(1, min(max(num_kept, fewest), sampler.sweeps_a_block // thinning))
+    kept_block = _kept_a_block(num_discarded, num_kept, thinning, num_chains, sampler.sweeps_a_block)
     block = kept_block * thinning
     num_discarded_blocks, num_kept_blocks = -(-num_discarded // block), -(-num_kept // kept_block)
     positions, infos = [], []

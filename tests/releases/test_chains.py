@@ -188,3 +188,25 @@ def test_no_limit_of_what_finds_a_start_tells_neighbours_apart(limit):
     found = chains.nonprivate.minimiser(mechanism.loss, chains.nonprivate.clipped(data, reach))
     np.testing.assert_array_equal(found, chains.estimate(mechanism, data))
     assert np.all(np.isfinite(found))
+
+
+@pytest.mark.parametrize(
+    ("discarded", "kept", "thinning", "num_chains", "longest", "sweeps"),
+    [
+        (100, 1000, 1, 100, 500, 1100),
+        (20, 100, 1, 100, 100, 125),
+        (150, 150, 1, 20, 100, 300),
+        (500, 1000, 1, 4, 500, 1500),
+        (0, 1, 1, 1, 500, 1),
+        (10, 100, 1, 10_000, 500, 110),
+        (500, 1, 1, 1, 500, 576),
+        (100, 20, 50, 4, 100, 1100),
+        (100, 20, 700, 4, 500, 14_700),
+    ],
+)
+def test_blocks_do_few_more_sweeps_than_are_asked_for(discarded, kept, thinning, num_chains, longest, sweeps):
+    """One program runs every block, so that the last of the warm-up, and of what is kept, may do more."""
+    kept_a_block = chains._kept_a_block(discarded, kept, thinning, num_chains, longest)
+    block = kept_a_block * thinning
+    assert block <= max(longest, thinning)
+    assert (-(-discarded // block) - (-kept // kept_a_block)) * block == sweeps
