@@ -124,10 +124,13 @@ class AbstractChainSampler(AbstractSampler):
     def init(self, target: Target, points: Float[Array, "points dimension"], centre: Vector, key: PRNGKeyArray) -> Any:
         """Returns the chain's state, a NamedTuple, at the points, tuned at the centre, an estimate of θ."""
 
-    def start(self, target: Target, centre: Vector, key: PRNGKeyArray) -> Any:
-        """Returns the chain's state at points that scatter more widely than the density does: see `starts`."""
+    def start(self, target: Target, centre: Vector, key: PRNGKeyArray, num_chains: int = 1) -> Any:
+        """Returns a chain's state, of some that start together, at points that scatter more widely than the density.
+
+        See `starts`.
+        """
         start_key, own_key = jax.random.split(key)
-        points = starts(target, centre, start_key, self.num_points(target.dimension))
+        points = starts(target, centre, start_key, self.num_points(target.dimension), num_chains)
         return self.init(target, points, centre, own_key)
 
     def num_points(self, dimension: int) -> int:

@@ -21,8 +21,9 @@ from kngjax.losses.base import AbstractRowLoss
 
 # Starts are so many times as wide as the law: chains that disagree can then be told from chains that agree.
 INFLATION = 2.0
-# A start is chosen among so many points of each of two laws.
-_CANDIDATES = 32
+# A start is chosen among so many points of each of two laws: among few where many chains start, which reach the modes
+# together.
+_CANDIDATES, _FEW_CANDIDATES, _MANY_CHAINS = 32, 8, 128
 # A chain computes the densities of so many candidates together at most, over so many records in all.
 _TOGETHER, _RECORDS_TOGETHER = 16, 2**13
 
@@ -122,7 +123,9 @@ def scattered(
     return jnp.where(inside[:, None], points, anywhere), inside
 
 
-def starts(target: Target, centre: Vector, key: PRNGKeyArray, num_points: int) -> Float[Array, "points dimension"]:
+def starts(
+    target: Target, centre: Vector, key: PRNGKeyArray, num_points: int, num_chains: int = 1
+) -> Float[Array, "points dimension"]:
     """Draws points of Θ where chains start, about from a density twice as wide as the mechanism's.
 
     That density is f at c/`INFLATION` for KNG, and at c/`INFLATION`² for the exponential mechanism. The draw is chosen
@@ -133,14 +136,15 @@ def starts(target: Target, centre: Vector, key: PRNGKeyArray, num_points: int) -
     scatter about its draw by the limit law itself: wider ensembles take steps that are too long. Private; the law that
     a chain tends to does not depend on it.
 
-    **Arguments:** `centre`: an estimate of θ, shape (d,). `num_points`: of one chain.
+    **Arguments:** `centre`: an estimate of θ, shape (d,). `num_points`: of one chain. `num_chains`: how many start.
     """
+    num_candidates = _CANDIDATES if num_chains <= _MANY_CHAINS else _FEW_CANDIDATES
     base_key, near_key, choice_key, each_base_key, each_key = jax.random.split(key, 5)
-    anywhere = target.domain.draw(base_key, (_CANDIDATES,), target.dimension)
+    anywhere = target.domain.draw(base_key, (num_candidates,), target.dimension)
     hessian = sound_hessian(target, centre)
     near, own = scattered(target, centre, hessian, near_key, anywhere, INFLATION)
     # Points from the base measure come first, so that one of them is taken where no density is a number.
-    points, candidates = jnp.concatenate([anywhere, near]), jnp.concatenate([jnp.ones(_CANDIDATES, bool), own])
+    points, candidates = jnp.concatenate([anywhere, near]), jnp.concatenate([jnp.ones(num_candidates, bool), own])
     law = LimitLaw(jnp.asarray(centre), jnp.linalg.cholesky(hessian))
     of_near = target if target.norm is None else dataclasses.replace(target, norm=target.norm_at(centre))
     wider = target.rate / (INFLATION**2 if target.norm is None else INFLATION)
@@ -156,7 +160,7 @@ def starts(target: Target, centre: Vector, key: PRNGKeyArray, num_points: int) -
     # A divisor of their number, so that no rest needs a program of its own.
     together = math.gcd(_TOGETHER, 2 ** max(0, (_RECORDS_TOGETHER // max(1, num_records)).bit_length() - 1))
     scores, log_ratios = jax.lax.map(parts, points, batch_size=together)
-    rates = jnp.concatenate([jnp.full(_CANDIDATES, target.rate), jnp.full(_CANDIDATES, wider)])
+    rates = jnp.concatenate([jnp.full(num_candidates, target.rate), jnp.full(num_candidates, wider)])
     log_weights = log_ratios - rates * (scores - jnp.min(scores))
     log_weights = jnp.where(candidates & jnp.isfinite(log_weights), log_weights, -jnp.inf)
     theta = points[jnp.argmax(log_weights + jax.random.gumbel(choice_key, log_weights.shape, log_weights.dtype))]

@@ -201,7 +201,7 @@ def start_chains(
     `key` gives these keys, and no randomness of a block: see `advance`.
     """
     target, key = mechanism.target(data), jax.random.fold_in(key, 0)
-    return jax.vmap(lambda key: sampler.start(target, centre, key))(jax.random.split(key, num_chains))
+    return jax.vmap(lambda key: sampler.start(target, centre, key, num_chains))(jax.random.split(key, num_chains))
 
 
 @functools.partial(Compiled, static_argnames=("num_kept", "thinning"))
