@@ -12,7 +12,6 @@ is at least 2^-12 of the largest of its column; rows with others are cut further
 """
 
 import itertools
-from collections.abc import Iterable
 from fractions import Fraction
 from typing import Any
 
@@ -150,26 +149,6 @@ def products(left: Int[np.ndarray, "records left"], right: Int[np.ndarray, "reco
         return left.T.astype(object) @ right.astype(object)
     first, second = (np.ascontiguousarray(side.T, np.float64) for side in (left, right))
     return _join(_halves(first, second, block))
-
-
-def gram_of_wholes(chunks: Iterable[Float[np.ndarray, "columns records"]], columns: int) -> Exact:
-    """Computes Σ V V' over chunks of records for whole numbers |V| ≤ 2^43, exactly, as whole numbers of Python.
-
-    Two cuts of up to 2^21 hold them, and all products of cuts are made at once: these records need no third cut, and
-    none of them is left over.
-
-    **Arguments:** `columns`: how many there are, which an absence of chunks does not tell.
-    """
-    halves = np.zeros((2, 2 * columns, 2 * columns), np.int64)
-    for chunk in chunks:
-        cuts = np.empty((2 * columns, chunk.shape[1]))
-        high, low = cuts[:columns], cuts[columns:]
-        np.rint(np.multiply(chunk, 2.0**-_DIGITS, out=high), out=high)
-        np.subtract(chunk, np.multiply(high, 2.0**_DIGITS, out=low), out=low)
-        halves += _halves(cuts, cuts, _BLOCK)
-    total = _join(halves)
-    highs, both, lows = total[:columns, :columns], total[:columns, columns:], total[columns:, columns:]
-    return (highs * 2**_DIGITS + both + both.T) * 2**_DIGITS + lows
 
 
 def _halves(left: np.ndarray, right: np.ndarray, block: int) -> np.ndarray:

@@ -1,7 +1,7 @@
 """Sums over records weighted by a function of each record and of public numbers, exactly."""
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -9,12 +9,10 @@ import numpy as np
 from jaxtyping import Float, Shaped
 
 from kngjax.core.balls import power_of_two
-from kngjax.data.exact_sums import gram_of_wholes
+from kngjax.data.exact_sums import gram, weighted_gram_of
 
-# Binary digits of a weighted row's largest number: as many as `gram_of_wholes` takes.
+# Binary digits of a weighted row's largest number: two cuts of `kngjax.data.exact_sums` hold them.
 _DIGITS = 43
-# Binary digits of a share of one vote.
-_SHARE_DIGITS = 19
 # Few enough records that what is made of them stays in a processor's cache.
 _RECORDS = 1 << 13
 
@@ -109,17 +107,15 @@ class WeightedRows(NamedTuple):
     ) -> Shaped[np.ndarray, "columns columns"]:
         """Computes Σ v v', or Σ w v v', exactly. Private.
 
-        **Arguments:** `columns`: z. `weigh`: a function from some records' columns to their u. `shares`: w, multiples
-        of 2^-19 of at most 1, of each of whose binary digits a plain sum is made; None for 1.
+        **Arguments:** `columns`: z. `weigh`: a function from some records' columns to their u. `shares`: w, None for 1.
         """
-        if shares is not None:
-            digits = np.rint(np.ldexp(shares, _SHARE_DIGITS)).astype(np.int64)
-            places = [place for place in range(_SHARE_DIGITS + 1) if np.any(digits >> place & 1)]
-            parts = [self.gram(columns[:, digits >> place & 1 == 1], weigh) * Fraction(2) ** place for place in places]
-            return sum(parts, self.gram(columns[:, :0], weigh)) * power_of_two(-_SHARE_DIGITS)
-        wholes = gram_of_wholes((self._wholes(part, weigh(part)) for part in _chunks(columns)), len(columns))
+        total = np.zeros((len(columns), len(columns)), object)
+        for start in range(0, columns.shape[1], _RECORDS):
+            some = slice(start, start + _RECORDS)
+            rows = self._wholes(columns[:, some], weigh(columns[:, some])).T
+            total = total + (gram(rows) if shares is None else weighted_gram_of(rows, shares[some]))
         units = np.array([power_of_two(e) for e in self.exponents], object)
-        return wholes * units[:, None] * units[None]
+        return total * units[:, None] * units[None]
 
     def _wholes(self, columns: np.ndarray, roots: np.ndarray | float) -> np.ndarray:
         """v·2^-e."""
@@ -127,7 +123,3 @@ class WeightedRows(NamedTuple):
         # By powers of two, so that nothing is rounded but by rint.
         wholes *= np.ldexp(1.0, [-e for e in self.exponents])[:, None]
         return np.rint(wholes, out=wholes)
-
-
-def _chunks(columns: np.ndarray) -> Iterator[np.ndarray]:
-    return (columns[:, start : start + _RECORDS] for start in range(0, columns.shape[1], _RECORDS))
