@@ -40,6 +40,11 @@ class Adjacency(enum.StrEnum):
         """Gives n where neighbours share it, under replace; None under add_remove, where n is private."""
         return num_records if self is Adjacency.REPLACE else None
 
+    @property
+    def event(self) -> str:
+        """The step from a data set to a neighbour in words."""
+        return "exchanging one record" if self is Adjacency.REPLACE else "one record more or less"
+
     def pairs(self, unit: str = RECORD) -> str:
         """The pairs of neighbours in words. **Arguments:** `unit`: whom a guarantee protects."""
         if unit != RECORD:

@@ -44,6 +44,16 @@ def parameter(value: Any) -> Array | np.ndarray:
     return copy
 
 
+def positive_parameter(name: str, value: Any, meaning: str) -> Array | np.ndarray:
+    """Returns a parameter that is one positive number; raises TypeError or ValueError that say what it is for."""
+    if not is_traced(value) and np.asarray(value).dtype.kind not in "fiu":
+        raise TypeError(f"{name} must be a number, {meaning}; got {value!r}")
+    made = parameter(value)
+    if not is_traced(made) and (np.ndim(made) or not 0.0 < float(made) < np.inf):
+        raise ValueError(f"{name} must be one positive and finite number, {meaning}; got {value!r}")
+    return made
+
+
 def is_traced(*values: object) -> bool:
     """Says whether any of these is a tracer, whose value cannot be validated."""
     return any(isinstance(value, jax.core.Tracer) for value in values)

@@ -1,5 +1,6 @@
 """Public bounds of one record: promises that were made before the data were seen."""
 
+import copy
 import inspect
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -192,8 +193,10 @@ class Bounds(ShownAsTyped, AbstractModule):
         if self.x_lower is None or self.x_upper is None or self.columns is not None:
             return self
         columns = dimension - self.intercept
-        sides = tuple(np.broadcast_to(np.asarray(side), (columns,)).copy() for side in (self.x_lower, self.x_upper))
-        return eqx.tree_at(lambda one: (one.x_lower, one.x_upper), self, sides)
+        lower, upper = (
+            parameter(np.broadcast_to(np.asarray(side), (columns,))) for side in (self.x_lower, self.x_upper)
+        )
+        return self._with(x_lower=lower, x_upper=upper)
 
     def of_products(self, dimension: int) -> "Bounds":
         """Bounds of the rows w·x of d features and of the responses w·y, for weights w in [0, W]: a box, about 0.
@@ -201,21 +204,23 @@ class Bounds(ShownAsTyped, AbstractModule):
         An end W·u is rounded as products w·u are, and rounding rises with what is rounded: no product lies beyond it.
         """
         assert self.weight is not None
-        largest, sides = float(self.weight), np.ones((2, dimension))
-        if self.x_lower is not None:
-            # Not by JAX, which may have float32 alone.
-            sides[:, int(self.intercept) :] = [
-                np.broadcast_to(np.asarray(side, np.float64), (dimension - self.intercept,))
-                for side in (self.x_lower, self.x_upper)
-            ]
+        largest, sides = float(self.weight), self.sides(dimension)
         x = np.minimum(largest * sides[0], 0.0), np.maximum(largest * sides[1], 0.0)
         y = None
         if self.y_lower is not None and self.y_upper is not None:
             y = min(largest * float(self.y_lower), 0.0), max(largest * float(self.y_upper), 0.0)
         return Bounds(x, y, intercept=False, columns=dimension)
 
+    def sides(self, dimension: int) -> Float[np.ndarray, "2 dimension"]:
+        """Returns lower and upper bounds of the d features, the intercept's ones first, in float64 on the host."""
+        sides = np.ones((2, dimension))
+        if self.x_lower is not None:
+            for side, given in zip(sides, (self.x_lower, self.x_upper), strict=True):
+                side[int(self.intercept) :] = np.asarray(given, np.float64)
+        return sides
+
     def features(self, dimension: int) -> tuple[Any, Any]:
-        """Returns lower and upper bounds of the d features, with the intercept's (1, 1) first."""
+        """Returns lower and upper bounds of the d features, with the intercept's (1, 1) first; runs under jit."""
         columns = dimension - self.intercept
         one = jnp.ones(int(self.intercept))
         if self.x_lower is None or self.x_upper is None:
@@ -248,15 +253,9 @@ class Bounds(ShownAsTyped, AbstractModule):
 
     def weighing(self, largest: Any, missing: Any, unit: Unit | None = None) -> "Bounds":
         """Copies the bounds for records with weights. **Arguments:** as of the class; `unit`: None for the one here."""
-        made = eqx.tree_at(
-            lambda one: (one.unit, one.weight),
-            self,
-            (self.unit if unit is None else unit, weights.largest_weight(largest)),
-            is_leaf=lambda part: part is None or isinstance(part, Unit),
-        )
-        # Static, so that no tree holds it.
-        object.__setattr__(made, "missing_weight", weights.policy_of_weights(missing, made.weight))
-        return made
+        weight = weights.largest_weight(largest)
+        policy = weights.policy_of_weights(missing, weight)
+        return self._with(unit=self.unit if unit is None else unit, weight=weight, missing_weight=policy)
 
     @property
     def coefficients(self) -> tuple[str, ...] | None:
@@ -299,10 +298,14 @@ class Bounds(ShownAsTyped, AbstractModule):
 
     def without_dither(self) -> "Bounds":
         """Removes the noise on responses for audits: that noise costs no privacy and hides leaks."""
-        without = eqx.tree_at(lambda bounds: bounds.dither, self, None, is_leaf=lambda part: part is None)
-        # Static, so that no tree holds it.
-        object.__setattr__(without, "dither_of_log", False)
-        return without
+        return self._with(dither=None, dither_of_log=False)
+
+    def _with(self, **fields: Any) -> "Bounds":
+        """Copies the bounds with other fields, of which nothing is checked again."""
+        made = copy.copy(self)
+        for name, value in fields.items():
+            object.__setattr__(made, name, value)
+        return made
 
     def explain_weights(self) -> tuple[str, ...]:
         """Says in one sentence for a certificate how weights of records count; empty where records have none."""

@@ -19,10 +19,10 @@ from jaxtyping import Float
 
 from kngjax.core.errors import about
 from kngjax.data import cells, dates, expressions
+from kngjax.data.missing import policy_in
 from kngjax.data.terms import Categorical, Indicator
 from kngjax.data.terms.base import AbstractColumnTerm
 
-_COMPARISONS = {ast.Gt: ">", ast.GtE: ">=", ast.Lt: "<", ast.LtE: "<=", ast.Eq: "==", ast.NotEq: "!="}
 _ALLOWED = (
     "like \"wage > 500\", \"region == 'north'\", or several with 'and' between them; a name with spaces or signs in it "
     'stands between backticks, "`house size` > 500"'
@@ -86,14 +86,11 @@ def _condition(
     missing: Mapping[str, Any] | str | None,
     of_dates: Collection[str],
 ) -> Condition:
-    if not (isinstance(node, ast.Compare) and len(node.ops) == 1 and isinstance(node.left, ast.Name)):
-        raise _refusal(text)
-    column, comparison = node.left.id, _COMPARISONS.get(type(node.ops[0]))
     try:
-        value = expressions.literal(node.comparators[0])
+        column, comparison, value = expressions.comparison(node)
     except ValueError:
         raise _refusal(text) from None
-    policy = missing if isinstance(missing, str) else (missing or {}).get(column)
+    policy = policy_in(missing, column)
     if column in levels:
         return _of_level(text, column, comparison, value, tuple(levels[column]), policy)
     if column in of_dates and isinstance(value, str):

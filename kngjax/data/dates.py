@@ -11,7 +11,6 @@ and one further from 1970 than int64 has microseconds for, 292,000 years, is no 
 
 import datetime
 import functools
-import importlib
 import re
 from collections.abc import Collection, Mapping
 from typing import Any
@@ -157,25 +156,16 @@ def _is_of_dates(series: Any) -> bool:
 
 
 def _of_series(column: nw.Series) -> Float[np.ndarray, " records"]:
-    """Reads a column of a type of dates by the whole numbers that stand for dates in each library."""
-    native = column.to_native()
-    if type(native).__module__.startswith("polars"):
-        unit = "D" if column.dtype == nw.Date else column.dtype.time_unit  # pyright: ignore[reportAttributeAccessIssue]
-        counts = native.to_physical()
-        return np.where(counts.is_null().to_numpy(), np.nan, _of_counts(counts.fill_null(0).to_numpy(), unit))
+    """Reads a column of a type of dates by NumPy's dates, which have the same counts since 1970."""
+    native: Any = column.to_native()
     dtype = getattr(native, "dtype", None)
-    if dtype is not None and not hasattr(dtype, "pyarrow_dtype"):
-        plain = native.dt.tz_convert(None) if getattr(dtype, "tz", None) is not None else native
-        return _of_numpy(plain.to_numpy())
-    import pyarrow
+    if hasattr(dtype, "pyarrow_dtype"):
+        import pyarrow
 
-    compute: Any = importlib.import_module("pyarrow.compute")
-    arrow = pyarrow.chunked_array(native.array.__arrow_array__()) if dtype is not None else native
-    kind = arrow.type
-    unit = "D" if str(kind) == "date32[day]" else kind.unit
-    whole = compute.cast(compute.cast(arrow, pyarrow.int32()) if unit == "D" else arrow, pyarrow.int64())
-    missing = compute.is_null(arrow).to_numpy()
-    return np.where(missing, np.nan, _of_counts(compute.fill_null(whole, 0).to_numpy(), unit))
+        native = pyarrow.chunked_array(native.array.__arrow_array__())
+    elif getattr(dtype, "tz", None) is not None:
+        native = native.dt.tz_convert(None)
+    return _of_numpy(native.to_numpy())
 
 
 def _of_numpy(values: np.ndarray) -> Float[np.ndarray, " records"]:

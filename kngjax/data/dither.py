@@ -26,7 +26,7 @@ import jax
 import numpy as np
 from jaxtyping import Float
 
-from kngjax.core.arrays import float64, is_traced, parameter, require_moderate
+from kngjax.core.arrays import float64, is_traced, positive_parameter, require_moderate
 
 
 def width(value: Any) -> Any:
@@ -36,12 +36,8 @@ def width(value: Any) -> Any:
     """
     if value is None:
         return None
-    if not is_traced(value) and np.asarray(value).dtype.kind not in "fiu":
-        raise TypeError(f"dither must be a number, the width in the units of y; got {value!r}")
-    made = parameter(value)
+    made = positive_parameter("dither", value, "the width in the units of y")
     if not is_traced(made):
-        if np.ndim(made) or not 0.0 < float(made) < np.inf:
-            raise ValueError(f"dither must be one positive and finite number, the width in the units of y; got {value}")
         require_moderate("dither", made)
     return made
 

@@ -15,6 +15,7 @@ DEEPEST = 50
 LARGEST_POWER = 8
 
 _QUOTED_OR_NAMED = re.compile(r"""'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*"|`([^`]*)`""")
+_COMPARISONS = {ast.Gt: ">", ast.GtE: ">=", ast.Lt: "<", ast.LtE: "<=", ast.Eq: "==", ast.NotEq: "!="}
 _NEGATIONS = re.compile(rf"(?:\bnot\b\s*){{{DEEPEST + 1}}}")
 
 
@@ -70,6 +71,16 @@ def literal(node: ast.expr) -> Any:
         return ast.literal_eval(node)
     except (TypeError, SyntaxError, RecursionError, MemoryError) as error:
         raise ValueError("no number, text or list of such") from error
+
+
+def comparison(node: ast.expr) -> tuple[str, str | None, Any]:
+    """Returns the column, the sign and the number or text of `column > 5`; raises ValueError for anything else.
+
+    The sign is None for words, like `in`.
+    """
+    if not (isinstance(node, ast.Compare) and len(node.ops) == 1 and isinstance(node.left, ast.Name)):
+        raise ValueError("no comparison of a column")
+    return node.left.id, _COMPARISONS.get(type(node.ops[0])), literal(node.comparators[0])
 
 
 def too_deep(text: str) -> ValueError:

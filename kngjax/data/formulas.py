@@ -30,10 +30,10 @@ from typing import Any
 
 from kngjax.core.errors import about
 from kngjax.data import cells, codings, expressions
+from kngjax.data.missing import policy_in
 from kngjax.data.terms import Categorical, Design, Indicator, Polynomial, Product, Spline
 from kngjax.data.terms.base import AbstractColumnTerm
 
-_COMPARISONS = {ast.Gt: ">", ast.GtE: ">=", ast.Lt: "<", ast.LtE: "<=", ast.Eq: "=="}
 _CENTRED = "learns a mean or spread from all records, so that one of them moves the others"
 _LEARN = {
     "center": _CENTRED,
@@ -243,7 +243,7 @@ class _ColumnFacts:
         return lower, upper
 
     def _missing(self, column: str) -> Any:
-        return self.missing if isinstance(self.missing, str) else (self.missing or {}).get(column)
+        return policy_in(self.missing, column)
 
     def _polynomial(self, column: str, degree: Any = 1, transform: str | None = None) -> Polynomial:
         lower, upper = self._ends(column)
@@ -279,10 +279,13 @@ class _ColumnFacts:
         return Categorical(column, ordered, missing=self._missing(column))
 
     def _indicator(self, expression: str, node: ast.expr) -> Indicator:
-        if not (isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in _COMPARISONS):
+        try:
+            column, comparison, threshold = expressions.comparison(node)
+        except ValueError as error:
+            raise self._refusal(expression) from error
+        if comparison in (None, "!="):
             raise self._refusal(expression)
-        column, threshold = self._column(expression, node.left), self._literal(expression, node.comparators[0])
-        return Indicator(column, _COMPARISONS[type(node.ops[0])], threshold, missing=self._missing(column))
+        return Indicator(column, comparison, threshold, missing=self._missing(column))
 
 
 def _is_one(factor: Any) -> bool:

@@ -23,6 +23,11 @@ Policies = Policy | tuple[Policy, ...]
 Codes = Mapping[str, tuple[Any, ...]]
 
 
+def policy_in(missing: Mapping[str, Any] | str | None, column: str) -> Any:
+    """Returns the policy of a column, of policies by name, "drop" for all, or None."""
+    return missing if isinstance(missing, str) else (missing or {}).get(column)
+
+
 def policies(missing: Any, names: Sequence[str] | None, columns: int | None) -> Policies:
     """Gives the policy of all columns of X, or a tuple with a policy for each.
 
@@ -124,7 +129,7 @@ def codes_by_column(
             raise TypeError(f"missing_codes of column {name!r} must be finite numbers or text, like [9999999, -1]")
         if both := [code for code in own if any(cells.same_level(code, level) for level in levels.get(name, ()))]:
             raise ValueError(f"missing_codes of column {name!r}: {both[0]!r} is one of its levels")
-        if (missing if isinstance(missing, str) else (missing or {}).get(name)) is None:
+        if policy_in(missing, name) is None:
             raise ValueError(f"missing_codes of column {name!r} need what a missing cell counts as: say it in missing")
         found[name] = own
     return found

@@ -21,6 +21,7 @@ from kngjax.core.owner_only import OwnerOnly, owner_only
 from kngjax.core.representation import ShownAsTyped
 from kngjax.data import cells, weights
 from kngjax.data.column_types import Holds, holds
+from kngjax.data.dates import plain
 from kngjax.data.named_columns import Columns
 
 DROP = "drop"
@@ -41,6 +42,10 @@ _OF_IDENTIFIERS = (
 )
 
 
+def _without_spaces(name: Any) -> Any:
+    return name.strip() if isinstance(name, str) else name
+
+
 class Unit(ShownAsTyped, AbstractModule):
     """Names whom a guarantee protects: neighbouring data sets differ in one of them. Public.
 
@@ -52,36 +57,28 @@ class Unit(ShownAsTyped, AbstractModule):
     spread, each group having a mechanism of its own. Raises TypeError and ValueError for other arguments.
     """
 
-    name: str = eqx.field(static=True)
-    most_rows: int | None = eqx.field(static=True)
-    column: str | None = eqx.field(static=True)
-    missing: str | None = eqx.field(static=True)
-    groups: int | None = eqx.field(static=True, metadata={"only_if_given": True})
+    name: str = eqx.field(static=True, default="person", converter=_without_spaces)
+    most_rows: int | None = eqx.field(static=True, default=None, converter=plain)
+    column: str | None = eqx.field(static=True, default=None)
+    missing: Any = eqx.field(static=True, default=None)
+    groups: int | None = eqx.field(static=True, default=None, metadata={"only_if_given": True})
 
-    def __init__(
-        self,
-        name: str = "person",
-        most_rows: int | None = None,
-        column: str | None = None,
-        missing: Any = None,
-        groups: int | None = None,
-    ):
-        if not isinstance(name, str) or not name.strip():
+    def __check_init__(self):
+        name, most_rows, groups = self.name, self.most_rows, self.groups
+        if not isinstance(name, str) or not name:
             raise TypeError(f"a unit has a name in words, like 'patient', not {name!r}")
-        if most_rows is not None and (isinstance(most_rows, bool) or not isinstance(most_rows, int | np.integer)):
+        if not (most_rows is None or type(most_rows) is int):
             raise TypeError(f"most_rows must be a whole number or None, not {most_rows!r}")
         if most_rows is not None and not 1 <= most_rows <= 1000:
             raise ValueError(f"most_rows must be between 1 and 1000, not {most_rows}")
-        if most_rows is not None and name.strip() == RECORD:
+        if most_rows is not None and name == RECORD:
             raise ValueError("a unit with several rows is no record: name whom they are of, like 'patient'")
-        if missing not in (None, DROP):
-            raise ValueError(f"missing must be 'drop' or None for rows without an identifier, not {missing!r}")
-        if most_rows is None and not (column is None and missing is None and groups is None):
+        if self.missing not in (None, DROP):
+            raise ValueError(f"missing must be 'drop' or None for rows without an identifier, not {self.missing!r}")
+        if most_rows is None and not (self.column is None and self.missing is None and groups is None):
             raise ValueError("column, missing and groups are of identifiers: give most_rows=1 too")
         if groups is not None and not (type(groups) is int and groups >= 1):
             raise ValueError(f"groups must be a whole number from 1, or None, not {groups!r}")
-        self.name, self.most_rows = name.strip(), None if most_rows is None else int(most_rows)
-        self.column, self.missing, self.groups = column, missing, groups
 
     def over_groups(self, number: int) -> "Unit":
         """Copies the unit for rows of one that may be spread over so many groups, of each group that it knows of."""

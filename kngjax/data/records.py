@@ -319,16 +319,18 @@ def _numbers(
     columns = (
         np.empty((0 if response is None else len(response), 0)) if X is None else numbers_of_table(bounds, X, dimension)
     )
-    schema.require_axes_of_table(columns.ndim)
+    schema.require_axes("X", columns.ndim)
     response = np.zeros(columns.shape[0]) if response is None else response
     # Types and shapes could not tell this before conversion for lists and for arrays of other libraries.
-    schema.require_axes_of_response(response.ndim)
-    schema.require_same_rows(columns.shape[0], response.size)
+    schema.require_axes("y", response.ndim)
+    if columns.shape[0] != response.size:
+        raise UnfitShape(schema.DIFFERENT_ROWS)
     schema.require_columns(bounds, columns.shape[1], dimension)
     if weight is not None:
         each = weight.weights if isinstance(weight, persons.Shares) else weight
-        schema.require_axes_of_weights(each.ndim)
-        schema.require_same_rows(columns.shape[0], each.size, schema.DIFFERENT_WEIGHTS)
+        schema.require_axes("weights", each.ndim)
+        if columns.shape[0] != each.size:
+            raise UnfitShape(schema.DIFFERENT_WEIGHTS)
     return columns, response, weight
 
 

@@ -29,10 +29,16 @@ UNKNOWN_COLUMNS = (
     "the bounds do not say how many columns X has, and nothing else of the mechanism does: name their number or the "
     "columns, Bounds(x=(lower, upper), columns=3) or columns=['age', 'height']"
 )
-_DIFFERENT_ROWS = "X and y have different numbers of rows: they must be the same records"
+DIFFERENT_ROWS = "X and y have different numbers of rows: they must be the same records"
 DIFFERENT_WEIGHTS = "weights must be one number a record, and there are more or fewer of them than records"
-# Kinds of NumPy's types that are numbers (with text), and what to call the other kinds.
-_NUMBERS, _NUMBERS_AND_TEXT = "fiub", "fiubOUST"
+# How many axes each argument has, and how to get there.
+_AXES = {
+    "X": (2, "(n, columns)", "of one column numpy.reshape(X, (-1, 1))"),
+    "y": (1, "(n,)", "pass one column, as a series or 1-d array (for a quantile, of its values)"),
+    "weights": (1, "(n,)", "one number a record, as a series or 1-d array"),
+    "person": (1, "(n,)", "one identifier a record, as a series or 1-d array"),
+}
+# What to call kinds of NumPy's types that are no numbers.
 _KINDS = {"M": "dates", "m": "durations", "c": "complex numbers", "O": "Python objects"} | dict.fromkeys("UST", "text")
 
 
@@ -51,7 +57,7 @@ class Schema:
 
 @dataclasses.dataclass(frozen=True)
 class TableShape:
-    """Describes the shape of X or y before a value is looked at.
+    """Describes the shape of a table before a value is looked at.
 
     **Arguments:** `rows`, `columns`: None where only conversion tells. `names`: those of a frame's columns, or None.
     """
@@ -69,8 +75,8 @@ def public_shapes(
     has_response: bool = True,
     dimension: int | None = None,
     reads_text: bool = False,
-) -> tuple[TableShape, TableShape]:
-    """Returns the shapes of X and of y, as far as they are known before a value is looked at.
+) -> TableShape:
+    """Returns the shape of X, with the rows of X or y, as far as these are known before a value is looked at.
 
     **Arguments:** as in `kngjax.data.prepare`. Raises UnfitType and UnfitShape for what types, names and shapes show to
     be no data for these bounds.
@@ -82,21 +88,21 @@ def public_shapes(
         if y is not None:
             raise UnfitShape("a mean or a median has no response: pass X alone, one column a coordinate")
         columns = _table(X, bounds)
-        rows = TableShape(columns.rows, None)
+        rows = columns.rows
     else:
         if X is None and bounds.x_lower is not None:
             raise UnfitShape("X is missing, and bounds.x is for its columns: pass them, or leave bounds.x out")
-        rows = _response(y, reads_text or bounds.missing_y is not None)
-        columns = _table(X, bounds) if X is not None else TableShape(rows.rows, 0)
-    if None not in (columns.rows, rows.rows) and columns.rows != rows.rows:
+        rows = _length("y", y, reads_text or bounds.missing_y is not None)
+        columns = _table(X, bounds) if X is not None else TableShape(rows, 0)
+    if None not in (columns.rows, rows) and columns.rows != rows:
         # Their numbers are not told: with add_remove even n is private.
-        raise UnfitShape(_DIFFERENT_ROWS)
+        raise UnfitShape(DIFFERENT_ROWS)
     _require_one_index(X, y)
     if columns.columns is not None:
         require_columns(bounds, columns.columns, dimension)
     if weight is not None:
-        _require_weights(weight, bounds.missing_weight is not None, (columns.rows, rows.rows), (X, y))
-    return columns, rows
+        _require_weights(weight, bounds.missing_weight is not None, (columns.rows, rows), (X, y))
+    return columns if rows is None else dataclasses.replace(columns, rows=rows)
 
 
 def _require_weights(weight: Any, reads_text: bool, rows: tuple[int | None, ...], others: tuple[Any, Any]) -> None:
@@ -108,13 +114,7 @@ def _require_weights(weight: Any, reads_text: bool, rows: tuple[int | None, ...]
         name, different = "person", persons.DIFFERENT
         weight, reads_text = weight.cells, True
         persons.require_identifiers(weight)
-    native = _readable(name, weight)
-    if isinstance(native, nw.DataFrame):
-        require_axes_of_weights(2, name)
-    axes = _axes(name, native, reads_text)
-    if axes is not None:
-        require_axes_of_weights(len(axes), name)
-    number = _rows_of(weight) if axes is None else axes[0]
+    number = _length(name, weight, reads_text)
     if any(number is not None and other not in (None, number) for other in rows):
         raise UnfitShape(different)
     X, y = others
@@ -137,10 +137,11 @@ def require_columns(bounds: Bounds, columns: int, dimension: int | None) -> None
         )
 
 
-def require_same_rows(one: int, two: int, otherwise: str = _DIFFERENT_ROWS) -> None:
-    """Raises UnfitShape, in these words, unless X and y, or X and weights, have one length."""
-    if one != two:
-        raise UnfitShape(otherwise)
+def require_axes(name: str, axes: int) -> None:
+    """Raises UnfitShape unless X has rows and columns, and y, weights and persons have one axis."""
+    expected, shape, advice = _AXES[name]
+    if axes != expected:
+        raise UnfitShape(f"{name} must have shape {shape}, not {axes} axes: {advice}")
 
 
 def columns_of(bounds: Bounds, frame: nw.DataFrame) -> list[Any]:
@@ -182,7 +183,7 @@ def _table(X: Any, bounds: Bounds) -> TableShape:
     axes = _axes("X", native, reads_text=None not in policy_of_each_column(bounds.missing, 1))
     if axes is None:
         return TableShape(_rows_of(native), None)
-    require_axes_of_table(len(axes))
+    require_axes("X", len(axes))
     return TableShape(axes[0], axes[1])
 
 
@@ -190,37 +191,16 @@ def _rows_of(values: Any) -> int | None:
     return len(values) if isinstance(values, Sequence) else None
 
 
-def _response(y: Any, reads_text: bool) -> TableShape:
-    native = _readable("y", y)
+def _length(name: str, values: Any, reads_text: bool) -> int | None:
+    """How many cells a column has, refused unless it can be one by its type; None where only conversion tells."""
+    native = _readable(name, values)
     if isinstance(native, nw.DataFrame):
-        require_axes_of_response(2)
-    axes = _axes("y", native, reads_text)
+        require_axes(name, 2)
+    axes = _axes(name, native, reads_text)
     if axes is None:
-        return TableShape(_rows_of(y), None)
-    require_axes_of_response(len(axes))
-    return TableShape(axes[0], None)
-
-
-def require_axes_of_table(axes: int) -> None:
-    """Raises UnfitShape unless an array has rows and columns."""
-    if axes != 2:
-        raise UnfitShape(f"X must have shape (n, columns), not {axes} axes: of one column numpy.reshape(X, (-1, 1))")
-
-
-def require_axes_of_response(axes: int) -> None:
-    """Raises UnfitShape unless an array has one axis."""
-    if axes != 1:
-        raise UnfitShape(
-            f"y must have shape (n,), not {axes} axes: pass one column, as a series or 1-d array "
-            "(for a quantile, of its values)"
-        )
-
-
-def require_axes_of_weights(axes: int, name: str = "weights") -> None:
-    """Raises UnfitShape unless an array has one axis. **Arguments:** `name`: "weights", or "person" of identifiers."""
-    if axes != 1:
-        one = "number" if name == "weights" else "identifier"
-        raise UnfitShape(f"{name} must have shape (n,), not {axes} axes: one {one} a record, as a series or 1-d array")
+        return _rows_of(values)
+    require_axes(name, len(axes))
+    return axes[0]
 
 
 def _readable(name: str, values: Any) -> Any:
@@ -292,13 +272,13 @@ def _axes(name: str, values: Any, reads_text: bool) -> tuple[int, ...] | None:
         return None
     array: Any = values
     try:
-        dtype, axes = np.dtype(array.dtype), tuple(array.shape)
+        fits, axes = _fits(array, reads_text), tuple(array.shape)
     except Exception as error:
         raise_from_outside(error)
         # An array of another library: it is converted later, where errors are hidden.
         return None
-    if dtype.kind not in (_NUMBERS_AND_TEXT if reads_text else _NUMBERS):
-        kind = _KINDS.get(dtype.kind, "records")
+    if not fits:
+        kind = _KINDS.get(array.dtype.kind, "records")
         raise UnfitType(f"{name} must hold real numbers, and this array holds {kind}: {_advice(name, values)}")
     return axes
 
@@ -325,9 +305,10 @@ def length_of(row: Any) -> int | None:
     return len(row) if hasattr(row, "__len__") and hasattr(row, "__getitem__") else None
 
 
-def _fits(column: nw.Series, reads_text: bool) -> bool:
+def _fits(column: Any, reads_text: bool) -> bool:
     """Whether a column's type is one of numbers, or can be read cell by cell where that is asked for."""
-    return cells.is_readable(column.to_native()) if reads_text else is_of_numbers(column)
+    kind = holds(column)
+    return kind is Holds.NUMBERS or (reads_text and kind is Holds.CELLS)
 
 
 def is_of_numbers(column: nw.Series) -> bool:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from kngjax.core.arrays import is_traced, parameter
+from kngjax.core.arrays import is_traced, positive_parameter
 from kngjax.core.errors import UnfitShape, UnfitType
 from kngjax.core.owner_only import OwnerOnly, owner_only
 
@@ -69,18 +69,13 @@ def largest_weight(value: Any) -> Any:
     """
     if value is None:
         return None
-    if not is_traced(value) and np.asarray(value).dtype.kind not in "fiu":
-        raise TypeError(f"weight must be a number, the largest weight that a record may have; got {value!r}")
-    made = parameter(value)
-    if not is_traced(made):
-        if np.ndim(made) or not 0.0 < float(made) < math.inf:
-            raise ValueError(f"weight must be one positive and finite number, the largest weight; got {value!r}")
-        if not _LEAST <= float(made) <= 1.0 / _LEAST:
-            raise ValueError(
-                f"weight = {float(made):g} is out of range, {_LEAST:g} to {1.0 / _LEAST:g}. Only the ratios of weights "
-                "to the largest count: divide all of them, and it, by one public number, so that it is about 1; of a "
-                "sum multiply what is released by that number"
-            )
+    made = positive_parameter("weight", value, "the largest weight that a record may have")
+    if not is_traced(made) and not _LEAST <= float(made) <= 1.0 / _LEAST:
+        raise ValueError(
+            f"weight = {float(made):g} is out of range, {_LEAST:g} to {1.0 / _LEAST:g}. Only the ratios of weights to "
+            "the largest count: divide all of them, and it, by one public number, so that it is about 1; of a sum "
+            "multiply what is released by that number"
+        )
     return made
 
 

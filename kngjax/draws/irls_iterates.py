@@ -144,16 +144,12 @@ class IteratesOnGrid(AbstractDraw):
 
 
 def _largest(bounds: Any, dimension: int) -> list[float]:
-    """The largest |x_j| of one record, and its largest |y|. Not by JAX, which may have float32 alone.
+    """The largest |x_j| of one record, and its largest |y|.
 
     A hull leaves it as it is: see `FeatureHull.move_inside`.
     """
-    columns = dimension - int(bounds.intercept)
-    sides = [bounds.x_lower, bounds.x_upper] if columns else []
-    ends = [np.broadcast_to(np.abs(np.asarray(side, np.float64)), (columns,)) for side in sides]
-    features = np.max(ends, axis=0).tolist() if ends else []
-    responses = [abs(float(np.asarray(side, np.float64))) for side in (bounds.y_lower, bounds.y_upper)]
-    return [1.0] * int(bounds.intercept) + features + [max(responses)]
+    features = np.max(np.abs(bounds.sides(dimension)), axis=0).tolist()
+    return [*features, max(abs(float(bounds.y_lower)), abs(float(bounds.y_upper)))]
 
 
 def _scale_squared(kind: str, part: Guarantee, squared: Fraction, absolute: Fraction) -> Fraction:

@@ -5,22 +5,15 @@
 
 import jax.numpy as jnp
 from numpyro.distributions import Distribution, constraints
-from numpyro.distributions.transforms import L1BallTransform, ParameterFreeTransform, Transform, biject_to
+from numpyro.distributions.transforms import (
+    AffineTransform,
+    ComposeTransform,
+    L1BallTransform,
+    ParameterFreeTransform,
+    biject_to,
+)
 
 from kngjax.geometry import norms
-
-
-class _UnitL2Ball(constraints._SingletonConstraint):
-    event_dim = 1
-
-    def __call__(self, x):
-        return jnp.linalg.norm(x, axis=-1) < 1.0
-
-    def feasible_like(self, prototype):
-        return jnp.zeros_like(prototype)
-
-
-unit_l2_ball = _UnitL2Ball()
 
 
 class _Ball(constraints.Constraint):
@@ -50,7 +43,7 @@ class L2BallTransform(ParameterFreeTransform):
     """
 
     domain = constraints.real_vector
-    codomain = unit_l2_ball
+    codomain = _Ball(1.0, norms.L2)
 
     def __call__(self, x):
         return x / jnp.sqrt(1.0 + jnp.sum(x**2, axis=-1, keepdims=True))
@@ -62,36 +55,10 @@ class L2BallTransform(ParameterFreeTransform):
         return -0.5 * (x.shape[-1] + 2) * jnp.log1p(jnp.sum(x**2, axis=-1))
 
 
-class BallTransform(Transform):
-    """From R^d onto the open ball of a radius: the map onto the unit ball, then a scaling."""
-
-    domain = constraints.real_vector
-
-    def __init__(self, radius, norm: type[norms.L1] | type[norms.L2]):
-        self.radius, self.norm = radius, norm
-        self.unit = L1BallTransform() if norm is norms.L1 else L2BallTransform()
-
-    @property
-    def codomain(self):
-        return _Ball(self.radius, self.norm)
-
-    def __call__(self, x):
-        return self.radius * self.unit(x)
-
-    def _inverse(self, y):
-        return self.unit._inverse(y / self.radius)
-
-    def log_abs_det_jacobian(self, x, y, intermediates=None):
-        scaling = x.shape[-1] * jnp.log(self.radius)
-        return self.unit.log_abs_det_jacobian(x, y / self.radius) + scaling
-
-    def tree_flatten(self):
-        return (self.radius,), (("radius",), {"norm": self.norm, "unit": self.unit})
-
-
 @biject_to.register(_Ball)
 def _biject_to_ball(constraint):
-    return BallTransform(constraint.radius, constraint.norm)
+    onto_unit_ball = L1BallTransform() if constraint.norm is norms.L1 else L2BallTransform()
+    return ComposeTransform([onto_unit_ball, AffineTransform(0.0, constraint.radius)])
 
 
 class UniformBall(Distribution):

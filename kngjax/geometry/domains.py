@@ -116,13 +116,12 @@ class AbstractDomain(ShownAsTyped, AbstractModule):
 class _AbstractBall(AbstractDomain):
     """The uniform measure on Θ = {θ : ‖θ‖ ≤ radius}.
 
-    **Arguments:** `radius`: positive, in the units of θ. Public. `norm`: ‖·‖, which must be absolute. `power`: p, if
-    ‖θ‖^p = Σ|θ_j|^p, and None for another norm, which no lattice serves.
+    **Arguments:** `radius`: positive, in the units of θ. Public. `norm`: ‖·‖, with ‖θ‖^p = Σ|θ_j|^p. `power`: p.
     """
 
     radius: eqx.AbstractVar[Scalar]
     norm: eqx.AbstractClassVar[AbstractAbsoluteNorm]
-    power: eqx.AbstractClassVar[int | None]
+    power: eqx.AbstractClassVar[int]
 
     is_sign_symmetric: ClassVar[bool] = True
 
@@ -152,18 +151,17 @@ class _AbstractBall(AbstractDomain):
     def contains(self, theta: Vector) -> Bool[Array, ""]:
         return self.norm(theta) <= self.radius
 
-    @abc.abstractmethod
-    def _nearest(self, theta: Vector) -> Float[Array, " dimension"]:
-        """The point of Θ nearest to θ, but for roundings."""
-
     def project(self, theta: Vector) -> Float[Array, " dimension"]:
         """Projects θ to a point within Θ by more than the roundings of the point's size: else it might lie beyond.
 
         With unit roundoff u, a size that is a sum of d numbers, or the root of one of squares, is off by at most
         (d + 1)u of itself in any order, and the scale and the product by five roundings more: (d + 6)·2u covers them.
         """
+        from optax import projections
+
         theta = jnp.asarray(theta)
-        found = self._nearest(theta)
+        nearest = projections.projection_l1_ball if self.power == 1 else projections.projection_l2_ball
+        found = nearest(theta, self.radius)
         inward = 1.0 - (theta.shape[-1] + 6) * jnp.finfo(theta.dtype).eps
         size = jnp.maximum(self.norm(found), self.radius)
         return jnp.where(self.contains(theta), theta, inward * (self.radius / size) * found)
@@ -183,9 +181,7 @@ class _AbstractBall(AbstractDomain):
     def widths(self, dimension: int) -> Float[Array, " dimension"]:
         return jnp.full(dimension, 2.0 * self.radius)
 
-    def exact_shape(self, dimension: int) -> Shape | None:
-        if self.power is None:
-            return None
+    def exact_shape(self, dimension: int) -> Shape:
         return Shape.ball(float(self.radius), self.power, dimension)
 
 
@@ -200,11 +196,6 @@ class L1Ball(_AbstractBall):
     norm: ClassVar[AbstractAbsoluteNorm] = norms.L1()
     power: ClassVar[int] = 1
 
-    def _nearest(self, theta: Vector) -> Float[Array, " dimension"]:
-        from optax.projections import projection_l1_ball
-
-        return projection_l1_ball(theta, self.radius)
-
 
 class L2Ball(_AbstractBall):
     """An l2 ball Θ = {θ : (Σ_j θ_j²)^½ ≤ radius} with the uniform measure.
@@ -216,11 +207,6 @@ class L2Ball(_AbstractBall):
 
     norm: ClassVar[AbstractAbsoluteNorm] = norms.L2()
     power: ClassVar[int] = 2
-
-    def _nearest(self, theta: Vector) -> Float[Array, " dimension"]:
-        from optax.projections import projection_l2_ball
-
-        return projection_l2_ball(theta, self.radius)
 
 
 class Box(AbstractDomain):

@@ -89,16 +89,6 @@ class L1(AbstractAbsoluteNorm):
         return tilts.TiltedLaplace(rate, tilt)
 
 
-def _draw_from_l2_ball(key: PRNGKeyArray, shape: tuple[int, ...], dimension: int) -> Float[Array, "*shape dimension"]:
-    # The first d coordinates of a uniform point on the sphere of R^(d+2) are uniform in the ball of R^d.
-    normals = jax.random.normal(key, (*shape, dimension + 2))
-    return normals[..., :dimension] / jnp.linalg.norm(normals, axis=-1, keepdims=True)
-
-
-def _l2_log_volume(dimension: int) -> float:
-    return 0.5 * dimension * math.log(math.pi) - math.lgamma(0.5 * dimension + 1.0)
-
-
 class L2(AbstractAbsoluteNorm):
     """‖v‖ = (Σ_j v_j²)^½."""
 
@@ -127,11 +117,12 @@ class L2(AbstractAbsoluteNorm):
         self, key: PRNGKeyArray, shape: tuple[int, ...], dimension: int
     ) -> Float[Array, "*shape dimension"]:
         """Returns the first d coordinates of a uniform point on the unit sphere of R^(d+2)."""
-        return _draw_from_l2_ball(key, shape, dimension)
+        normals = jax.random.normal(key, (*shape, dimension + 2))
+        return normals[..., :dimension] / jnp.linalg.norm(normals, axis=-1, keepdims=True)
 
     def log_volume(self, dimension: int) -> Float[Array, ""]:
         """(d/2) log π - log Γ(d/2 + 1)."""
-        return jnp.asarray(_l2_log_volume(dimension))
+        return jnp.asarray(0.5 * dimension * math.log(math.pi) - math.lgamma(0.5 * dimension + 1.0))
 
     def chord(self, radius: Scalar, point: Vector, direction: Vector) -> Interval:
         """Returns the roots of |x + tv|² = radius²."""
@@ -344,14 +335,14 @@ class Ellipsoid(AbstractNorm):
         self, key: PRNGKeyArray, shape: tuple[int, ...], dimension: int
     ) -> Float[Array, "*shape dimension"]:
         """L'^{-1}u with u uniform in the l2 ball and A = LL'."""
-        uniform = _draw_from_l2_ball(key, shape, dimension)
+        uniform = L2().draw_from_ball(key, shape, dimension)
         columns = uniform.reshape(-1, dimension).T
         solved = jax.scipy.linalg.solve_triangular(self._factor(), columns, lower=True, trans="T")
         return solved.T.reshape(uniform.shape)
 
     def log_volume(self, dimension: int) -> Float[Array, ""]:
         """Subtracts ½ log det A from the log-volume of the l2 ball."""
-        return _l2_log_volume(dimension) - jnp.sum(jnp.log(jnp.diagonal(self._factor())))
+        return L2().log_volume(dimension) - jnp.sum(jnp.log(jnp.diagonal(self._factor())))
 
     @property
     def standard(self) -> AbstractNorm:

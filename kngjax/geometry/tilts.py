@@ -7,7 +7,6 @@ and the log-ratio of the two at each draw come with it.
 import abc
 import math
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -31,8 +30,8 @@ class AbstractTiltedLaw(AbstractModule):
     **Arguments:** `rate`: c. `tilt`: h, shape (d,), with ‖h‖_* < c.
     """
 
-    rate: eqx.AbstractVar[Scalar]
-    tilt: eqx.AbstractVar[Vector]
+    rate: Scalar
+    tilt: Vector
 
     @property
     @abc.abstractmethod
@@ -46,9 +45,6 @@ class AbstractTiltedLaw(AbstractModule):
 
 class TiltedLaplace(AbstractTiltedLaw):
     """∝ exp(-c‖y‖_1 - h'y): independent asymmetric Laplace coordinates, of mass Π_j 2c/(c² - h_j²)."""
-
-    rate: Scalar
-    tilt: Vector
 
     @property
     def log_mass(self) -> Float[Array, ""]:
@@ -70,9 +66,6 @@ class TiltedRadial(AbstractTiltedLaw):
     from Gamma((d+1)/2, (c² - |h|²)/2). The mass is the Fourier transform of exp(-c|y|), continued.
     """
 
-    rate: Scalar
-    tilt: Vector
-
     @property
     def log_mass(self) -> Float[Array, ""]:
         dimension = self.tilt.shape[0]
@@ -92,8 +85,6 @@ class TiltedRadial(AbstractTiltedLaw):
 class TiltedMaximumLaw(AbstractTiltedLaw):
     """∝ exp(-c‖y‖_∞ - h'y): a level t ≥ ‖y‖_∞ from tangents above its density (`level_law`), then exponentials."""
 
-    rate: Scalar
-    tilt: Vector
     tangents: level_law.LevelTangents
 
     def __init__(self, rate: Scalar, tilt: Vector):
@@ -114,9 +105,6 @@ class TiltedMaximumLaw(AbstractTiltedLaw):
 
 class TiltedNormal(AbstractTiltedLaw):
     """∝ exp(-½c|y|² - h'y), which is N(-h/c, I/c), of mass (2π/c)^(d/2) exp(|h|²/(2c)): for any h."""
-
-    rate: Scalar
-    tilt: Vector
 
     @property
     def log_mass(self) -> Float[Array, ""]:

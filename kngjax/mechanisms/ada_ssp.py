@@ -157,7 +157,6 @@ class AdaSSP(AbstractDirectMechanism):
         with float64(), quick_compilation():
             facts = _facts(self, dimension)
             (x, y), changes, deviations = jax.tree.map(np.array, (facts.radii, facts.changes, facts.deviations))
-        event = "exchanging one record" if self.adjacency is Adjacency.REPLACE else "one record more or less"
         names = ("the smallest eigenvalue of X'X", "X'y in the l2 norm", "X'X in the Frobenius norm")
         parts = (
             f"{name} by at most {change:.6g} (noise of deviation {deviation:.6g})"
@@ -165,8 +164,8 @@ class AdaSSP(AbstractDirectMechanism):
         )
         return Sensitivity(
             float(changes[2]),
-            f"{moments.explain_radii(self.bounds, float(x), float(y))} in units made of the public bounds, so {event} "
-            f"moves {'; '.join(parts)}.",
+            f"{moments.explain_radii(self.bounds, float(x), float(y))} in units made of the public bounds, so "
+            f"{self.adjacency.event} moves {'; '.join(parts)}.",
         )
 
     def public_units(self, dimension: int) -> PublicUnits:

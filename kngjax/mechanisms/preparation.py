@@ -87,19 +87,19 @@ class AbstractIntake(abc.ABC):
                 # Whether a column of weights was named is known without one.
                 given = WeightedTable(None, None) if X.has_weights else None
                 persons.opened(self.bounds.weight, self.bounds.unit, given)
-            shapes = [self._public_shapes(*chunk)[0] for chunk in chunks]
+            shapes = [self._public_shapes(*chunk) for chunk in chunks]
             if self.adjacency is Adjacency.ADD_REMOVE:
                 return self._facts(shapes[0] if shapes else None, None)
             if X.has_no_rows():
                 raise UnfitShape(schema.EMPTY)
             return self._facts(shapes[0] if shapes else None, X.public_count())
-        columns, rows = self._public_shapes(X, y)
-        count = columns.rows if rows.rows is None else rows.rows
+        shape = self._public_shapes(X, y)
+        count = shape.rows
         if self.bounds.of_persons:
             count = persons.count_of(X.weights) if self.adjacency is Adjacency.REPLACE else None
         if count == 0 and self.adjacency is Adjacency.REPLACE:
             raise UnfitShape(schema.EMPTY)
-        return self._facts(columns, count)
+        return self._facts(shape, count)
 
     def _facts(self, columns: schema.TableShape | None, count: int | None) -> Schema:
         if self.mechanism.dimension is None:
@@ -109,7 +109,7 @@ class AbstractIntake(abc.ABC):
             names = ("intercept",) * self.bounds.intercept + columns.names
         return Schema(self.mechanism.dimension, count if self.adjacency is Adjacency.REPLACE else None, names)
 
-    def _public_shapes(self, X: Any, y: Any) -> tuple[schema.TableShape, schema.TableShape]:
+    def _public_shapes(self, X: Any, y: Any) -> schema.TableShape:
         X, y = self.as_records(X, y)
         return schema.public_shapes(
             self.bounds,

@@ -14,11 +14,13 @@ import dataclasses
 import math
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
 from kngjax.accounting.guarantees import Adjacency
+from kngjax.geometry.abstract_norms import AbstractNorm
 from kngjax.geometry.norms import Ellipsoid
 from kngjax.geometry.polytopes import Polytope
 
@@ -69,6 +71,23 @@ def changes_within(gradient_range: tuple[Any, Any], adjacency: Adjacency) -> Flo
     return jnp.maximum(jnp.abs(smallest), jnp.abs(largest))
 
 
+def longest_change(
+    norm: AbstractNorm | None, changes: Float[Array, " dimension"], points: Float[Array, "points dimension"] | None
+) -> Float[Array, ""]:
+    """Δ, the length of the longest change in a norm (None: the one whose ball is the box of changes, in which it is 1).
+
+    A norm is convex, so it is largest at one of the points whose hull is that of all changes; without them it is
+    bounded over the box |v_j| ≤ w_j.
+
+    **Arguments:** `changes`: w, shape (d,). `points`: from `change_points`, None where they are not listed.
+    """
+    if norm is None:
+        # By the definition of the norm, which needs a box with a volume.
+        return jnp.where(jnp.all(jnp.isfinite(changes) & (changes > 0)), 1.0, jnp.inf)
+    over_box = norm.largest_over_box(changes)
+    return over_box if points is None else jnp.minimum(over_box, jnp.max(jax.vmap(norm)(points)))
+
+
 def number_of_points(blocks: tuple[Any, ...], adjacency: Adjacency) -> int:
     """Counts the points of `change_points`, from the blocks' shapes alone."""
     shapes = [np.shape(block) for block in blocks]
@@ -81,11 +100,13 @@ def number_of_points(blocks: tuple[Any, ...], adjacency: Adjacency) -> int:
 
 def change_points(
     blocks: tuple[Any, ...], score: tuple[Any, Any], adjacency: Adjacency
-) -> Float[Array, "points dimension"]:
-    """The points of a `SensitivitySet`, shape (m, d); runs under jit.
+) -> Float[Array, "points dimension"] | None:
+    """The points of a `SensitivitySet`, shape (m, d), None where they are more than `LARGEST_NUMBER`; runs under jit.
 
     **Arguments:** `blocks`: vertices of the blocks of features, from `Bounds.feature_blocks`. `score`: (a, b).
     """
+    if number_of_points(blocks, adjacency) > LARGEST_NUMBER:
+        return None
     first, second = (jnp.asarray(end) for end in score)
     largest = jnp.maximum(jnp.abs(first), jnp.abs(second))
     vertices = [jnp.asarray(block) for block in blocks]

@@ -38,6 +38,7 @@ from kngjax.sensitivity.change_sets import (
     SensitivitySet,
     change_points,
     changes_within,
+    longest_change,
     number_of_points,
 )
 
@@ -84,13 +85,10 @@ def sensitivity_points(
     Returns None if the loss has no such points, or more than `kngjax.sensitivity.change_sets.LARGEST_NUMBER`; their
     number doubles with every column.
     """
-    blocks = bounds.feature_blocks(dimension)
-    if (
-        weighted.why_no_points(loss, bounds, adjacency) is not None
-        or number_of_points(blocks, adjacency) > LARGEST_NUMBER
-    ):
+    if weighted.why_no_points(loss, bounds, adjacency) is not None:
         return None
-    return change_points(blocks, _score_range(loss, bounds, domain, adjacency, dimension), adjacency)
+    score = _score_range(loss, bounds, domain, adjacency, dimension)
+    return change_points(bounds.feature_blocks(dimension), score, adjacency)
 
 
 @_compiled
@@ -109,20 +107,12 @@ def gradient_sensitivity(
     norm: norms.AbstractNorm | None,
     dimension: int,
 ) -> Float[Array, ""]:
-    """Δ: sup ‖∇ℓ_n(θ; D) - ∇ℓ_n(θ; D')‖ over neighbours, or an upper bound of it, in the norm (None: the default).
-
-    A norm is convex, so it is largest at one of the `sensitivity_points`; where they are too many it is bounded over
-    the box |v_j| ≤ w_j of `gradient_changes`.
-    """
+    """Δ: sup ‖∇ℓ_n(θ; D) - ∇ℓ_n(θ; D')‖ over neighbours, or an upper bound of it, in the norm (None: the default)."""
     if loss.gradient_length is not None:
         return _length_of_change(loss, bounds, adjacency) * (norm or norms.L2()).largest_over_l2_ball(dimension)
     changes = gradient_changes(loss, bounds, domain, adjacency, dimension)
-    if norm is None:
-        # 1 by the definition of the norm, which needs finite changes.
-        return jnp.where(jnp.all(jnp.isfinite(changes) & (changes > 0)), 1.0, jnp.inf)
-    over_box = norm.largest_over_box(changes)
-    points = sensitivity_points(loss, bounds, domain, adjacency, dimension)
-    return over_box if points is None else jnp.minimum(over_box, jnp.max(jax.vmap(norm)(points)))
+    points = None if norm is None else sensitivity_points(loss, bounds, domain, adjacency, dimension)
+    return longest_change(norm, changes, points)
 
 
 def sensitivity_set(
@@ -184,12 +174,6 @@ def response_radius(bounds: Bounds) -> Float[Array, ""]:
     return jnp.maximum(jnp.abs(jnp.asarray(bounds.y_lower)), jnp.abs(jnp.asarray(bounds.y_upper)))
 
 
-def radii(bounds: Bounds, dimension: int) -> tuple[float, float]:
-    """X and Y as numbers of 64 bits, outside of compiled code."""
-    with float64():
-        return float(feature_radius(bounds, dimension)), float(response_radius(bounds))
-
-
 def value_sensitivity(
     loss: AbstractLoss, bounds: Bounds, domain: AbstractDomain, adjacency: Adjacency, dimension: int
 ) -> Float[Array, ""]:
@@ -233,14 +217,13 @@ def explain_gradient_sensitivity(
 ) -> str:
     """The derivation of a gradient sensitivity in words; float64."""
     exchange = adjacency is Adjacency.REPLACE
-    event = "exchanging one record moves" if exchange else "one record more or less moves"
     in_norm = f"In the {type(norm).__name__} norm no such change is longer than {value:.6g}."
     widths = "w = (" + ", ".join(f"{change:.6g}" for change in changes) + ")"
     if loss.gradient_length is not None:
         length = float(_length_of_change(loss, bounds, adjacency))
         return (
-            f"one record's gradient has Euclidean length {loss.gradient_length:g}{_times_weight(bounds)}, so {event} "
-            f"the gradient by at most {length:g}. {in_norm}"
+            f"one record's gradient has Euclidean length {loss.gradient_length:g}{_times_weight(bounds)}, so "
+            f"{adjacency.event} moves the gradient by at most {length:g}. {in_norm}"
         )
     score, by_points = None, ""
     if weighted.why_no_points(loss, bounds, adjacency) is None:
@@ -255,8 +238,8 @@ def explain_gradient_sensitivity(
         if exchange and loss.gradient_slope is not None:
             most = "w_j, the larger of what one record of the largest weight adds and what two of them differ by"
     return (
-        f"one record's gradient is {what} {event} coordinate j of the gradient by at most {most}: {widths}. "
-        f"{in_norm}{by_points}"
+        f"one record's gradient is {what} {adjacency.event} moves coordinate j of the gradient by at most {most}: "
+        f"{widths}. {in_norm}{by_points}"
     )
 
 
@@ -288,13 +271,11 @@ def explain_hessian_sensitivity(loss: AbstractPredictorLoss, bounds: Bounds, dom
 
 def explain_quantile_changes(tau: np.ndarray, adjacency: Adjacency, changes: np.ndarray) -> str:
     """The derivation of the sensitivity of #{y ≤ θ} - nτ in words."""
-    exchange = adjacency is Adjacency.REPLACE
-    event = "exchanging one record moves" if exchange else "one record more or less moves"
-    most = "1" if exchange else "max(tau, 1 - tau)"
+    most = "1" if adjacency is Adjacency.REPLACE else "max(tau, 1 - tau)"
     levels, sizes = (", ".join(f"{number:.6g}" for number in numbers) for numbers in (tau, changes))
     return (
-        f"the score is the distance of #(y <= theta) from n*tau, and {event} that difference by at most {most}: "
-        f"{sizes} for tau = {levels}."
+        f"the score is the distance of #(y <= theta) from n*tau, and {adjacency.event} moves that difference by at "
+        f"most {most}: {sizes} for tau = {levels}."
     )
 
 

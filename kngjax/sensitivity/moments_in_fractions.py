@@ -17,6 +17,7 @@ from kngjax.data.bounds import Bounds
 from kngjax.data.public_units import PublicUnits
 from kngjax.geometry.hulls_in_fractions import Corners, outer_corners
 from kngjax.sensitivity import weighted
+from kngjax.sensitivity.record_facts import feature_intervals, response_interval
 
 _DIGITS = 128
 # λ_min is rounded to multiples of about its sensitivity over 2 to this power. That much more noise it gets, and float64
@@ -47,11 +48,12 @@ class SquaredRadii(NamedTuple):
             return None
         middle, width = Fraction(0), Fraction(1)
         if units is not None:
-            middle, width = _number(units.y_middle), _number(units.y_half_width)
+            [middle], [width] = _numbers(units.y_middle), _numbers(units.y_half_width)
         if not width:
             return None
         largest = weighted.largest_in_fractions(bounds) or 1
-        ends = _number(bounds.y_lower), _number(bounds.y_upper)
+        ends = response_interval(bounds)
+        assert ends is not None
         return cls(features, largest * max(((end - middle) / width) ** 2 for end in ends))
 
 
@@ -62,7 +64,7 @@ def squared_feature_radius(bounds: Bounds, dimension: int, units: PublicUnits | 
         return None
     middles, widths = [Fraction(0)] * dimension, [Fraction(1)] * dimension
     if units is not None:
-        middles, widths = _numbers(units.middles, dimension), _numbers(units.half_widths, dimension)
+        middles, widths = _numbers(units.middles), _numbers(units.half_widths)
     if not all(widths):
         return None
     total, start = Fraction(0), 0
@@ -78,24 +80,14 @@ def squared_feature_radius(bounds: Bounds, dimension: int, units: PublicUnits | 
 
 def _blocks(bounds: Bounds, dimension: int) -> tuple[Corners, ...] | None:
     """Corners of the blocks of features that vary freely, as `Bounds.feature_blocks` has them, each corner once."""
-    one = (((Fraction(1),),),) * int(bounds.intercept)
     if bounds.hull is not None:
         corners = outer_corners(bounds.hull)
-        return None if corners is None else one + corners
-    columns = dimension - int(bounds.intercept)
-    lower, upper = (_numbers(side, columns) for side in (bounds.x_lower, bounds.x_upper))
-    return one + tuple(tuple((end,) for end in dict.fromkeys(ends)) for ends in zip(lower, upper, strict=True))
+        return None if corners is None else (((Fraction(1),),),) * int(bounds.intercept) + corners
+    return tuple(tuple((end,) for end in dict.fromkeys(ends)) for ends in feature_intervals(bounds, dimension))
 
 
-def _number(value: Any) -> Fraction:
-    return _numbers(value, 1)[0]
-
-
-def _numbers(side: Any, number: int) -> list[Fraction]:
-    """A bound of so many columns. Not by JAX, which may have float32 alone."""
-    if number == 0:
-        return []
-    return [Fraction(end) for end in np.broadcast_to(np.asarray(side, np.float64), (number,)).tolist()]
+def _numbers(side: Any) -> list[Fraction]:
+    return [Fraction(end) for end in np.atleast_1d(np.asarray(side, np.float64)).tolist()]
 
 
 def squared_moment_changes(radii: SquaredRadii, adjacency: Adjacency) -> tuple[Fraction, Fraction]:

@@ -40,9 +40,8 @@ class PointwiseSensitivity(AbstractModule):
 
 def explain_pointwise_sensitivity(adjacency: Adjacency) -> str:
     """The derivation of a sensitivity that depends on θ in words."""
-    event = "exchanging one record" if adjacency is Adjacency.REPLACE else "one record more or less"
     return (
-        f"at each theta {event} moves coordinate j of the gradient by at most w_j(theta), by the score interval at the "
-        "reach of x'theta for this theta alone; the score is the gradient's max_j |v_j|/w_j(theta), which changes by "
-        "at most 1."
+        f"at each theta {adjacency.event} moves coordinate j of the gradient by at most w_j(theta), by the score "
+        "interval at the reach of x'theta for this theta alone; the score is the gradient's max_j |v_j|/w_j(theta), "
+        "which changes by at most 1."
     )

@@ -14,9 +14,6 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
-import numpy as np
-from jaxtyping import Float
-
 from kngjax.accounting.guarantees import Adjacency
 from kngjax.data.bounds import Bounds
 from kngjax.geometry.abstract_norms import AbstractNorm
@@ -100,27 +97,13 @@ def gradient_noise(changes: list[list[Fraction]], norm: AbstractNorm | None, rat
     return None if None in noises else max(filter(None, noises), key=lambda noise: noise.scale_squared)
 
 
-def feature_sides(bounds: Bounds, dimension: int) -> Float[np.ndarray, "2 dimension"]:
-    """Lower and upper bounds of the d features, the intercept's ones first. Not by JAX: it may have float32 alone."""
-    sides = np.ones((2, dimension))
-    if bounds.x_lower is not None:
-        for side, given in zip(sides, (bounds.x_lower, bounds.x_upper), strict=True):
-            side[int(bounds.intercept) :] = np.asarray(given, np.float64)
-    return sides
-
-
-def _floats(side: np.ndarray) -> list[float]:
-    return np.asarray(side, np.float64).tolist()
-
-
 def feature_intervals(bounds: Bounds, dimension: int) -> list[Interval]:
     """[l_j, u_j] of the box of features, the intercept's [1, 1] first."""
-    return [(Fraction(lower), Fraction(upper)) for lower, upper in feature_sides(bounds, dimension).T.tolist()]
+    return [(Fraction(lower), Fraction(upper)) for lower, upper in bounds.sides(dimension).T.tolist()]
 
 
 def response_interval(bounds: Bounds) -> Interval | None:
     """[y_l, y_u]; None where nothing bounds the response."""
     if bounds.y_lower is None or bounds.y_upper is None:
         return None
-    lower, upper = (float(np.asarray(side, np.float64)) for side in (bounds.y_lower, bounds.y_upper))
-    return Fraction(lower), Fraction(upper)
+    return Fraction(float(bounds.y_lower)), Fraction(float(bounds.y_upper))

@@ -13,8 +13,6 @@ import functools
 from collections.abc import Sequence
 from fractions import Fraction
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
@@ -25,7 +23,8 @@ from kngjax.data.bounds import Bounds
 from kngjax.geometry.abstract_norms import AbstractNorm
 from kngjax.geometry.blocks import Block
 from kngjax.sensitivity import weighted
-from kngjax.sensitivity.change_sets import LARGEST_NUMBER, change_points, changes_within, number_of_points
+from kngjax.sensitivity.change_sets import change_points, changes_within, longest_change
+from kngjax.sensitivity.record_facts import Interval, changes_of_products, feature_intervals
 
 _compiled = functools.partial(Compiled, static_argnames=("adjacency", "dimension"))
 
@@ -40,36 +39,22 @@ def sum_changes(bounds: Bounds, adjacency: Adjacency, dimension: int) -> Float[A
 def sum_sensitivity(
     bounds: Bounds, adjacency: Adjacency, norm: AbstractNorm | None, dimension: int
 ) -> Float[Array, ""]:
-    """Δ of Σx in the norm (None: the one whose ball is the box of changes, in which it is 1).
-
-    A norm is convex, so it is largest at an extreme point of all changes; where these are too many it is bounded over
-    the box around them.
-    """
-    changes = sum_changes(bounds, adjacency, dimension)
-    if norm is None:
-        # 1 by the definition of the norm, which needs a box with a volume.
-        return jnp.where(jnp.all(jnp.isfinite(changes) & (changes > 0)), 1.0, jnp.inf)
-    over_box, blocks = norm.largest_over_box(changes), bounds.feature_blocks(dimension)
-    if number_of_points(blocks, adjacency) > LARGEST_NUMBER:
-        return over_box
-    points = change_points(blocks, weighted.of_weighted((1.0, 1.0), bounds), adjacency)
-    return jnp.minimum(over_box, jnp.max(jax.vmap(norm)(points)))
+    """Δ of Σx in the norm (None: the one whose ball is the box of changes, in which it is 1)."""
+    changes, points = sum_changes(bounds, adjacency, dimension), None
+    if norm is not None:
+        blocks = bounds.feature_blocks(dimension)
+        points = change_points(blocks, weighted.of_weighted((1.0, 1.0), bounds), adjacency)
+    return longest_change(norm, changes, points)
 
 
 def sum_changes_in_fractions(bounds: Bounds, adjacency: Adjacency, dimension: int) -> list[Fraction]:
     """`sum_changes` of bounds without a hull, of which float64's numbers are taken as they are."""
-    ends = _ends_in_fractions(bounds, dimension)
-    if adjacency is Adjacency.REPLACE:
-        return [upper - lower for lower, upper in ends]
-    return [max(abs(lower), abs(upper)) for lower, upper in ends]
+    return changes_of_products([Fraction(1)], _ends_in_fractions(bounds, dimension), adjacency)[0]
 
 
-def _ends_in_fractions(bounds: Bounds, dimension: int) -> list[tuple[Fraction, Fraction]]:
-    # Not by JAX, which may have float32 alone.
-    sides = (np.asarray(side, np.float64) for side in (bounds.x_lower, bounds.x_upper))
-    each = (list(map(Fraction, np.broadcast_to(side, (dimension,)).tolist())) for side in sides)
+def _ends_in_fractions(bounds: Bounds, dimension: int) -> list[Interval]:
     largest = weighted.largest_in_fractions(bounds)
-    return [weighted.of_weighted_in_fractions(pair, largest) for pair in zip(*each, strict=True)]
+    return [weighted.of_weighted_in_fractions(ends, largest) for ends in feature_intervals(bounds, dimension)]
 
 
 def blocks_of_sum(
@@ -107,7 +92,6 @@ def explain_sum_sensitivity(
     """The derivation of the sensitivity of Σx in words."""
     widths = ", ".join(f"{change:.6g}" for change in changes)
     exchange = adjacency is Adjacency.REPLACE
-    event = "exchanging one record moves" if exchange else "one record more or less moves"
     most = "u_j - l_j, the width of the bounds" if exchange else "max(|l_j|, |u_j|), the largest size within the bounds"
     what = "the sum of the records"
     if weighted.most(bounds) is not None:
@@ -115,7 +99,7 @@ def explain_sum_sensitivity(
         most = "M_j - m_j" if exchange else "max(|m_j|, |M_j|)"
         most = f"{most}, where a record times its weight lies in [m_j, M_j]"
     return (
-        f"{event} coordinate j of {what} by at most {most}: w = ({widths}). In the "
+        f"{adjacency.event} moves coordinate j of {what} by at most {most}: w = ({widths}). In the "
         f"{type(norm).__name__} norm no such change is longer than {value:.6g}."
     )
 
@@ -123,7 +107,6 @@ def explain_sum_sensitivity(
 def explain_blocks_of_sum(blocks: tuple[Block, ...], weights: Sequence[Fraction], adjacency: Adjacency) -> str:
     """The derivation in words of the sensitivity of Σx of records with exclusive columns, which is 1."""
     widths = ", ".join(f"{float(weight):.6g}" for weight in weights)
-    event = "exchanging one record" if adjacency is Adjacency.REPLACE else "one record more or less"
     groups = [block for block in blocks if len(block.columns) > 1]
     sums = {"sum": "the sum of |z_j|/w_j", "exchange": "the sums of the positive and of the negative z_j/w_j"}
     norms = "".join(f", of {sums[block.kind]} over columns {block.columns}" for block in groups)
@@ -133,8 +116,8 @@ def explain_blocks_of_sum(blocks: tuple[Block, ...], weights: Sequence[Fraction]
         else ""
     )
     return (
-        f"{kept}{event} changes the sum of the records by a z with a norm of at most 1, the largest of |z_j|/w_j of "
-        f"columns by themselves{norms}: w = ({widths})."
+        f"{kept}{adjacency.event} changes the sum of the records by a z with a norm of at most 1, the largest of "
+        f"|z_j|/w_j of columns by themselves{norms}: w = ({widths})."
     )
 
 

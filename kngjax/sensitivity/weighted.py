@@ -54,12 +54,12 @@ def largest(bounds: Bounds) -> float:
 
 def times(bounds: Bounds, value: Any) -> Float[Array, "..."]:
     """W·value; the value where records have no weights."""
-    return jnp.asarray(value) if most(bounds) is None else jnp.asarray(most(bounds)) * jnp.asarray(value)
+    return jnp.asarray(1.0 if most(bounds) is None else most(bounds)) * jnp.asarray(value)
 
 
 def root_times(bounds: Bounds, radius: Any) -> Float[Array, "..."]:
     """√W·radius, a bound on √w·|x| for one on |x|; the radius where records have no weights."""
-    return jnp.asarray(radius) if most(bounds) is None else jnp.sqrt(jnp.asarray(most(bounds))) * jnp.asarray(radius)
+    return jnp.sqrt(times(bounds, 1.0)) * jnp.asarray(radius)
 
 
 def adjacency_of_ranges(bounds: Bounds, adjacency: Adjacency) -> Adjacency:

@@ -190,7 +190,7 @@ def _shape(X: Any) -> tuple[int, int]:
     if len(shape := getattr(X, "shape", ())) == 2 and shape[1] == 0:
         # As scikit-learn says it, but for the number of records, which is private under add_remove.
         raise UnfitShape("X has 0 feature(s) (shape=(, 0)) while a minimum of 1 is required.")
-    shape, _ = schema.public_shapes(_any_bounds(), X, None, has_response=False)
+    shape = schema.public_shapes(_any_bounds(), X, None, has_response=False)
     if shape.rows is None or shape.columns is None:
         raise UnfitType("X has no shape that can be read: pass a NumPy array with a row a record, or a data frame")
     return shape.rows, shape.columns

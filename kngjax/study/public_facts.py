@@ -10,7 +10,7 @@ import numpy as np
 import kngjax as kng
 from kngjax.core.errors import about
 from kngjax.data import dates, formulas
-from kngjax.data.missing import Codes, codes_by_column
+from kngjax.data.missing import Codes, codes_by_column, policy_in
 from kngjax.data.terms.base import is_number
 from kngjax.mechanisms.parameters import check_count
 from kngjax.study.analyses import Analysis
@@ -96,7 +96,7 @@ class PublicFacts:
 
     def policy_of(self, column: str) -> Any:
         """Returns what a missing cell of a column counts as; None where nothing was said."""
-        return self.missing if isinstance(self.missing, str) else (self.missing or {}).get(column)
+        return policy_in(self.missing, column)
 
     @property
     def unit_of_rows(self) -> kng.Unit | None:

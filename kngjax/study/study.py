@@ -6,6 +6,7 @@ from typing import Any
 
 import kngjax as kng
 from kngjax.core.errors import holders_of_records, run_telling_refusals
+from kngjax.data.missing import policy_in
 from kngjax.data.tables import is_elsewhere, on_its_engine
 from kngjax.study.analyses import table_of
 from kngjax.study.asked import AbstractAnalyses
@@ -157,7 +158,7 @@ def whom_of(person: Any, unit: Any, most_rows: Any, missing: Any) -> kng.Unit | 
         return None if unit is None else kng.Unit(unit)
     if not isinstance(person, str):
         raise TypeError(f"person must be the name of a column of the table, not a {type(person).__name__}")
-    policy = missing if isinstance(missing, str) else (missing or {}).get(person)
+    policy = policy_in(missing, person)
     return kng.Unit("person" if unit is None else unit, 1 if most_rows is None else most_rows, person, policy)
 
 

@@ -13,6 +13,7 @@ import kngjax as kng
 from kngjax.core.errors import about
 from kngjax.data import cells, persons
 from kngjax.data.marks import mixed
+from kngjax.data.missing import policy_in
 from kngjax.data.named_columns import Columns
 from kngjax.study.analyses import Analysis, Part
 from kngjax.study.classifications import AnyRow
@@ -130,7 +131,7 @@ class SurveyWeights(AbstractRowWeights):
         low, high = (float(end) for end in bounds[column])
         if low < 0.0:
             raise ValueError(f"{what} must be at least 0: the bounds of {column!r} begin at {low:g}")
-        policy = missing if isinstance(missing, str) else (missing or {}).get(column)
+        policy = policy_in(missing, column)
         number = 0.0 if policy == "drop" else policy
         if number is not None and not (isinstance(number, int | float) and (number == 0.0 or low <= number <= high)):
             raise ValueError(f"missing: {policy!r} is neither 0 nor a weight within the bounds [{low:g}, {high:g}]")

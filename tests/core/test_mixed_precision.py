@@ -18,7 +18,7 @@ from kngjax.core.arrays import parameter
 from kngjax.core.modules import FreshArrays
 from kngjax.data.records import Records
 from kngjax.mechanisms.noise.calibration import renyi_budget
-from kngjax.sensitivity.gradients import radii
+from kngjax.sensitivity.moments import radii
 from tests.core.test_precision import ROOT
 from tests.examples import KINDS, bounds, example, of_kinds
 from tests.offenders import every_case

@@ -14,7 +14,7 @@ from kngjax.core.arrays import float64
 from kngjax.data.exact_sums import ExactSums
 from kngjax.data.public_units import PublicUnits
 from kngjax.data.records import Records
-from kngjax.sensitivity import gradients, moments
+from kngjax.sensitivity import moments
 from kngjax.sensitivity.moments_in_fractions import (
     SquaredRadii,
     ridge_change,
@@ -78,7 +78,7 @@ def test_radii_of_hulls_are_those_of_float64_and_hardly_more(in_units):
     bounds = kng.Bounds(y=(-1.0, 3.0), hull=hull)
     with float64():
         units = units_of(bounds, 5) if in_units else None
-        expected = gradients.radii(units.bounds(bounds) if units is not None else bounds, 5)
+        expected = moments.radii(units.bounds(bounds) if units is not None else bounds, 5)
     found = SquaredRadii.of(bounds, 5, units)
     np.testing.assert_allclose([float(found.features) ** 0.5, float(found.response) ** 0.5], expected, rtol=1e-14)
 

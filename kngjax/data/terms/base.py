@@ -118,15 +118,30 @@ def is_number(value: Any) -> bool:
 
 def check_range(column: str, lower: Any, upper: Any, missing: Any) -> None:
     """Raises TypeError or ValueError unless a column of numbers can have these bounds and this policy."""
+    check_column(column)
     if not all(isinstance(bound, (int, float, np.number)) for bound in (lower, upper)):
         raise TypeError(f"lower and upper of column {column!r} must be numbers.")
     if not (lower < upper and math.isfinite(float(upper) - float(lower))):
         raise ValueError(f"the bounds of column {column!r} must be finite with lower < upper, not ({lower}, {upper}).")
-    if missing not in (None, "drop"):
-        if not is_number(missing):
-            raise TypeError(f"missing of column {column!r} must be a number, 'drop' or None.")
-        if not lower <= missing <= upper:
-            raise ValueError(f"missing of column {column!r} must be between its bounds, not {missing}.")
+    check_missing(column, missing, lower, upper, "between its bounds")
+
+
+def check_missing(column: str, missing: Any, lower: float, upper: float, where: str) -> None:
+    """Raises TypeError or ValueError unless a policy is a number there, "drop" or None."""
+    if missing in (None, "drop"):
+        return
+    if not is_number(missing):
+        raise TypeError(f"missing of column {column!r} must be a number, 'drop' or None.")
+    if not (math.isfinite(missing) and lower <= missing <= upper):
+        raise ValueError(f"missing of column {column!r} must be {where}, not {missing}.")
+
+
+def check_degree(column: str, degree: Any, highest: int, why: str = "") -> None:
+    """Raises TypeError or ValueError unless a degree is a whole number from 1 to the highest."""
+    if isinstance(degree, bool) or not isinstance(degree, (int, np.integer)):
+        raise TypeError(f"the degree for column {column!r} must be a whole number, like 2.")
+    if not 1 <= degree <= highest:
+        raise ValueError(f"the degree for column {column!r} must be 1 to {highest}, not {degree}{why}.")
 
 
 def filled_numbers(column: str, values: Any, missing: Missing) -> np.ndarray:

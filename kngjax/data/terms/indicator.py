@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from kngjax.data.terms.base import AbstractColumnTerm, check_column, filled_numbers, is_number
+from kngjax.data.terms.base import AbstractColumnTerm, check_column, check_missing, filled_numbers, is_number
 
 _COMPARISONS = {">": operator.gt, ">=": operator.ge, "<": operator.lt, "<=": operator.le, "==": operator.eq}
 
@@ -35,11 +35,7 @@ class Indicator(AbstractColumnTerm):
             raise TypeError(f"the threshold for column {self.column!r} must be a number.")
         if not math.isfinite(self.threshold):
             raise ValueError(f"the threshold for column {self.column!r} must be finite, not {self.threshold}.")
-        if self.missing not in (None, "drop"):
-            if isinstance(self.missing, str) or not is_number(self.missing):
-                raise TypeError(f"missing of column {self.column!r} must be a number, 'drop' or None.")
-            if not math.isfinite(self.missing):
-                raise ValueError(f"missing of column {self.column!r} must be finite, not {self.missing}.")
+        check_missing(self.column, self.missing, -math.inf, math.inf, "finite")
 
     @property
     def names(self) -> tuple[str, ...]:

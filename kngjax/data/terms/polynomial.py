@@ -9,7 +9,7 @@ import numpy as np
 from numpy.polynomial import Legendre, legendre
 from numpy.polynomial import Polynomial as PowerSeries
 
-from kngjax.data.terms.base import AbstractColumnTerm, check_column, check_range, filled_numbers
+from kngjax.data.terms.base import AbstractColumnTerm, check_degree, check_range, filled_numbers
 
 _HIGHEST_DEGREE = 8
 # Width of bounds above which the powers of no coefficient are beyond float64.
@@ -44,15 +44,9 @@ class Polynomial(AbstractColumnTerm):
     from_zero: bool = False
 
     def __post_init__(self) -> None:
-        check_column(self.column)
-        if isinstance(self.degree, bool) or not isinstance(self.degree, (int, np.integer)):
-            raise TypeError(f"the degree for column {self.column!r} must be a whole number, like 2.")
-        if not 1 <= self.degree <= _HIGHEST_DEGREE:
-            raise ValueError(
-                f"the degree for column {self.column!r} must be 1 to {_HIGHEST_DEGREE}, not {self.degree}: "
-                "coefficients of higher powers lose their digits."
-            )
         check_range(self.column, self.lower, self.upper, self.missing)
+        why = ": coefficients of higher powers lose their digits"
+        check_degree(self.column, self.degree, _HIGHEST_DEGREE, why)
         if self.transform not in (None, "log"):
             raise ValueError(f"the transform of column {self.column!r} must be 'log' or None, not {self.transform!r}.")
         if self.transform == "log" and not (self.lower > 0 and self._ends[0] < self._ends[1]):

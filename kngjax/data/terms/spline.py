@@ -6,7 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from kngjax.data.terms.base import AbstractColumnTerm, check_column, check_range, filled_numbers, is_number
+from kngjax.data.terms.base import (
+    AbstractColumnTerm,
+    check_column,
+    check_degree,
+    check_range,
+    filled_numbers,
+    is_number,
+)
 
 _HIGHEST_DEGREE = 5
 
@@ -35,17 +42,11 @@ class Spline(AbstractColumnTerm):
     missing: float | int | str | None = None
 
     def __post_init__(self) -> None:
-        check_column(self.column)
+        check_range(self.column, self.lower, self.upper, self.missing)
         if not isinstance(self.knots, (tuple, list)):
             raise TypeError(f"the knots of column {self.column!r} must be numbers, like (10, 20).")
         object.__setattr__(self, "knots", tuple(self.knots))
-        check_range(self.column, self.lower, self.upper, self.missing)
-        if isinstance(self.degree, bool) or not isinstance(self.degree, (int, np.integer)):
-            raise TypeError(f"the degree for column {self.column!r} must be a whole number, like 3.")
-        if not 1 <= self.degree <= _HIGHEST_DEGREE:
-            raise ValueError(
-                f"the degree for column {self.column!r} must be 1 to {_HIGHEST_DEGREE}, not {self.degree}."
-            )
+        check_degree(self.column, self.degree, _HIGHEST_DEGREE)
         if not all(is_number(knot) for knot in self.knots):
             raise TypeError(f"the knots of column {self.column!r} must be numbers, like (10, 20).")
         # As float64 has them.

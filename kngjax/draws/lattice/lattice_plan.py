@@ -18,7 +18,6 @@ from kngjax.core.balls import power_of_two
 from kngjax.draws.lattice.units import DomainLattice, exponent_of, on_lattice
 from kngjax.mechanisms.density import AbstractDensityMechanism
 from kngjax.sensitivity.in_fractions import Ranges, kind_of, level
-from kngjax.sensitivity.record_facts import feature_sides
 
 # Whole numbers below 2^53 are exact in float64; one bit is for doubled middles and for halves, see `QuantileScore`.
 _LARGEST = 2**52
@@ -91,7 +90,7 @@ def lattice_plan_of(
 
 def _plan(mechanism, dimension, num_records, data, theta) -> LatticePlan:
     loss, bounds = mechanism.loss, mechanism.intake.bounds_of_rows(dimension)
-    sides = feature_sides(bounds, dimension)
+    sides = bounds.sides(dimension)
     sizes = np.max(np.abs(sides), axis=0)
     exponents = tuple(exponent_of(float(size)) - data for size in sizes)
     of_persons = mechanism.bounds.of_persons
