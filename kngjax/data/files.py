@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from kngjax.core.errors import UnfitShape, UnfitType, raise_from_outside
+from kngjax.core.errors import UnfitShape, UnfitType, hiding
 from kngjax.data import csv_files
 
 OTHER_TYPES = (
@@ -53,21 +53,21 @@ def read(path: pathlib.Path, dialect: csv_files.Dialect = csv_files.PLAIN, as_wr
     """
     if not path.is_file():
         raise FileNotFoundError(f"there is no file of data {path}")
-    kinds = {".csv": "CSV", ".parquet": "Parquet"}
+    what, kinds = f"the file of data {path}", {".csv": "CSV", ".parquet": "Parquet"}
     if (kind := kinds.get(path.suffix.lower())) is None:
-        raise ValueError(f"the file of data {path} must end in .csv or .parquet")
+        raise ValueError(f"{what} must end in .csv or .parquet")
     if kind == "Parquet" and importlib.util.find_spec("pyarrow") is None:
         raise ImportError("to read Parquet install a package that does: pip install 'kngjax[arrow]'")
-    try:
+
+    def refusal(error: BaseException) -> Exception:
+        # Of a CSV file's mark, its header and settings alone.
+        told = isinstance(error, UnfitShape)
+        return UnfitShape(f"{what}: {error}") if told else ValueError(f"{what} cannot be read as {kind}")
+
+    def table() -> Any:
         return csv_files.table(path, dialect, as_written) if kind == "CSV" else _parquet_table(path)
-    except UnfitShape as error:
-        # Of the file's mark, its header and settings alone.
-        refusal: Exception = UnfitShape(f"the file of data {path}: {error}")
-    except BaseException as error:
-        raise_from_outside(error)
-        refusal = ValueError(f"the file of data {path} cannot be read as {kind}")
-    # Outside of the handler: the readers quote what they could not read, which is private.
-    raise refusal
+
+    return hiding(table, refusal)
 
 
 def _parquet_table(path: pathlib.Path) -> Any:

@@ -123,9 +123,11 @@ def codes_by_column(
                     f"missing_codes of column {name!r}, whose bounds are dates, must be dates, like '2020-01-31', or "
                     "days since 1970-01-01; text that is no date counts as missing without a code"
                 )
-        for kind in (_words_of(own), _numbers_of(own)):
+        words = [code for code in own if isinstance(code, str)]
+        finite = [code for code in own if isinstance(code, int | float) and np.isfinite(code)]
+        for kind in (words, finite):
             cells.require_levels(f"missing_codes of column {name!r}", kind)
-        if not own or len(_words_of(own)) + len(_numbers_of(own)) < len(own):
+        if not own or len(words) + len(finite) < len(own):
             raise TypeError(f"missing_codes of column {name!r} must be finite numbers or text, like [9999999, -1]")
         if both := [code for code in own if any(cells.same_level(code, level) for level in levels.get(name, ()))]:
             raise ValueError(f"missing_codes of column {name!r}: {both[0]!r} is one of its levels")
@@ -140,8 +142,7 @@ def hold_code(column: Any, codes: Sequence[Any]) -> Bool[np.ndarray, " records"]
 
     **Arguments:** `column`: private. `codes`: public.
     """
-    own = [kind for kind in (_words_of(codes), _numbers_of(codes)) if kind]
-    return np.logical_or.reduce([cells.levels(column, kind) >= 0 for kind in own])
+    return cells.levels(column, codes) >= 0
 
 
 def without_codes(table: Any, codes: Codes) -> Any:
@@ -185,14 +186,6 @@ def explain_codes(codes: Codes, columns: Collection[str], of_dates: Collection[s
     own = {name: [word(name, code) for code in codes[name]] for name in codes if name in columns}
     each = [f"{' or '.join(words)} in {name}" for name, words in own.items()]
     return (f"cells that hold a code count as missing: {', '.join(each)}",) if each else ()
-
-
-def _words_of(codes: Sequence[Any]) -> list[str]:
-    return [code for code in codes if isinstance(code, str)]
-
-
-def _numbers_of(codes: Sequence[Any]) -> list[Any]:
-    return [code for code in codes if isinstance(code, int | float) and np.isfinite(code)]
 
 
 def explain(

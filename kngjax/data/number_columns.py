@@ -6,10 +6,9 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 
-from kngjax.core.errors import raise_from_outside
+from kngjax.core.errors import hiding
 from kngjax.data import cells, schema
 from kngjax.data.bounds import Bounds
-from kngjax.data.lists import numbers_of_rows
 
 
 def numbers_of_table(bounds: Bounds, X: Any, dimension: int | None = None) -> np.ndarray:
@@ -29,6 +28,27 @@ def numbers_of_table(bounds: Bounds, X: Any, dimension: int | None = None) -> np
     return hiding_errors("X", lambda: cells.numbers(readable(X)))
 
 
+def cells_of_row(row: Any, columns: int) -> list[Any]:
+    """Returns the cells of one row; all missing where it has another number of them. Private.
+
+    Where there is one column, what is no row is a cell of it. **Arguments:** `columns`: their number, public.
+    """
+    length = schema.length_of(row)
+    if length == columns:
+        return list(row)
+    return [row] if columns == 1 and length is None else [None] * columns
+
+
+def numbers_of_rows(rows: Sequence[Any], expected: int) -> np.ndarray:
+    """Returns the numbers of a list of rows, cell by cell: what NumPy makes of a list would depend on all of its rows.
+
+    **Arguments:** `expected`: the number of columns, public; where that is 0, unknown, all rows may share one.
+    """
+    lengths = set(map(schema.length_of, rows))
+    columns = (lengths.pop() or 1) if not expected and len(lengths) == 1 else expected
+    return cells.numbers([cell for row in rows for cell in cells_of_row(row, columns)]).reshape(len(rows), columns)
+
+
 def _declared_columns(bounds: Bounds, dimension: int | None) -> int:
     """The number of columns of X by public settings, for lists without a row to count them in."""
     return bounds.columns or (0 if dimension is None else dimension - bounds.intercept)
@@ -43,10 +63,5 @@ def readable(column: Any) -> Any:
 
 def hiding_errors(name: str, step: Callable[[], Any]) -> Any:
     """Runs step(); an error of NumPy or of a data frame, which may quote a value, becomes a constant text."""
-    try:
-        return step()
-    except BaseException as error:
-        raise_from_outside(error)
-    raise ValueError(
-        f"{name} cannot be read as numbers: pass a NumPy array with a row a record, or a data frame of numbers"
-    )
+    words = f"{name} cannot be read as numbers: pass a NumPy array with a row a record, or a data frame of numbers"
+    return hiding(step, lambda _: ValueError(words))

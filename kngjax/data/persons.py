@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Float, Int, UInt64
 
 from kngjax.accounting.adjacency import RECORD
-from kngjax.core.errors import UnfitShape, UnfitType, raise_from_outside
+from kngjax.core.errors import UnfitShape, UnfitType, hiding
 from kngjax.core.modules import AbstractModule
 from kngjax.core.owner_only import OwnerOnly, owner_only
 from kngjax.core.representation import ShownAsTyped
@@ -192,13 +192,7 @@ def count_of(person: Any) -> int:
     """
     if isinstance(person, Shares):
         return person.persons
-    number = None
-    try:
-        number = int(np.max(codes_of(person.cells), initial=-1)) + 1
-    except Exception as error:
-        raise_from_outside(error)
-    if number is None:
-        raise UnfitType(_OF_IDENTIFIERS)
+    number = hiding(lambda: int(np.max(codes_of(person.cells), initial=-1)) + 1, lambda _: UnfitType(_OF_IDENTIFIERS))
     if number == 0:
         raise UnfitShape(NOBODY)
     return number

@@ -281,10 +281,7 @@ def prepare_simulated(bounds: Bounds, X: Any, y: Any) -> Records:
     response = jnp.zeros(num_records) if y is None else jnp.asarray(y)
     if columns.shape != (num_records, columns.shape[-1]) or response.shape != (num_records,):
         raise ValueError("the design must return X of shape (n, columns) and y of shape (n,)")
-    if columns.shape[1] and bounds.x_lower is None:
-        raise ValueError(f"the design gives {columns.shape[1]} columns but bounds.x is None: give their public bounds")
-    if bounds.columns is not None and columns.shape[1] != bounds.columns:
-        raise ValueError(f"the design gives {columns.shape[1]} columns and bounds.x is for {bounds.columns}")
+    schema.require_columns(bounds, columns.shape[1], None)
     if bounds.x_lower is not None and bounds.x_upper is not None:
         sides = (jnp.asarray(side) for side in (bounds.x_lower, bounds.x_upper))
         columns = jnp.clip(columns, *(jnp.broadcast_to(side, columns.shape) for side in sides))

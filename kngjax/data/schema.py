@@ -15,7 +15,7 @@ import numpy as np
 import scipy
 
 from kngjax.core.arrays import is_traced
-from kngjax.core.errors import UnfitShape, UnfitType, raise_from_outside
+from kngjax.core.errors import UnfitShape, UnfitType, hiding, raise_from_outside
 from kngjax.core.owner_only import OwnerOnly
 from kngjax.data import cells, persons
 from kngjax.data.bounds import Bounds
@@ -224,14 +224,11 @@ def _readable(name: str, values: Any) -> Any:
         raise UnfitType(
             f"{name} is a pyarrow.RecordBatch: make a table of it first, pyarrow.Table.from_batches([{name}])"
         )
-    try:
-        native = nw.from_native(_as_series(values), allow_series=True, pass_through=True)
-    except Exception as error:
-        raise_from_outside(error)
-        # Narwhals knows it and cannot take it: it has two columns of one name, or it is no table at all.
-        native = None
-    if native is None:
-        raise UnfitShape(f"{name} cannot be read as a table: two of its columns may have one name, give each its own")
+    # Narwhals may know it and not take it: it has two columns of one name, or it is no table at all.
+    unread = f"{name} cannot be read as a table: two of its columns may have one name, give each its own"
+    native = hiding(
+        lambda: nw.from_native(_as_series(values), allow_series=True, pass_through=True), lambda _: UnfitShape(unread)
+    )
     if isinstance(native, nw.LazyFrame):
         raise UnfitType(
             f"{name} is a query that was not yet run, a {type(values).__name__}: give a kngjax.stream of it, with the "

@@ -6,10 +6,11 @@ import glob
 import math
 import os
 import pathlib
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from kngjax.core.errors import UnfitShape, UnfitType
+from kngjax.core.errors import UnfitShape, UnfitType, hiding
 from kngjax.data import files, persons
 from kngjax.data.engines.base import AbstractEngine, reading
 from kngjax.data.named_columns import Columns
@@ -146,3 +147,41 @@ def _gathered(frame: Columns) -> Any:
     tables = Passes(frame.engine, WholeTables(frame.columns)).collected(lambda table: [table.to_arrow()])
     empty = pyarrow.table({name: pyarrow.array([]) for name in frame.columns})
     return pyarrow.concat_tables(tables, promote_options="permissive") if tables else empty
+
+
+def duckdb_relation(database: pathlib.Path, query: str) -> Any:
+    """Opens a query of a database of DuckDB, for reading alone.
+
+    Raises FileNotFoundError for a database that is not there, ImportError without DuckDB, and UnfitShape for a query
+    that it refuses, whose own words are not repeated.
+    """
+    if not database.is_file():
+        raise FileNotFoundError(f"there is no database of DuckDB {database}")
+    try:
+        import duckdb
+    except ImportError:
+        raise ImportError("this job reads a database of DuckDB: pip install 'kngjax[duckdb]'") from None
+    return _opened(lambda: duckdb.connect(str(database), read_only=True).sql(query), "DuckDB")
+
+
+def spark_frame(session: str, query: str) -> Any:
+    """Opens a query of Spark. **Arguments:** `session`: "sc://HOST" of Spark Connect, or a master, as "local[2]".
+
+    Raises ImportError without PySpark, and UnfitShape for a session or query that Spark refuses, whose own words are
+    not repeated.
+    """
+    try:
+        from pyspark.sql import SparkSession  # pyright: ignore[reportMissingImports]
+    except ImportError:
+        raise ImportError("this job reads a table of Spark: pip install 'kngjax[spark]'") from None
+    if session.startswith("local"):
+        # Workers on this machine need kngjax too.
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder: Any = SparkSession.builder
+    start = builder.remote(session) if session.startswith("sc://") else builder.master(session)
+    return _opened(lambda: start.getOrCreate().sql(query), "Spark")
+
+
+def _opened(step: Callable[[], Any], engine: str) -> Any:
+    words = f"query: {engine} refuses it with {{}}; run it there yourself to see why"
+    return hiding(step, lambda error: UnfitShape(words.format(type(error).__name__)))

@@ -3,9 +3,10 @@
 What is done with a part is a pure function of its batches, so that an engine may run it as often as it likes.
 """
 
+import bisect
 import dataclasses
 import pickle
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import narwhals as nw
@@ -189,3 +190,43 @@ def table_or_pair(given: Any) -> Any:
     if not isinstance(table, nw.DataFrame):
         raise UnfitType(f"a chunk of a stream must be a data frame or a pair (X, y), not a {type(batch).__name__}")
     return table
+
+
+def whole_persons(batches: Iterable[Any], person: str) -> Iterator[Any]:
+    """Yields batches of whole persons, which are as large as they came, or as the rows of one person. Private.
+
+    Rows without identifier are of no person, and in batches of their own. **Arguments:** `batches`: tables that
+    narwhals knows, sorted by a column of whole numbers or of text by its bytes. `person`: its name. Raises ValueError
+    where they are not sorted, so that no engine's optimizer decides whether a person has one vote.
+    """
+    waiting, whose, before = [], None, None
+    for batch in batches:
+        table = table_or_pair(batch)
+        is_nobody = table[person].is_null()
+        if is_nobody.any():
+            # Wherever they stand, they divide nobody's rows.
+            yield table.filter(is_nobody).to_native()
+            table = table.filter(~is_nobody)
+        if len(table) == 0:
+            continue
+        cells, end = table[person], len(table)
+        before = _last_of_sorted(cells, before)
+        last = cells[end - 1]
+        start = bisect.bisect_left(range(end), True, key=lambda place: cells[place] == last)
+        if waiting and (start > 0 or last != whose):
+            yield nw.concat([*waiting, table[:start]]).to_native()
+            waiting = []
+        elif start > 0:
+            yield table[:start].to_native()
+        waiting.append(table[start:])
+        whose = last
+    if waiting:
+        yield nw.concat(waiting).to_native()
+
+
+def _last_of_sorted(cells: nw.Series, before: Any) -> Any:
+    """Returns the last cell; raises ValueError unless these and the one before them are sorted."""
+    cells = cells if cells.dtype.is_integer() else cells.cast(nw.String)
+    if (cells[:-1] > cells[1:]).any() or (before is not None and cells[0] < before):
+        raise ValueError("the table is not sorted")
+    return cells[len(cells) - 1]

@@ -9,8 +9,8 @@ from flint import arb
 from jaxtyping import Float
 
 from kngjax.core.balls import ball_of, square
+from kngjax.data.distinct_products import symmetric
 from kngjax.data.exact_sums import Exact
-from kngjax.data.products import symmetric
 from kngjax.draws.grid_cells import Grid
 from kngjax.draws.noises import StandardNormalNoise
 from kngjax.draws.noisy_sums import Kind, NoisyNumbers, normal_noise

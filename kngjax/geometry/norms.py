@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from kngjax.core.arrays import Matrix, Scalar, Vector, is_traced, parameter
-from kngjax.geometry import level_law, tilts
+from kngjax.geometry import tilts
 from kngjax.geometry.abstract_norms import AbstractAbsoluteNorm, AbstractNorm, Interval
 from kngjax.geometry.hulls import checked_points, least_ellipsoid
 from kngjax.geometry.scaled_norms import ScaledNorm
@@ -180,7 +180,7 @@ class LInf(AbstractAbsoluteNorm):
 
     def tilted_log_mass(self, rate: Scalar, tilt: Vector) -> Float[Array, ""]:
         """By quadrature over the level."""
-        return level_law.log_mass(rate, tilt)
+        return tilts.level_log_mass(rate, tilt)
 
 
 def largest_quadratic_over_box(matrix: Matrix, half_widths: Vector) -> Float[Array, ""]:

@@ -58,12 +58,9 @@ class Sensitivity:
 _compiled = functools.partial(Compiled, static_argnames=("adjacency", "dimension"))
 
 
-@_compiled
-def gradient_changes(
-    loss: AbstractLoss, bounds: Bounds, domain: Reach, adjacency: Adjacency, dimension: int
-) -> Float[Array, " dimension"]:
-    """Bounds the change w of each coordinate of ∇ℓ_n between neighbouring data sets, shape (d,)."""
-    return weighted.gradient_changes(loss, bounds, domain, adjacency, dimension)
+# Of the change w of each coordinate of ∇ℓ_n between neighbouring data sets, and of scores.
+gradient_changes = _compiled(weighted.gradient_changes)
+_score_range = _compiled(weighted.score_range)
 
 
 def _length_of_change(loss: AbstractLoss, bounds: Bounds, adjacency: Adjacency) -> Float[Array, ""]:
@@ -89,13 +86,6 @@ def sensitivity_points(
         return None
     score = _score_range(loss, bounds, domain, adjacency, dimension)
     return change_points(bounds.feature_blocks(dimension), score, adjacency)
-
-
-@_compiled
-def _score_range(
-    loss: AbstractLoss, bounds: Bounds, domain: Reach, adjacency: Adjacency, dimension: int
-) -> tuple[Array, Array]:
-    return weighted.score_range(loss, bounds, domain, adjacency, dimension)
 
 
 @_compiled

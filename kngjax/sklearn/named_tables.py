@@ -10,10 +10,10 @@ import numpy as np
 from sklearn.exceptions import DataConversionWarning
 
 import kngjax as kng
-from kngjax.core.errors import UNREADABLE, UnfitShape, UnfitType, raise_from_outside
+from kngjax.core.errors import UNREADABLE, UnfitShape, UnfitType, hiding
 from kngjax.data import persons, schema
-from kngjax.data.lists import cells_of_row
 from kngjax.data.named_columns import Columns
+from kngjax.data.number_columns import cells_of_row
 from kngjax.data.terms import Categorical, Design, Polynomial
 
 _COMPLEX = "Complex data not supported: pass real numbers"
@@ -160,12 +160,8 @@ def _is_of_numbers(column: Any) -> bool:
 
 
 def _native(X: Any) -> Any:
-    try:
-        return nw.from_native(X, allow_series=True, pass_through=True)
-    except Exception as error:
-        raise_from_outside(error)
-        # The words of other packages may tell a frame's own names.
-        raise UnfitType(UNREADABLE) from None
+    # The words of other packages may tell a frame's own names.
+    return hiding(lambda: nw.from_native(X, allow_series=True, pass_through=True), lambda _: UnfitType(UNREADABLE))
 
 
 def _array(values: Any) -> Any:
@@ -173,11 +169,7 @@ def _array(values: Any) -> Any:
     known = isinstance(_native(values), nw.DataFrame | nw.Series | nw.LazyFrame)
     if known or hasattr(values, "dtype") or not hasattr(values, "__array__"):
         return values
-    try:
-        return np.asarray(values)
-    except Exception as error:
-        raise_from_outside(error)
-        raise UnfitType(UNREADABLE) from None
+    return hiding(lambda: np.asarray(values), lambda _: UnfitType(UNREADABLE))
 
 
 @functools.cache

@@ -11,7 +11,7 @@ import narwhals as nw
 import numpy as np
 
 import kngjax as kng
-from kngjax.core.errors import UNREADABLE, UnfitShape, UnfitType, raise_from_outside
+from kngjax.core.errors import UNREADABLE, UnfitShape, UnfitType, hiding
 from kngjax.core.representation import describe
 from kngjax.data import dates
 from kngjax.data.missing import Codes, explain_codes, without_codes
@@ -333,12 +333,9 @@ def table_of(frame: Any) -> Any:
     frame = on_its_engine(frame)
     if isinstance(frame, Columns):
         return frame
-    try:
-        table = nw.from_native(frame, eager_only=True, pass_through=True)
-    except Exception as error:
-        raise_from_outside(error)
-        # The words of other packages may tell a frame's own names.
-        raise UnfitType(UNREADABLE) from None
+    # The words of other packages may tell a frame's own names.
+    read = functools.partial(nw.from_native, frame, eager_only=True, pass_through=True)
+    table = hiding(read, lambda _: UnfitType(UNREADABLE))
     if not isinstance(table, nw.DataFrame):
         advice = _FRAMES.get(type(frame).__name__, "")
         raise UnfitType(f"the data must be a pandas, polars or pyarrow frame, not {type(frame).__name__}{advice}")

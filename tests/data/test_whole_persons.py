@@ -6,9 +6,9 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from kngjax.data.engines.whole_persons import whole_persons
 from kngjax.data.marks import mixed
 from kngjax.data.persons import shares
+from kngjax.data.work import whole_persons
 
 MAKE = {
     "record batches": lambda frame: pa.RecordBatch.from_pandas(frame, preserve_index=False),

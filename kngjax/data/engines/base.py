@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
-from kngjax.core.errors import UnfitShape, UnfitType, raise_from_outside
+from kngjax.core.errors import UnfitShape, UnfitType, hiding
 
 SAME_NAME = "the stream has two columns of one name: give each its own"
 READING_FAILED = (
@@ -95,14 +95,9 @@ def is_from(module: str, name: str, value: Any) -> bool:
 
 def reading(step: Callable[[], Found]) -> Found:
     """Returns step(); in the place of what another library raises, which may quote a value, it raises one text."""
-    try:
-        return step()
-    except BaseException as error:
-        raise_from_outside(error)
-        failure: Exception = (
-            error
-            if isinstance(error, UnfitShape | UnfitType)
-            else ValueError(READING_FAILED.format(type(error).__name__))
-        )
-    # Outside of the handler, so that the reader's own message is not chained to this one.
-    raise failure
+
+    def refusal(error: BaseException) -> BaseException:
+        known = isinstance(error, UnfitShape | UnfitType)
+        return error if known else ValueError(READING_FAILED.format(type(error).__name__))
+
+    return hiding(step, refusal)

@@ -14,7 +14,7 @@ from typing import Any
 from kngjax.core.errors import silence
 from kngjax.data.engines import settled
 from kngjax.data.engines.base import READING_FAILED, AbstractEngine, Choose, apart_from, is_from, reading
-from kngjax.data.engines.whole_persons import whole_persons
+from kngjax.data.work import whole_persons
 
 # PySpark writes messages, in which cells are quoted, to these loggers, also of exceptions that are caught.
 _LOGGERS_OF_SPARK = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")

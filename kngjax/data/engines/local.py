@@ -13,7 +13,7 @@ from kngjax.data import files
 from kngjax.data.csv_dialects import Dialect
 from kngjax.data.engines import settled
 from kngjax.data.engines.base import AbstractEngine, Choose, apart_from, is_from, reading
-from kngjax.data.engines.whole_persons import whole_persons
+from kngjax.data.work import whole_persons
 
 _END = object()
 # Types whose equal cells have the same bits. Texts are compared by their bytes.

@@ -126,7 +126,7 @@ def check_range(column: str, lower: Any, upper: Any, missing: Any) -> None:
     check_missing(column, missing, lower, upper, "between its bounds")
 
 
-def check_missing(column: str, missing: Any, lower: float, upper: float, where: str) -> None:
+def check_missing(column: str, missing: Any, lower: Any, upper: Any, where: str) -> None:
     """Raises TypeError or ValueError unless a policy is a number there, "drop" or None."""
     if missing in (None, "drop"):
         return

@@ -8,7 +8,6 @@ import numpy as np
 
 from kngjax.data.terms.base import (
     AbstractColumnTerm,
-    check_column,
     check_degree,
     check_range,
     filled_numbers,

@@ -16,7 +16,7 @@ from kngjax.chains.exact.envelopes.exponential_product import ExponentialProduct
 from kngjax.chains.exact.envelopes.normal_product import NormalProduct
 from kngjax.chains.exact.envelopes.tilted import TiltedInverse, tilted_law, tilted_log_mass
 from kngjax.chains.quadratic import quadratic_form
-from kngjax.geometry import level_law, segments
+from kngjax.geometry import segments, tilts
 from kngjax.geometry.tilts import num_uniforms
 from tests.oracles.goodness_of_fit import assert_mean_within, assert_same_law, assert_two_samples_agree
 
@@ -217,16 +217,16 @@ def test_tilted_noise_is_plain_noise_with_weights(norm, tilts):
 @pytest.mark.parametrize("tilt", [[0.0, 0.3, 0.69], [0.0], [1e-9] * 30], ids=["three", "none", "thirty"])
 def test_tangents_lie_above_the_density_of_the_level(tilt):
     h = jnp.asarray(tilt)
-    law = jax.jit(level_law.level_law)(jnp.asarray(1.0), h)
+    law = jax.jit(tilts.level_law)(jnp.asarray(1.0), h)
     heights, slopes, anchors = (np.asarray(part)[:, None] for part in (law.heights, law.slopes, law.anchors))
     at = np.linspace(-12.0, 8.0, 4001)
-    density = np.asarray(level_law.log_density(jnp.asarray(at), jnp.asarray(1.0), h))
+    density = np.asarray(tilts.level_log_density(jnp.asarray(at), jnp.asarray(1.0), h))
     assert np.all(density <= np.min(heights + slopes * (at[None] - anchors), axis=0) + 1e-9 * (1.0 + np.abs(density)))
     excess = np.exp(special.logsumexp(law.log_masses)) / integrate.simpson(np.exp(density), x=at)
     assert 1.0 <= excess < 1.05
     # Draws from tangents are accepted as often as their mass says, and have the law then.
     uniforms = jax.random.uniform(kng.research_key(9), (2000, 3))
-    levels, log_ratios = jax.jit(level_law.draw_levels)(law, jnp.asarray(1.0), h, uniforms[:, :2])
+    levels, log_ratios = jax.jit(tilts.draw_levels)(law, jnp.asarray(1.0), h, uniforms[:, :2])
     assert np.max(log_ratios) <= 0.0
     assert_mean_within(np.exp(log_ratios), 1.0 / excess)
     kept = np.asarray(levels)[np.log(uniforms[:, 2]) < log_ratios]
