@@ -231,7 +231,7 @@ def _values(column: Any) -> np.ndarray | list[Any]:
     """The cells as an array of float64, which may hold infinities and NaN; or as Python objects."""
     if isinstance(column, list | tuple):
         return list(column)
-    series = nw.from_native(as_chunked_array(column), series_only=True, pass_through=True)
+    series = as_series(column)
     if isinstance(series, nw.Series):
         return _of_series(series)
     if not hasattr(column, "__array__"):
@@ -241,7 +241,7 @@ def _values(column: Any) -> np.ndarray | list[Any]:
 
 def _is_of_bools(column: Any) -> bool:
     """Whether a column's type, which is public, is that of bools alone."""
-    series = nw.from_native(as_chunked_array(column), series_only=True, pass_through=True)
+    series = as_series(column)
     if isinstance(series, nw.Series):
         return series.dtype == nw.Boolean
     return getattr(getattr(column, "dtype", None), "kind", "") == "b"
@@ -293,7 +293,7 @@ def distinct_texts(column: Any) -> tuple[Int[np.ndarray, " n"], list[str]] | Non
 
     By Arrow, several times as quickly as a cell at a time. It takes columns of nothing but text. Private.
     """
-    series = nw.from_native(as_chunked_array(column), series_only=True, pass_through=True)
+    series = as_series(column)
     if not isinstance(series, nw.Series) or series.dtype not in (nw.String, nw.Categorical, nw.Enum):
         return None
     try:
@@ -325,6 +325,11 @@ def _holds_other_objects(series: nw.Series) -> bool:
         return False
     kept = getattr(native.dtype, "categories", native)
     return kept.dtype == object and pd.api.types.infer_dtype(kept, skipna=True) != "string"
+
+
+def as_series(column: Any) -> Any:
+    """Returns a column of any library as narwhals' series; anything else unchanged."""
+    return nw.from_native(as_chunked_array(column), series_only=True, pass_through=True)
 
 
 def as_chunked_array(column: Any) -> Any:

@@ -39,16 +39,6 @@ class Condition:
     term: AbstractColumnTerm
     is_negated: bool = False
 
-    @property
-    def column(self) -> str:
-        """Returns the name of the column."""
-        return self.term.column
-
-    @property
-    def missing(self) -> Any:
-        """Says what a missing cell counts as, or "drop", or None to refuse the cell."""
-        return self.term.missing
-
     def of(self, values: Any) -> Float[np.ndarray, " records"]:
         """Returns 1 where private cells meet the condition, 0 where not, NaN where records are dropped, shape (n,).
 

@@ -134,18 +134,14 @@ def explain(names: Collection[str], columns: Collection[str]) -> tuple[str, ...]
 
 def numbers(column: Any) -> Float[np.ndarray, " records"]:
     """Returns the days of each cell, shape (n,), NaN where it is no date. **Arguments:** `column`: private."""
-    series = _series(column)
+    series = cells.as_series(column)
     if not _is_of_dates(series):
         return np.array([days(cell) for cell in cells._values(series)], dtype=np.float64)
     return _of_series(series) if isinstance(series, nw.Series) else _of_numpy(series)
 
 
-def _series(column: Any) -> Any:
-    return nw.from_native(cells.as_chunked_array(column), series_only=True, pass_through=True)
-
-
 def _holds_dates(column: Any) -> bool:
-    return _is_of_dates(_series(column)) or holds(column) is Holds.CELLS
+    return _is_of_dates(cells.as_series(column)) or holds(column) is Holds.CELLS
 
 
 def _is_of_dates(series: Any) -> bool:

@@ -36,8 +36,6 @@ _ROWS = 8 * _BLOCK
 # Numbers of a column that are summed at once: few enough for a processor's memory of its own.
 _LONG = 2**14
 _HUGE = 2.0**800
-# Rows whose numbers are looked at side by side for the largest of each column.
-_WIDE = 64
 # Binary digits of the lower half of a whole number below 2^53; sums of halves stay exact in int64.
 _HALF = 26
 
@@ -216,13 +214,10 @@ def _sum(numbers: np.ndarray) -> Fraction:
 
 def _exponents(columns: np.ndarray) -> np.ndarray:
     """The least e with |x| ≤ 2^e, for each column."""
-    # Rows of many numbers: a maximum over rows of few takes ten times as long. np.abs would copy all columns.
-    end, width = len(columns) // _WIDE * _WIDE, columns.shape[1]
-    wide = columns[:end].reshape(end // _WIDE, _WIDE * width)
-    largest = np.zeros(width)
-    for rows, shape in ((wide, (_WIDE, width)), (columns[end:], (1, width))):
-        sizes = np.maximum(np.max(rows, axis=0, initial=0.0), -np.min(rows, axis=0, initial=0.0))
-        largest = np.maximum(largest, np.max(sizes.reshape(shape), axis=0))
+    largest = np.zeros(columns.shape[1])
+    for start in range(0, len(columns), _ROWS):
+        numbers = np.ascontiguousarray(columns[start : start + _ROWS].T)
+        largest = np.maximum(largest, np.maximum(numbers.max(axis=1), -numbers.min(axis=1)))
     fractions, exponents = np.frexp(largest)
     return exponents - (fractions == 0.5)
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from kngjax.core.errors import UnfitShape, UnfitType
-from kngjax.core.owner_only import OwnerOnly
+from kngjax.core.owner_only import OwnerOnly, owner_only
 from kngjax.data.bars import bar_of_pass
 from kngjax.data.engines.base import AbstractEngine, reading
 from kngjax.data.work import OF_TABLES, OTHER_COLUMNS, Add, NamedParts, Pair, Total, WholeTables, Work, table_or_pair
@@ -79,6 +79,7 @@ def _added_each(add: Add, one: list[Total], two: list[Total]) -> list[Total]:
     return [first.plus(second, add) for first, second in zip(one, two, strict=True)]
 
 
+@owner_only
 class Passes(OwnerOnly):
     """Records of a table on an engine, for `mechanism.prepare`, `kngjax.release` and a `Study`. Private.
 
@@ -89,45 +90,31 @@ class Passes(OwnerOnly):
     `group`: which of several groups of records these are, where passes are shared; None where they are no group.
     """
 
-    def __init__(
-        self,
-        engine: AbstractEngine,
-        parts: NamedParts | WholeTables,
-        steps: tuple[Callable[..., Any], ...] = (),
-        count: int | None = None,
-        marked: int | None = None,
-        seen: dict[str, Any] | None = None,
-        is_grouped: bool = False,
-        group: Group | None = None,
-    ):
-        self._engine, self._parts, self._steps, self._count = engine, parts, steps, count
-        self._marked, self._seen, self._is_grouped, self._group = marked, seen, is_grouped, group
+    engine: AbstractEngine
+    parts: NamedParts | WholeTables
+    steps: tuple[Callable[..., Any], ...] = ()
+    count: int | None = None
+    marked: int | None = None
+    seen: dict[str, Any] | None = None
+    is_grouped: bool = False
+    group: Group | None = None
 
     def __repr__(self) -> str:
-        return f"<Passes over {self._engine.name}; OWNER ONLY, holds private data>"
+        return f"<Passes over {self.engine.name}; OWNER ONLY, holds private data>"
+
+    def _with(self, **changes: Any) -> "Passes":
+        return Passes(**{name: getattr(self, name) for name in self.__slots__} | changes)
 
     @property
     def is_read_once(self) -> bool:
         """Tells whether the source is gone once it was read, so that there is one pass and no other."""
-        return self._engine.is_read_once
-
-    @property
-    def is_marked(self) -> bool:
-        """Tells whether batches are counted and marked before they are summarised."""
-        return self._marked is not None
-
-    @property
-    def is_compared(self) -> bool:
-        """Tells whether passes are compared by the marks of their records, as those of one release are."""
-        return self._seen is not None
+        return self.engine.is_read_once
 
     def held(self, count: int | None) -> "Passes":
         """Copies the passes for one release, all of which must see the same records, n of them where that is public."""
-        seen = self._seen if self._marked is not None and self._seen is not None else {}
+        seen = self.seen if self.marked is not None and self.seen is not None else {}
         # Releases of groups are certified for no number, and the whole table has one all the same.
-        count = self._count if count is None else count
-        given = self._parts, self._steps, count, self._marked, seen, self._is_grouped, self._group
-        return Passes(self._engine, *given)
+        return self._with(count=self.count if count is None else count, seen=seen, group=None)
 
     def mapped(self, step: Callable[[Any], Any], count: int | None = None, has_noise: bool = False) -> "Passes":
         """Maps each batch by a function that can be pickled and treats each record by itself.
@@ -135,20 +122,20 @@ class Passes(OwnerOnly):
         **Arguments:** `count`: n, where it is public and a release is certified for it. `has_noise`: whether equal
         records may become different.
         """
-        count, seen = self._count if count is None else count, None if self._marked is None else self._seen
-        steps, is_grouped = (*self._steps, step), self._is_grouped and not has_noise
-        return Passes(self._engine, self._parts, steps, count, self._marked, seen, is_grouped, self._group)
+        return self._with(
+            steps=(*self.steps, step),
+            count=self.count if count is None else count,
+            seen=None if self.marked is None else self.seen,
+            is_grouped=self.is_grouped and not has_noise,
+        )
 
     def divided(self, steps: Sequence[Callable[[Any], Any]]) -> list["Passes"]:
         """Maps each batch to several groups of its records, which share passes as long as they ask for the same.
 
         **Arguments:** `steps`: one a group, as of `mapped`.
         """
-        shared = SharedPasses(len(self._steps), tuple(steps))
-        made = [self.mapped(step) for step in steps]
-        for place, one in enumerate(made):
-            one._group = Group(shared, place)
-        return made
+        shared = SharedPasses(len(self.steps), tuple(steps))
+        return [self.mapped(step)._with(group=Group(shared, place)) for place, step in enumerate(steps)]
 
     def declared(self) -> list[Pair]:
         """Lists chunks (X, y) with the columns and types that the source declares, before a value is looked at.
@@ -156,25 +143,25 @@ class Passes(OwnerOnly):
         Raises UnfitShape for absent columns, for tables that differ in theirs, and for a source that is gone.
         """
         self._require_there()
-        chunks = [table_or_pair(one) for one in self._engine.declared(self._names)]
-        if self._parts != NamedParts() and any(isinstance(one, tuple) for one in chunks):
+        chunks = [table_or_pair(one) for one in self.engine.declared(self._names)]
+        if self.parts != NamedParts() and any(isinstance(one, tuple) for one in chunks):
             raise UnfitType(OF_TABLES)
-        if len({self._parts.of(one.columns) for one in chunks if not isinstance(one, tuple)}) > 1:
+        if len({self.parts.of(one.columns) for one in chunks if not isinstance(one, tuple)}) > 1:
             raise UnfitShape(OTHER_COLUMNS)
-        return [one if isinstance(one, tuple) else self._parts(one) for one in chunks]
+        return [one if isinstance(one, tuple) else self.parts(one) for one in chunks]
 
     def has_no_rows(self) -> bool:
         """Tells whether it is known, before a value is looked at, that there is no record."""
-        return self._engine.has_no_rows()
+        return self.engine.has_no_rows()
 
     def public_count(self) -> int | None:
         """Returns n, where the source tells it without being read: for adjacencies under which it is public."""
-        return self._engine.count() if self._count is None else self._count
+        return self.engine.count() if self.count is None else self.count
 
     @property
     def has_weights(self) -> bool:
         """Tells whether a column of weights was named."""
-        return isinstance(self._parts, NamedParts) and self._parts.weights is not None
+        return isinstance(self.parts, NamedParts) and self.parts.weights is not None
 
     def total(self, summarise: Callable[[Any], Total], add: Add = operator.add, is_exact: bool = False) -> Any:
         """Adds up what `summarise` makes of every batch; None where there is no batch. Private.
@@ -184,23 +171,23 @@ class Passes(OwnerOnly):
         with one text, and for records that are not those of the pass before, or not as many as a release is certified
         for.
         """
-        work = Work(self._parts, self._steps, summarise, add, self._marked, is_exact and self._is_grouped)
-        total = self._passed(work) if self._group is None else self._group.total(work, self._passed)
-        if self._count not in (None, total.count):
+        work = Work(self.parts, self.steps, summarise, add, self.marked, is_exact and self.is_grouped)
+        total = self._passed(work) if self.group is None else self.group.total(work, self._passed)
+        if self.count not in (None, total.count):
             raise ValueError(CHANGED)
         known = total.count, total.marks
-        if self._seen is not None and total.marks is not None and self._seen.setdefault("marks", known) != known:
+        if self.seen is not None and total.marks is not None and self.seen.setdefault("marks", known) != known:
             raise ValueError(CHANGED)
         return total.sum
 
     def _passed(self, work: Work) -> Total:
         self._require_there()
-        grouped = reading(lambda: self._engine.grouped(self._names)) if work.is_grouped else None
-        engine, names = (self._engine, self._names) if grouped is None else (grouped, list)
+        grouped = reading(lambda: self.engine.grouped(self._names)) if work.is_grouped else None
+        engine, names = (self.engine, self._names) if grouped is None else (grouped, list)
         work = work._replace(is_grouped=grouped is not None)
         # How many rows are different is private, and workers do not tell how far they are.
-        count = self._count if grouped is None and engine.tells_batches else None
-        with bar_of_pass(self._engine.name, count) as moved:
+        count = self.count if grouped is None and engine.tells_batches else None
+        with bar_of_pass(self.engine.name, count) as moved:
             replies = engine.replies(names, work, moved)
         totals = [total for _, total in sorted(replies, key=operator.itemgetter(0))]
         while len(totals) > 1:
@@ -213,10 +200,10 @@ class Passes(OwnerOnly):
         return self.total(functools.partial(_listed, of)) or []
 
     def _names(self, given: Sequence[str]) -> list[str]:
-        return self._parts.names(given)
+        return self.parts.names(given)
 
     def _require_there(self) -> None:
-        if self._engine.is_gone:
+        if self.engine.is_gone:
             raise UnfitShape(_READ_BEFORE)
 
 

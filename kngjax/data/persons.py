@@ -311,10 +311,8 @@ def require_identifiers(column: Any) -> None:
         raise UnfitType(f"person must be one identifier a record, and not the name of a column: {_AS_A_SERIES}")
     kind = holds(column)
     if kind is Holds.NUMBERS:
-        native = cells.as_chunked_array(nw.to_native(column, pass_through=True))
-        series = nw.from_native(native, series_only=True, pass_through=True)
-        is_whole = series.dtype.is_integer() if isinstance(series, nw.Series) else np.dtype(native.dtype).kind in "iu"
-        if is_whole:
+        series = cells.as_series(nw.to_native(column, pass_through=True))
+        if series.dtype.is_integer() if isinstance(series, nw.Series) else np.dtype(series.dtype).kind in "iu":
             return
     if kind is not Holds.CELLS:
         raise UnfitType(_OF_IDENTIFIERS)

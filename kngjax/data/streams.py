@@ -3,7 +3,7 @@
 import dataclasses
 import os
 import pathlib
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from typing import Any
 
 import narwhals as nw
@@ -11,15 +11,25 @@ import narwhals as nw
 from kngjax.core.errors import UnfitType
 from kngjax.data.csv_dialects import Dialect
 from kngjax.data.csv_files import PLAIN
-from kngjax.data.engines.base import UNSETTLED, AbstractEngine, reading
-from kngjax.data.engines.clusters import cluster_engine
-from kngjax.data.engines.local import Chunks, Files, local_engine
+from kngjax.data.engines.base import UNSETTLED, AbstractEngine, is_from, reading
+from kngjax.data.engines.clusters import Dask, Ray, Spark
+from kngjax.data.engines.local import Chunks, Dataset, Files, Lazy, Reader, Relation
 from kngjax.data.files import file_kind
 from kngjax.data.passes import Passes
 from kngjax.data.work import NamedParts
 
 # Rows of a batch, where a source is not in batches already.
 BATCH = 65536
+# Classes of sources, by module and name, and the engine of each.
+_ENGINES: tuple[tuple[str, str, Callable[[Any, int], AbstractEngine]], ...] = (
+    ("pyarrow.dataset", "Dataset", Dataset),
+    ("pyarrow", "RecordBatchReader", Reader),
+    ("polars", "LazyFrame", Lazy),
+    ("duckdb", "DuckDBPyRelation", Relation),
+    ("pyspark.sql", "DataFrame", Spark),
+    ("dask.dataframe", "DataFrame", Dask),
+    ("ray.data", "Dataset", Ray),
+)
 
 
 def stream(
@@ -89,7 +99,7 @@ def engine_of(source: Any, rows: int = BATCH, dialect: Dialect = PLAIN) -> Abstr
     """Finds the engine on which a table rests: a path's own, a query's, a cluster's; None for what is in memory."""
     if isinstance(source, str | os.PathLike):
         return Files(pathlib.Path(source), rows, dialect)
-    engine = local_engine(source, rows) or cluster_engine(source, rows)
+    engine = next((kind(source, rows) for module, name, kind in _ENGINES if is_from(module, name, source)), None)
     if engine is not None and not reading(engine.is_settled):
         raise UnfitType(UNSETTLED.format(engine.name))
     return engine

@@ -3,13 +3,14 @@
 import abc
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
-from kngjax.core.arrays import Matrix, Scalar, Vector
+from kngjax.core.arrays import Matrix, Scalar, Vector, is_traced
 from kngjax.core.modules import AbstractModule
 from kngjax.core.representation import ShownAsTyped
 from kngjax.geometry.scaled_norms import ScaledNorm
@@ -118,3 +119,13 @@ class AbstractAbsoluteNorm(AbstractNorm):
     def largest_over_box(self, half_widths: Vector) -> Float[Array, ""]:
         """‖w‖, since the norm grows with every |v_j|."""
         return self(half_widths)
+
+
+def require_weights(norm: AbstractNorm, weights: Any) -> None:
+    """Raises ValueError unless a norm's weights are positive and finite, one a coefficient."""
+    if is_traced(weights):
+        return
+    numbers = np.asarray(weights)
+    if numbers.ndim != 1 or not np.all((numbers > 0) & (numbers < np.inf)):
+        name = type(norm).__name__
+        raise ValueError(f"the weights of {name} must all be positive and finite, one a coefficient")

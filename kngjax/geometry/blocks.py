@@ -12,8 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
-from kngjax.core.arrays import Vector, is_traced, parameter
-from kngjax.geometry.abstract_norms import AbstractNorm
+from kngjax.core.arrays import Vector, parameter
+from kngjax.geometry.abstract_norms import AbstractNorm, require_weights
 from kngjax.geometry.scaled_norms import AbstractScaledNoise
 
 
@@ -132,11 +132,7 @@ class BlockNorm(AbstractNorm):
 
     def __check_init__(self):
         require_partition(self.blocks, self.weights.shape[-1])
-        if is_traced(self.weights):
-            return
-        weights = np.asarray(self.weights)
-        if weights.ndim != 1 or not np.all((weights > 0) & (weights < np.inf)):
-            raise ValueError("the weights of BlockNorm must all be positive and finite, one a coefficient")
+        require_weights(self, self.weights)
 
     @property
     def dimension(self) -> int | None:

@@ -17,7 +17,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from kngjax.core.arrays import Matrix, Scalar, Vector, is_traced, parameter
 from kngjax.geometry import tilts
-from kngjax.geometry.abstract_norms import AbstractAbsoluteNorm, AbstractNorm, Interval
+from kngjax.geometry.abstract_norms import AbstractAbsoluteNorm, AbstractNorm, Interval, require_weights
 from kngjax.geometry.hulls import checked_points, least_ellipsoid
 from kngjax.geometry.scaled_norms import ScaledNorm
 
@@ -219,11 +219,7 @@ class WeightedLInf(AbstractAbsoluteNorm):
     weights: Vector = eqx.field(converter=parameter)
 
     def __check_init__(self):
-        if is_traced(self.weights):
-            return
-        weights = np.asarray(self.weights)
-        if weights.ndim != 1 or not np.all((weights > 0) & (weights < np.inf)):
-            raise ValueError("the weights of WeightedLInf must all be positive and finite, one a coefficient")
+        require_weights(self, self.weights)
 
     def __call__(self, vector: Vector) -> Float[Array, ""]:
         return jnp.max(jnp.abs(vector) / self.weights)

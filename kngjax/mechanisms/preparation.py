@@ -199,7 +199,7 @@ class AbstractIntake(abc.ABC):
         """
         # Dithered records have other digits in every pass, and equal ones have other noise each.
         has_noise = self.bounds.dither is not None
-        of_batch = functools.partial(self._of_batch, of, X.is_compared and not (has_noise or X.is_marked))
+        of_batch = functools.partial(self._of_batch, of, X.seen is not None and not (has_noise or X.marked is not None))
         return X.total(of_batch, add, is_exact and not has_noise)
 
     def _of_batch(self, of: Callable[[Any], Any], are_marked: bool, pair: tuple[Any, Any]) -> Total:

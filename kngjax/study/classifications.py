@@ -151,7 +151,7 @@ class Meets(AbstractResponse):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        return tuple(condition.column for condition in self.conditions)
+        return tuple(condition.term.column for condition in self.conditions)
 
     @property
     def name(self) -> str:
@@ -164,7 +164,7 @@ class Meets(AbstractResponse):
     @property
     def substitute(self) -> str | None:
         """Returns "drop" where a column's policy is that."""
-        return DROP if any(one.missing == DROP for one in self.conditions) else None
+        return DROP if any(one.term.missing == DROP for one in self.conditions) else None
 
     def check(self, table: nw.DataFrame | Columns) -> None:
         for one in self.conditions:

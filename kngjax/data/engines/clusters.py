@@ -13,7 +13,7 @@ from typing import Any
 
 from kngjax.core.errors import silence
 from kngjax.data.engines import settled
-from kngjax.data.engines.base import READING_FAILED, AbstractEngine, Choose, apart_from, is_from, reading
+from kngjax.data.engines.base import READING_FAILED, AbstractEngine, Choose, apart_from, reading
 from kngjax.data.work import whole_persons
 
 # PySpark writes messages, in which cells are quoted, to these loggers, also of exceptions that are caught.
@@ -163,19 +163,6 @@ class Ray(AbstractCluster):
         # A task that fails is no accident: it fails again.
         task = ray.remote(max_retries=0)(on_worker)
         return ray.get([task.remote(part, block) for part, block in enumerate(self.source.to_arrow_refs())])
-
-
-def cluster_engine(source: Any, rows: int) -> AbstractCluster | None:
-    """Finds the engine of a distributed table; None for other objects."""
-    kinds: list[tuple[str, str, type[AbstractCluster]]] = [
-        ("pyspark.sql", "DataFrame", Spark),
-        ("dask.dataframe", "DataFrame", Dask),
-        ("ray.data", "Dataset", Ray),
-    ]
-    for module, name, kind in kinds:
-        if is_from(module, name, source):
-            return kind(source, rows)
-    return None
 
 
 def _quoted(name: str) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 from kngjax.data import files
 from kngjax.data.csv_dialects import Dialect
 from kngjax.data.engines import settled
-from kngjax.data.engines.base import AbstractEngine, Choose, apart_from, is_from, reading
+from kngjax.data.engines.base import AbstractEngine, Choose, apart_from, reading
 from kngjax.data.work import whole_persons
 
 _END = object()
@@ -265,17 +265,6 @@ class Chunks(AbstractLocalEngine):
 
     def batches(self, choose: Choose) -> Iterable[Any]:
         return self.source
-
-
-def local_engine(source: Any, rows: int) -> AbstractLocalEngine | None:
-    """Finds the engine of a source that this process reads, but for files and chunks; None for other objects."""
-    kinds: list[tuple[str, str, type[AbstractLocalEngine]]] = [
-        ("pyarrow.dataset", "Dataset", Dataset),
-        ("pyarrow", "RecordBatchReader", Reader),
-        ("polars", "LazyFrame", Lazy),
-        ("duckdb", "DuckDBPyRelation", Relation),
-    ]
-    return next((kind(source, rows) for module, name, kind in kinds if is_from(module, name, source)), None)
 
 
 def _length(chunk: Any) -> int | None:
