@@ -11,10 +11,10 @@ import narwhals as nw
 from kngjax.core.errors import UnfitType
 from kngjax.data.csv_dialects import Dialect
 from kngjax.data.csv_files import PLAIN
+from kngjax.data.engines.arrow_files import Dataset, Files, file_kind
 from kngjax.data.engines.base import UNSETTLED, AbstractEngine, is_from, reading
 from kngjax.data.engines.clusters import Dask, Ray, Spark
-from kngjax.data.engines.local import Chunks, Dataset, Files, Lazy, Reader, Relation
-from kngjax.data.files import file_kind
+from kngjax.data.engines.local import Chunks, Lazy, Reader, Relation
 from kngjax.data.passes import Passes
 from kngjax.data.work import NamedParts
 

@@ -141,10 +141,10 @@ class Changing(local.Chunks):
         return [pa.table({NAMES["x"]: [0.5, 0.25], "y": [0.5, self.turns / 2**40]})]
 
 
-def test_records_that_change_between_passes_are_not_released(monkeypatch):
+def test_records_that_change_between_passes_are_not_released():
     smooth = kng.ObjectivePerturbation(kng.HuberLoss(1.0), BOUNDS, kng.Box(-1.0, 1.0), 1.0, "add_remove")
     stream = kng.stream(table(), **CHOICE)
-    monkeypatch.setattr(stream, "_engine", Changing(stream._engine.source, 64))
+    stream = stream._with(engine=Changing(stream.engine.source, 64))
     held = stream.held(None)
     assert smooth.intake.total(held, lambda rows: 1) == 1
     with pytest.raises(ValueError, match="were not the same in every pass"):

@@ -1,16 +1,13 @@
-"""Tables that this process reads itself: files, datasets, lazy frames, relations of DuckDB, and chunks."""
+"""Tables that this process reads itself: lazy frames, relations of DuckDB, readers of batches, and chunks."""
 
 import abc
 import concurrent.futures
 import contextlib
-import pathlib
 import sys
 import weakref
 from collections.abc import Callable, Generator, Iterable, Iterator
 from typing import Any
 
-from kngjax.data import files
-from kngjax.data.csv_dialects import Dialect
 from kngjax.data.engines import settled
 from kngjax.data.engines.base import AbstractEngine, Choose, apart_from, reading
 from kngjax.data.work import whole_persons
@@ -89,67 +86,6 @@ class ByPerson(AbstractLocalEngine):
     def batches(self, choose: Choose) -> Iterable[Any]:
         assert self.person is not None
         return whole_persons(self.engine.sorted_batches(choose, self.person), self.person)
-
-
-class AbstractArrow(AbstractLocalEngine):
-    """Reads record batches of pyarrow, and sorts them in memory."""
-
-    def sorts(self, person: str) -> bool:
-        return all(_is_exact_in_arrow(one.schema.field(person).type) for one in self.declared(lambda given: None))
-
-    def sorted_batches(self, choose: Choose, person: str) -> Iterable[Any]:
-        import pyarrow
-        from pyarrow import compute
-
-        parts = [pyarrow.Table.from_batches([one]) for one in self.batches(choose)]
-        if not parts:
-            return []
-        table = pyarrow.concat_tables(parts, promote_options="permissive")
-        del parts
-        kind = table[person].type
-        cells = table[person].cast(kind.value_type) if pyarrow.types.is_dictionary(kind) else table[person]
-        places = compute.sort_indices(cells)  # pyright: ignore[reportAttributeAccessIssue]
-        return table.take(places).to_batches(self.rows)
-
-
-class Files(AbstractArrow):
-    """Reads a file, a folder of Parquet files, or all files that a pattern matches, as people/*.parquet."""
-
-    def __init__(self, source: pathlib.Path, rows: int, dialect: Dialect):
-        super().__init__(source, rows)
-        self.dialect = dialect
-        # Refuses other files now, before anything is read.
-        self.name = f"a file of {files.file_kind(source)}"
-
-    def declared(self, choose: Choose) -> list[Any]:
-        return [one.empty_table() for one in reading(lambda: list(files.schemas(self.source, self.dialect)))]
-
-    def count(self) -> int | None:
-        return reading(lambda: files.count(self.source))
-
-    def has_no_rows(self) -> bool:
-        return reading(lambda: files.has_no_rows(self.source, self.dialect))
-
-    def batches(self, choose: Choose) -> Iterable[Any]:
-        given = next(files.schemas(self.source, self.dialect)).names
-        return files.batches(self.source, choose(given) or given, self.rows, self.dialect)
-
-
-class Dataset(AbstractArrow):
-    """Reads a dataset of pyarrow."""
-
-    name = "a dataset of pyarrow"
-
-    def declared(self, choose: Choose) -> list[Any]:
-        given = self.source.schema.names
-        return [one.empty_table() for one in files.schemas_of_dataset(self.source, choose(given) or given)]
-
-    def count(self) -> int | None:
-        return reading(lambda: files.count(self.source))
-
-    def batches(self, choose: Choose) -> Iterable[Any]:
-        ahead = {"batch_readahead": 2, "fragment_readahead": 1}
-        return self.source.to_batches(columns=choose(self.source.schema.names), batch_size=self.rows, **ahead)
 
 
 class Lazy(AbstractLocalEngine):
@@ -275,13 +211,6 @@ def _length(chunk: Any) -> int | None:
         return len(chunk)
     except TypeError:
         return None
-
-
-def _is_exact_in_arrow(kind: Any) -> bool:
-    from pyarrow import types
-
-    kind = kind.value_type if types.is_dictionary(kind) else kind
-    return types.is_integer(kind) or types.is_string(kind) or types.is_large_string(kind)
 
 
 def _quoted(name: str) -> str:
