@@ -196,7 +196,7 @@ class Bounds(ShownAsTyped, AbstractModule):
         lower, upper = (
             parameter(np.broadcast_to(np.asarray(side), (columns,))) for side in (self.x_lower, self.x_upper)
         )
-        return self._with(x_lower=lower, x_upper=upper)
+        return self.with_fields(x_lower=lower, x_upper=upper)
 
     def of_products(self, dimension: int) -> "Bounds":
         """Bounds of the rows w·x of d features and of the responses w·y, for weights w in [0, W]: a box, about 0.
@@ -255,7 +255,7 @@ class Bounds(ShownAsTyped, AbstractModule):
         """Copies the bounds for records with weights. **Arguments:** as of the class; `unit`: None for the one here."""
         weight = weights.largest_weight(largest)
         policy = weights.policy_of_weights(missing, weight)
-        return self._with(unit=self.unit if unit is None else unit, weight=weight, missing_weight=policy)
+        return self.with_fields(unit=self.unit if unit is None else unit, weight=weight, missing_weight=policy)
 
     @property
     def coefficients(self) -> tuple[str, ...] | None:
@@ -298,9 +298,9 @@ class Bounds(ShownAsTyped, AbstractModule):
 
     def without_dither(self) -> "Bounds":
         """Removes the noise on responses for audits: that noise costs no privacy and hides leaks."""
-        return self._with(dither=None, dither_of_log=False)
+        return self.with_fields(dither=None, dither_of_log=False)
 
-    def _with(self, **fields: Any) -> "Bounds":
+    def with_fields(self, **fields: Any) -> "Bounds":
         """Copies the bounds with other fields, of which nothing is checked again."""
         made = copy.copy(self)
         for name, value in fields.items():

@@ -39,12 +39,12 @@ class Condition:
     term: AbstractColumnTerm
     is_negated: bool = False
 
-    def of(self, values: Any) -> Float[np.ndarray, " records"]:
-        """Returns 1 where private cells meet the condition, 0 where not, NaN where records are dropped, shape (n,).
+    def of(self, table: Any) -> Float[np.ndarray, " records"]:
+        """Returns 1 where private cells of its column meet the condition, 0 where not, NaN where records are dropped, shape (n,).
 
         Raises ValueError for missing cells without a policy; the message tells no value.
         """
-        found = self.term.columns_of(values).sum(axis=1)
+        found = self.term.of(table).sum(axis=1)
         return 1.0 - found if self.is_negated else found
 
 
@@ -90,13 +90,8 @@ def _condition(
                 f"in {text!r}: {column!r} has dates, and is compared with one as \"{column} > '2020-01-31'\" writes it"
             )
     if isinstance(value, str):
-        raise about(
-            ValueError(
-                f"in {text!r}: {column!r} is compared with text and has no public levels: levels={{{column!r}: (...)}}"
-            ),
-            "levels",
-            column,
-        )
+        words = f"in {text!r}: {column!r} is compared with text and has no public levels: levels={{{column!r}: (...)}}"
+        raise about(ValueError(words), "levels", column)
     if comparison is None or comparison == "!=":
         raise _refusal(text)
     return Condition(Indicator(column, comparison, value, missing=policy))

@@ -128,22 +128,12 @@ def _sides(text: str) -> tuple[list[list[tuple[str, bool]]], list[list[tuple[str
         raise ImportError("formulas need the package formulaic: pip install 'kngjax[formula]'.") from error
     try:
         parsed: Any = formulaic.Formula(text)  # pyright: ignore[reportAbstractUsage]
-        left, right = ([*parsed.lhs], [*parsed.rhs])
+        left, right = ([_factors(term) for term in side] for side in (parsed.lhs, parsed.rhs))
     except (FormulaicError, AttributeError, TypeError, SyntaxError) as error:
         raise ValueError(f"{text!r} is no formula of one response, like 'wage ~ education + C(region)'.") from error
     except (RecursionError, MemoryError):
         raise expressions.too_deep(text) from None
-    sides = []
-    for terms in (left, right):
-        if not all(hasattr(term, "factors") for term in terms):
-            raise ValueError(f"{text!r} is no formula of one response, like 'wage ~ education + C(region)'.")
-        sides.append(
-            [
-                [(one.expr, one.eval_method.value == "lookup") for one in term.factors if not _is_one(one)]
-                for term in terms
-            ]
-        )
-    return sides[0], sides[1]
+    return left, right
 
 
 @dataclass(frozen=True)
@@ -230,15 +220,11 @@ class _ColumnFacts:
 
     def _ends(self, column: str) -> tuple[float | int, float | int]:
         if column not in self.bounds:
-            raise about(
-                ValueError(
-                    f"in {self.text!r}: column {column!r} needs public bounds in own units, bounds={{{column!r}: "
-                    f"(lower, upper)}}, or public levels, levels={{{column!r}: (...)}}; none may be read off the data."
-                    + similar_to(column, (*self.bounds, *self.levels))
-                ),
-                "bounds",
-                column,
+            words = (
+                f"in {self.text!r}: column {column!r} needs public bounds in own units, bounds={{{column!r}: (lower, "
+                f"upper)}}, or public levels, levels={{{column!r}: (...)}}; none may be read off the data."
             )
+            raise about(ValueError(words + similar_to(column, (*self.bounds, *self.levels))), "bounds", column)
         lower, upper = self.bounds[column]
         return lower, upper
 
@@ -262,14 +248,11 @@ class _ColumnFacts:
 
     def _category(self, column: str, reference: tuple[Any, ...] = ()) -> Categorical:
         if column not in self.levels:
-            raise about(
-                ValueError(
-                    f"in {self.text!r}: the category {column!r} needs public levels, the reference first, "
-                    f"levels={{{column!r}: (...)}}: those that the data have tell who is in them."
-                ),
-                "levels",
-                column,
+            words = (
+                f"in {self.text!r}: the category {column!r} needs public levels, the reference first, "
+                f"levels={{{column!r}: (...)}}: those that the data have tell who is in them."
             )
+            raise about(ValueError(words), "levels", column)
         levels = tuple(self.levels[column])
         place = cells.place_of(reference[0], levels) if reference else 0
         if place < 0:
@@ -288,8 +271,9 @@ class _ColumnFacts:
         return Indicator(column, comparison, threshold, missing=self._missing(column))
 
 
-def _is_one(factor: Any) -> bool:
-    return factor.expr == "1" and factor.eval_method.value == "literal"
+def _factors(term: Any) -> list[tuple[str, bool]]:
+    factors = [(factor.expr, factor.eval_method.value) for factor in term.factors]
+    return [(text, kind == "lookup") for text, kind in factors if (text, kind) != ("1", "literal")]
 
 
 def similar_to(name: str, declared: Sequence[str]) -> str:

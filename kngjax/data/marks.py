@@ -1,8 +1,9 @@
 """Whole numbers made of the bits of records tell whether two passes saw the same ones, and put them in one order."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
+import jax
 import numpy as np
 from jaxtyping import UInt64
 
@@ -35,20 +36,10 @@ def mixed(columns: Iterable[Any]) -> UInt64[np.ndarray, " records"]:
 def counted_and_marked(records: Any) -> tuple[int, int]:
     """Counts records, and adds up what their bits are `mixed` to, modulo 2^64: the same in any order. Private.
 
-    **Arguments:** `records`: arrays of numbers, in tuples and mappings, None where there are none; of persons `Shares`
-    too, and then persons are counted.
+    **Arguments:** `records`: arrays of numbers, in tuples and dictionaries, None where there are none; of persons
+    `Shares` too, and then persons are counted.
     """
-    found = list(_arrays(records))
+    found = jax.tree.leaves(records)
     columns = [one.weights if isinstance(one, Shares) else one for one in found]
     count = next((one.persons for one in found if isinstance(one, Shares)), len(columns[0]))
     return count, int(mixed(columns).sum(dtype=np.uint64))
-
-
-def _arrays(records: Any) -> Iterable[Any]:
-    if isinstance(records, Mapping):
-        records = tuple(records.values())
-    if isinstance(records, tuple):
-        for one in records:
-            yield from _arrays(one)
-    elif records is not None:
-        yield records

@@ -182,7 +182,19 @@ def opened(largest: Any, unit: Any, X: Any) -> tuple[Any, Any]:
             "identifiers of persons were given, and the bounds are for records: Bounds(..., unit=kngjax.Unit('person', "
             "most_rows=1))"
         )
-    return weights.opened(largest, X)
+    if not isinstance(X, weights.WeightedTable):
+        if largest is not None:
+            raise UnfitShape(
+                "the bounds are for records with weights, Bounds(..., weight=...): give them, release(mechanism, X, y, "
+                "weights=...)"
+            )
+        return X, None
+    if largest is None:
+        raise UnfitShape(
+            "weights were given, and the bounds do not say how large one may be: Bounds(..., weight=...) with a public "
+            "maximum"
+        )
+    return X.table, X.weights
 
 
 def count_of(person: Any) -> int:

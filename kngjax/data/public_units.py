@@ -63,14 +63,11 @@ class PublicUnits(AbstractModule):
         """Returns the bounds, which these units are of, in these units; runs under jit."""
         columns = slice(int(bounds.intercept), None)
         middles, widths = self.middles[columns], self.half_widths[columns]
-        found = eqx.tree_at(
-            lambda part: (part.y_lower, part.y_upper),
-            bounds,
-            tuple((jnp.asarray(side) - self.y_middle) / self.y_half_width for side in (bounds.y_lower, bounds.y_upper)),
-        )
+        y = [(jnp.asarray(side) - self.y_middle) / self.y_half_width for side in (bounds.y_lower, bounds.y_upper)]
+        found = bounds.with_fields(y_lower=y[0], y_upper=y[1])
         if bounds.x_lower is not None:
-            sides = tuple((jnp.asarray(side) - middles) / widths for side in (bounds.x_lower, bounds.x_upper))
-            found = eqx.tree_at(lambda part: (part.x_lower, part.x_upper), found, sides)
+            x = [(jnp.asarray(side) - middles) / widths for side in (bounds.x_lower, bounds.x_upper)]
+            found = found.with_fields(x_lower=x[0], x_upper=x[1])
         if bounds.hull is None:
             return found
         blocks, centres, facets, start = [], [], [], 0

@@ -20,7 +20,6 @@ from kngjax.core.owner_only import OwnerOnly, owner_only
 _DIGITS = 20
 # Of the largest weight: in far other units nobody counts people.
 _LEAST = 1e-12
-_GIVE = "release(mechanism, X, y, weights=...)"
 
 
 @owner_only
@@ -43,23 +42,6 @@ def with_weights(X: Any, weights: Any) -> Any:
     if isinstance(X, WeightedTable):
         raise UnfitShape("the weights of the records were given twice")
     return WeightedTable(X, weights)
-
-
-def opened(largest: Any, X: Any) -> tuple[Any, Any]:
-    """Returns the table and its weights, which are None where the bounds declare none. Private.
-
-    **Arguments:** `largest`: W of the bounds, or None. Raises UnfitShape where one of the two is missing.
-    """
-    if isinstance(X, WeightedTable):
-        if largest is None:
-            raise UnfitShape(
-                "weights were given, and the bounds do not say how large one may be: Bounds(..., weight=...) with a "
-                "public maximum"
-            )
-        return X.table, X.weights
-    if largest is not None:
-        raise UnfitShape(f"the bounds are for records with weights, Bounds(..., weight=...): give them, {_GIVE}")
-    return X, None
 
 
 def largest_weight(value: Any) -> Any:

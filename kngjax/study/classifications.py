@@ -168,12 +168,12 @@ class Meets(AbstractResponse):
 
     def check(self, table: nw.DataFrame | Columns) -> None:
         for one in self.conditions:
-            check_column(table, one.column, "the condition")
+            check_column(table, one.term.column, "the condition")
 
     def of_table(self, table: nw.DataFrame | Columns) -> Float[np.ndarray, " records"]:
         meets = np.ones(len(table))
         for one in self.conditions:
-            meets = meets * one.of(table[one.column])
+            meets = meets * one.of(table)
         return meets
 
 

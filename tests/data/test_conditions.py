@@ -21,7 +21,7 @@ def holds(text, missing=None):
     """Of each of the four records, whether all parts hold; None where it is dropped."""
     found = np.ones(4)
     for one in conditions.read(text, LEVELS, missing, ("day",)):
-        found = found * one.of(VALUES[one.column])
+        found = found * one.of(VALUES)
     return [None if np.isnan(one) else int(one) for one in found]
 
 

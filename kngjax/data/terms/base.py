@@ -157,11 +157,8 @@ def filled_numbers(column: str, values: Any, missing: Missing) -> np.ndarray:
 def refuse_missing(column: str, missing: Missing, absent: np.ndarray) -> None:
     """Raises ValueError where cells are missing and no policy says what they count as."""
     if missing is None and absent.any():
-        raise about(
-            ValueError(
-                f"column {column!r} has cells that are missing, infinite, no number or no declared level: give the "
-                "term a public value in their place, missing=..., or missing='drop' under add_remove."
-            ),
-            "missing",
-            column,
+        words = (
+            f"column {column!r} has cells that are missing, infinite, no number or no declared level: give the term a "
+            "public value in their place, missing=..., or missing='drop' under add_remove."
         )
+        raise about(ValueError(words), "missing", column)
