@@ -40,7 +40,7 @@ class Condition:
     is_negated: bool = False
 
     def of(self, table: Any) -> Float[np.ndarray, " records"]:
-        """Returns 1 where private cells of its column meet the condition, 0 where not, NaN where records are dropped, shape (n,).
+        """Returns 1 where private cells of its column meet it, 0 where not, NaN where records are dropped, shape (n,).
 
         Raises ValueError for missing cells without a policy; the message tells no value.
         """
