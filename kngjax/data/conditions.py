@@ -19,7 +19,7 @@ from jaxtyping import Float
 
 from kngjax.core.errors import about
 from kngjax.data import cells, dates, expressions
-from kngjax.data.missing import policy_in
+from kngjax.data.missing import ByColumn, policy_in
 from kngjax.data.terms import Categorical, Indicator
 from kngjax.data.terms.base import AbstractColumnTerm
 
@@ -49,10 +49,7 @@ class Condition:
 
 
 def read(
-    text: Any,
-    levels: Mapping[str, Sequence[Any]],
-    missing: Mapping[str, Any] | str | None,
-    of_dates: Collection[str] = (),
+    text: Any, levels: Mapping[str, Sequence[Any]], missing: ByColumn, of_dates: Collection[str] = ()
 ) -> tuple[Condition, ...]:
     """Reads the conditions that are all to hold. No data are looked at.
 
@@ -70,11 +67,7 @@ def read(
 
 
 def _condition(
-    text: str,
-    node: ast.expr,
-    levels: Mapping[str, Sequence[Any]],
-    missing: Mapping[str, Any] | str | None,
-    of_dates: Collection[str],
+    text: str, node: ast.expr, levels: Mapping[str, Sequence[Any]], missing: ByColumn, of_dates: Collection[str]
 ) -> Condition:
     try:
         column, comparison, value = expressions.comparison(node)

@@ -30,7 +30,7 @@ from typing import Any
 
 from kngjax.core.errors import about
 from kngjax.data import cells, codings, expressions
-from kngjax.data.missing import policy_in
+from kngjax.data.missing import ByColumn, policy_in
 from kngjax.data.terms import Categorical, Design, Indicator, Polynomial, Product, Spline
 from kngjax.data.terms.base import AbstractColumnTerm
 
@@ -76,7 +76,7 @@ def read(
     text: str,
     bounds: Mapping[str, Sequence[float | int]] | None = None,
     levels: Mapping[str, Any] | None = None,
-    missing: Mapping[str, Any] | str | None = None,
+    missing: ByColumn = None,
 ) -> Formula:
     """Reads the terms of a formula. No data are looked at.
 
@@ -143,7 +143,7 @@ class _ColumnFacts:
     text: str
     bounds: Mapping[str, Sequence[float | int]]
     levels: Mapping[str, Any]
-    missing: Mapping[str, Any] | str | None
+    missing: ByColumn
 
     def response(self, factor: tuple[str, bool]) -> tuple[str, str | None]:
         """Reads the column's name and its transform. **Arguments:** `factor`: its text, and whether that is a name."""

@@ -19,11 +19,13 @@ DROP = "drop"
 
 Policy = float | str | None
 Policies = Policy | tuple[Policy, ...]
+# By column what a missing cell counts as, or "drop", alone for all columns too.
+ByColumn = Mapping[str, Any] | str | None
 # By column what stands for a missing cell.
 Codes = Mapping[str, tuple[Any, ...]]
 
 
-def policy_in(missing: Mapping[str, Any] | str | None, column: str) -> Any:
+def policy_in(missing: ByColumn, column: str) -> Any:
     """Returns the policy of a column, of policies by name, "drop" for all, or None."""
     return missing if isinstance(missing, str) else (missing or {}).get(column)
 

@@ -230,8 +230,8 @@ def prepare_rows(
     """
     if isinstance(X, MadeColumns):
         return Records(made := X.clipped_to(bounds), np.zeros(len(made)))
-    given = _numbers(bounds, X, y, has_response, dimension, responses=responses, reads_text=reads_text)
-    columns, response, weight = _finite(bounds, *given, responses=responses, may_be_empty=may_be_empty)
+    given = _numbers(bounds, X, y, has_response, dimension, responses, reads_text)
+    columns, response, weight = _finite(bounds, *given, responses, may_be_empty)
     design = np.empty((response.size, bounds.intercept + columns.shape[1]))
     design[:, : int(bounds.intercept)] = 1.0
     clipped = design[:, int(bounds.intercept) :]
@@ -292,14 +292,7 @@ def prepare_simulated(bounds: Bounds, X: Any, y: Any) -> Records:
 
 
 def _numbers(
-    bounds: Bounds,
-    X: Any,
-    y: Any,
-    has_response: bool = True,
-    dimension: int | None = None,
-    *,
-    responses: Responses = cells.numbers,
-    reads_text: bool = False,
+    bounds: Bounds, X: Any, y: Any, has_response: bool, dimension: int | None, responses: Responses, reads_text: bool
 ) -> tuple[np.ndarray, np.ndarray, Any]:
     """X of shape (n, columns), y of shape (n,) and weights of shape (n,) or none, NaN where a cell is no number.
 
@@ -332,13 +325,7 @@ def _numbers(
 
 
 def _finite(
-    bounds: Bounds,
-    columns: np.ndarray,
-    response: np.ndarray,
-    weight: Any,
-    *,
-    responses: Responses = cells.numbers,
-    may_be_empty: bool = False,
+    bounds: Bounds, columns: np.ndarray, response: np.ndarray, weight: Any, responses: Responses, may_be_empty: bool
 ) -> tuple[np.ndarray, np.ndarray, Any]:
     """Columns, responses and weights with public values in place of NaN, without the records that the bounds drop."""
     columns, dropped = fill_missing(columns, bounds.missing)

@@ -17,6 +17,7 @@ from kngjax.geometry.scaled_norms import ScaledNorm
 from kngjax.geometry.tilts import AbstractTiltedLaw
 
 Interval = tuple[Float[Array, ""], Float[Array, ""]]
+Points = Float[Array, "*shape dimension"]
 
 
 class AbstractNorm(ShownAsTyped, AbstractModule):
@@ -59,9 +60,7 @@ class AbstractNorm(ShownAsTyped, AbstractModule):
         return jnp.sum(jax.vmap(self.dual)(roots.T) ** 2)
 
     @abc.abstractmethod
-    def draw_from_ball(
-        self, key: PRNGKeyArray, shape: tuple[int, ...], dimension: int
-    ) -> Float[Array, "*shape dimension"]:
+    def draw_from_ball(self, key: PRNGKeyArray, shape: tuple[int, ...], dimension: int) -> Points:
         """Returns independent exact uniform draws from the unit ball, of shape `(*shape, dimension)`."""
 
     @abc.abstractmethod

@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from kngjax.core.arrays import Vector, parameter
-from kngjax.geometry.abstract_norms import AbstractNorm, require_weights
+from kngjax.geometry.abstract_norms import AbstractNorm, Points, require_weights
 from kngjax.geometry.scaled_norms import AbstractScaledNoise
 
 
@@ -163,9 +163,7 @@ class BlockNorm(AbstractNorm):
         members = memberships(self.blocks, self.weights.shape[-1]).T
         return jnp.sqrt(jnp.max(jnp.sum(jnp.where(members, jnp.asarray(self.weights) ** -2.0, 0.0), axis=1)))
 
-    def draw_from_ball(
-        self, key: PRNGKeyArray, shape: tuple[int, ...], dimension: int
-    ) -> Float[Array, "*shape dimension"]:
+    def draw_from_ball(self, key: PRNGKeyArray, shape: tuple[int, ...], dimension: int) -> Points:
         """Multiplies `uniform_points` by w."""
         keys = jax.random.split(key, 4)
         sizes = jax.random.exponential(keys[0], (*shape, dimension))

@@ -17,7 +17,7 @@ from jaxtyping import Array, Float, PRNGKeyArray
 
 from kngjax.core.arrays import Matrix, Scalar, Vector, is_traced, parameter
 from kngjax.geometry import tilts
-from kngjax.geometry.abstract_norms import AbstractAbsoluteNorm, AbstractNorm, Interval, require_weights
+from kngjax.geometry.abstract_norms import AbstractAbsoluteNorm, AbstractNorm, Interval, Points, require_weights
 from kngjax.geometry.hulls import checked_points, least_ellipsoid
 from kngjax.geometry.scaled_norms import ScaledNorm
 
@@ -46,9 +46,7 @@ class L1(AbstractAbsoluteNorm):
     def in_fractions(self, dimension: int) -> ScaledNorm:
         return ScaledNorm("sum", (Fraction(1),) * dimension)
 
-    def draw_from_ball(
-        self, key: PRNGKeyArray, shape: tuple[int, ...], dimension: int
-    ) -> Float[Array, "*shape dimension"]:
+    def draw_from_ball(self, key: PRNGKeyArray, shape: tuple[int, ...], dimension: int) -> Points:
         """Signs times the first d of d + 1 exponentials divided by their sum (a Dirichlet vector)."""
         sizes_key, signs_key = jax.random.split(key)
         exponentials = jax.random.exponential(sizes_key, (*shape, dimension + 1))
@@ -113,9 +111,7 @@ class L2(AbstractAbsoluteNorm):
     def in_fractions(self, dimension: int) -> ScaledNorm:
         return ScaledNorm("length", (Fraction(1),) * dimension)
 
-    def draw_from_ball(
-        self, key: PRNGKeyArray, shape: tuple[int, ...], dimension: int
-    ) -> Float[Array, "*shape dimension"]:
+    def draw_from_ball(self, key: PRNGKeyArray, shape: tuple[int, ...], dimension: int) -> Points:
         """Returns the first d coordinates of a uniform point on the unit sphere of R^(d+2)."""
         normals = jax.random.normal(key, (*shape, dimension + 2))
         return normals[..., :dimension] / jnp.linalg.norm(normals, axis=-1, keepdims=True)
@@ -159,9 +155,7 @@ class LInf(AbstractAbsoluteNorm):
     def in_fractions(self, dimension: int) -> ScaledNorm:
         return ScaledNorm("maximum", (Fraction(1),) * dimension)
 
-    def draw_from_ball(
-        self, key: PRNGKeyArray, shape: tuple[int, ...], dimension: int
-    ) -> Float[Array, "*shape dimension"]:
+    def draw_from_ball(self, key: PRNGKeyArray, shape: tuple[int, ...], dimension: int) -> Points:
         """Returns independent coordinates, uniform on (-1, 1)."""
         return jax.random.uniform(key, (*shape, dimension), minval=-1.0, maxval=1.0)
 
@@ -239,9 +233,7 @@ class WeightedLInf(AbstractAbsoluteNorm):
         weights = np.asarray(self.weights, np.float64).tolist()
         return ScaledNorm("maximum", tuple(map(Fraction, weights)))
 
-    def draw_from_ball(
-        self, key: PRNGKeyArray, shape: tuple[int, ...], dimension: int
-    ) -> Float[Array, "*shape dimension"]:
+    def draw_from_ball(self, key: PRNGKeyArray, shape: tuple[int, ...], dimension: int) -> Points:
         """Returns independent coordinates, uniform on (-w_j, w_j)."""
         uniform = LInf().draw_from_ball(key, shape, dimension)
         return uniform * jnp.broadcast_to(self.weights, uniform.shape)
@@ -327,9 +319,7 @@ class Ellipsoid(AbstractNorm):
         """Returns the square root of A's largest eigenvalue."""
         return jnp.linalg.norm(self._factor(), ord=2)
 
-    def draw_from_ball(
-        self, key: PRNGKeyArray, shape: tuple[int, ...], dimension: int
-    ) -> Float[Array, "*shape dimension"]:
+    def draw_from_ball(self, key: PRNGKeyArray, shape: tuple[int, ...], dimension: int) -> Points:
         """L'^{-1}u with u uniform in the l2 ball and A = LL'."""
         uniform = L2().draw_from_ball(key, shape, dimension)
         columns = uniform.reshape(-1, dimension).T

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Array, Float, PRNGKeyArray
 
 from kngjax.core.arrays import Matrix, Vector, is_traced, parameter
-from kngjax.geometry.abstract_norms import AbstractNorm
+from kngjax.geometry.abstract_norms import AbstractNorm, Points
 from kngjax.geometry.hulls import Rows, checked_points, hull_about_zero
 
 # What `describe` leaves out of a certificate, since the rest determines it.
@@ -86,9 +86,7 @@ class Polytope(AbstractNorm):
         vertices = jnp.asarray(self.vertices)
         return jnp.max(jnp.sum((vertices @ jnp.asarray(matrix)) * vertices, axis=1))
 
-    def draw_from_ball(
-        self, key: PRNGKeyArray, shape: tuple[int, ...], dimension: int
-    ) -> Float[Array, "*shape dimension"]:
+    def draw_from_ball(self, key: PRNGKeyArray, shape: tuple[int, ...], dimension: int) -> Points:
         """Draws a simplex of 0 and a piece of the boundary, by volume, and a Dirichlet point in that simplex."""
         pick_key, point_key = jax.random.split(key)
         shares = jnp.cumsum(jnp.asarray(self.volumes))
