@@ -24,7 +24,9 @@ def numbers_of_table(bounds: Bounds, X: Any, dimension: int | None = None) -> np
             columns[row] = hiding_errors("X", lambda name=name: cells.numbers(frame.get_column(name)))
         return columns.T
     if isinstance(X, Sequence):
-        return hiding_errors("X", lambda: numbers_of_rows(X, _declared_columns(bounds, dimension)))
+        # By public settings alone, for lists without a row to count columns in.
+        columns = bounds.columns or (0 if dimension is None else dimension - bounds.intercept)
+        return hiding_errors("X", lambda: numbers_of_rows(X, columns))
     return hiding_errors("X", lambda: cells.numbers(readable(X)))
 
 
@@ -47,11 +49,6 @@ def numbers_of_rows(rows: Sequence[Any], expected: int) -> np.ndarray:
     lengths = set(map(schema.length_of, rows))
     columns = (lengths.pop() or 1) if not expected and len(lengths) == 1 else expected
     return cells.numbers([cell for row in rows for cell in cells_of_row(row, columns)]).reshape(len(rows), columns)
-
-
-def _declared_columns(bounds: Bounds, dimension: int | None) -> int:
-    """The number of columns of X by public settings, for lists without a row to count them in."""
-    return bounds.columns or (0 if dimension is None else dimension - bounds.intercept)
 
 
 def readable(column: Any) -> Any:

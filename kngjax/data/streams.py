@@ -86,12 +86,13 @@ def stream(
         source_is = f"{source} is" if is_path else "the source is"
         raise ValueError(f"csv says how a CSV file is written, and {source_is} none: leave csv out")
     engine = engine_of(source, int(chunk), PLAIN if csv is None else _dialect(csv))
-    if engine is None and is_frame(source):
-        engine = Chunks([source], int(chunk))
-    elif engine is None and _has_chunks(source):
-        engine = Chunks(source, int(chunk))
     if engine is None:
-        raise TypeError(f"a {type(source).__name__} has no chunks: give a file, a pyarrow dataset, or its chunks")
+        is_frame = isinstance(nw.from_native(source, eager_only=True, pass_through=True), nw.DataFrame)
+        # An array can be iterated over too, but its rows are not chunks.
+        has_none = isinstance(source, Mapping | Set) or hasattr(source, "__array__")
+        if not is_frame and (has_none or not isinstance(source, Iterable)):
+            raise TypeError(f"a {type(source).__name__} has no chunks: give a file, a pyarrow dataset, or its chunks")
+        engine = Chunks([source] if is_frame else source, int(chunk))
     return Passes(engine, parts)
 
 
@@ -103,16 +104,6 @@ def engine_of(source: Any, rows: int = BATCH, dialect: Dialect = PLAIN) -> Abstr
     if engine is not None and not reading(engine.is_settled):
         raise UnfitType(UNSETTLED.format(engine.name))
     return engine
-
-
-def _has_chunks(value: Any) -> bool:
-    # An array can be iterated over too, but its rows are not chunks.
-    return isinstance(value, Iterable) and not (isinstance(value, Mapping | Set) or hasattr(value, "__array__"))
-
-
-def is_frame(value: Any) -> bool:
-    """Tells whether this is a data frame in memory."""
-    return isinstance(nw.from_native(value, eager_only=True, pass_through=True), nw.DataFrame)
 
 
 def _dialect(csv: Mapping[str, Any]) -> Dialect:

@@ -110,17 +110,20 @@ def least_ellipsoid(points: np.ndarray) -> np.ndarray:
     number, dimension = round_points.shape
     if dimension == 1:
         return 1.0 / np.max(points**2, axis=0, keepdims=True)
+
+    def measured() -> tuple[np.ndarray, np.ndarray]:
+        inverse = np.linalg.inv((round_points.T * weights) @ round_points)
+        return inverse, np.einsum("ij,jk,ik->i", round_points, inverse, round_points)
+
     weights = np.full(number, 1.0 / number)
     for step in range(_MOST_STEPS):
         if step % 100 == 0:
-            inverse = np.linalg.inv((round_points.T * weights) @ round_points)
-            lengths = np.einsum("ij,jk,ik->i", round_points, inverse, round_points)
+            inverse, lengths = measured()
         largest = int(np.argmax(lengths))
         held = np.flatnonzero(weights > 0)
         smallest = held[np.argmin(lengths[held])]
         if lengths[largest] <= dimension * (1.0 + _VOLUME_GAP):
-            inverse = np.linalg.inv((round_points.T * weights) @ round_points)
-            lengths = np.einsum("ij,jk,ik->i", round_points, inverse, round_points)
+            inverse, lengths = measured()
             if lengths.max() <= dimension * (1.0 + 2.0 * _VOLUME_GAP):
                 least = matrix @ (inverse / lengths.max()) @ matrix.T
                 return 0.5 * (least + least.T)

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from kngjax.core.errors import UnfitType
+from kngjax.core.errors import UnfitType, hiding
 
 # What a plan may choose rows by, as engines call it.
 _OF_SPARK = ("GlobalLimit", "LocalLimit", "Sample", "Offset", "Tail", "First", "Last", "AnyValue", "MaxBy", "MinBy")
@@ -83,14 +83,9 @@ def relation_of_duckdb(relation: Any) -> bool:
         return relation.query(_ASKED, what)
 
     # `EXPLAIN` alone gives what an optimizer made by the statistics of cells.
-    is_locked = False
+    locked = "the configuration of this connection of DuckDB is locked, so that no plan can be looked at"
     [[before]] = ask("SELECT current_setting('explain_output')").fetchall()
-    try:
-        ask("SET explain_output = 'all'")
-    except sys.modules["duckdb"].Error:
-        is_locked = True
-    if is_locked:
-        raise UnfitType("the configuration of this connection of DuckDB is locked, so that no plan can be looked at")
+    hiding(lambda: ask("SET explain_output = 'all'"), lambda _: UnfitType(locked))
     try:
         plans = dict(ask(f"EXPLAIN (FORMAT json) FROM {_ASKED}").fetchall())
     finally:
