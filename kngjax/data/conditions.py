@@ -44,7 +44,7 @@ class Condition:
 
         Raises ValueError for missing cells without a policy; the message tells no value.
         """
-        found = self.term.of(table).sum(axis=1)
+        found = self.term.columns_of(table[self.term.column]).sum(axis=1)
         return 1.0 - found if self.is_negated else found
 
 

@@ -114,7 +114,7 @@ class Passes(OwnerOnly):
         """Copies the passes for one release, all of which must see the same records, n of them where that is public."""
         seen = self.seen if self.marked is not None and self.seen is not None else {}
         # Releases of groups are certified for no number, and the whole table has one all the same.
-        return self._with(count=self.count if count is None else count, seen=seen, group=None)
+        return self._with(count=self.count if count is None else count, seen=seen)
 
     def mapped(self, step: Callable[[Any], Any], count: int | None = None, has_noise: bool = False) -> "Passes":
         """Maps each batch by a function that can be pickled and treats each record by itself.
