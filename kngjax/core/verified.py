@@ -10,6 +10,8 @@ from jaxtyping import Float
 Floats = Float[np.ndarray, "..."]
 
 UNIT = 2.0**-53
+# By so much a bound is widened that takes a few dozen operations in float64: more than they round away.
+WIDER = 1.0 + 2.0**-40
 # The relative error of `exp` and `sigmoid`; and the absolute one that is added for numbers next to 0.
 EXP_ERROR, SIGMOID_ERROR, NEXT_TO_ZERO = 2.0**-50, 2.0**-49, 2.0**-1000
 # e^x for x beyond these ends is not told from e^-700, and taken for infinite.

@@ -29,7 +29,7 @@ from kngjax.draws.uniforms import Bits
 from kngjax.geometry.scaled_norms import ScaledNorm
 from kngjax.geometry.shapes import Shape
 from kngjax.losses.poisson import PoissonLoss
-from kngjax.losses.smooth_scores import AbstractSmoothScore
+from kngjax.losses.verified_scores import AbstractSmoothScore
 from kngjax.mechanisms.base import AbstractMechanism
 from kngjax.mechanisms.density import AbstractDensityMechanism
 from kngjax.mechanisms.kng import KNG
@@ -99,8 +99,8 @@ class ShellDraw(AbstractDraw):
 
     @classmethod
     def _made(cls, mechanism: KNG, known: SmoothFacts, asked: Shells, facts: Schema) -> "ShellDraw":
-        score, count = known.loss.smooth_score(), asked.count(facts.num_records)
-        assert score is not None
+        score, count = known.loss.verified_score(), asked.count(facts.num_records)
+        assert isinstance(score, AbstractSmoothScore)
         assert count is not None
         digits = _DIGITS if facts.num_records is not None else _DIGITS_IF_PROMISED
         return cls(mechanism, known.noise, score, known.shape, grid_for(known, count, digits), asked)
@@ -155,8 +155,12 @@ def _known(mechanism: KNG, facts: Schema) -> SmoothFacts | None:
     if not mechanism.domain.is_uniform or mechanism.intake.weights_enter_loss:
         return None
     known = SmoothFacts.of(mechanism, facts)
-    score = None if known is None else known.loss.smooth_score()
-    if known is None or score is None or not known.are_moderate(_MODERATE, [score.steepness]):
+    score = None if known is None else known.loss.verified_score()
+    if (
+        known is None
+        or not isinstance(score, AbstractSmoothScore)
+        or not known.are_moderate(_MODERATE, [score.steepness])
+    ):
         return None
     return known
 

@@ -26,7 +26,6 @@ from kngjax.losses.abstract_loss import Rows as Rows
 from kngjax.losses.abstract_loss import WholeScore as WholeScore
 from kngjax.losses.abstract_loss import require_records as require_records
 from kngjax.losses.abstract_loss import require_rows as require_rows
-from kngjax.losses.smooth_scores import AbstractSmoothScore
 from kngjax.losses.verified_scores import AbstractVerifiedScore
 
 
@@ -179,11 +178,10 @@ class AbstractPredictorLoss(AbstractRowLoss):
         return change
 
     def verified_score(self) -> AbstractVerifiedScore | None:
-        """The score with every rounding bounded, from numbers as they are in float64; None where that is not built."""
-        return None
+        """The score with every rounding bounded, from numbers as they are in float64; None where that is not built.
 
-    def smooth_score(self) -> AbstractSmoothScore | None:
-        """Gives the score and ρ'' as draws in the space of gradients need them; None where that is not built."""
+        Draws in the space of gradients need an `AbstractSmoothScore`, which also bounds how ρ'' changes.
+        """
         return None
 
     def usual_responses(self, bounds: Bounds, count: int) -> Float[np.ndarray, " responses"] | None:

@@ -10,8 +10,8 @@ from jaxtyping import Array, Float
 
 from kngjax.core.arrays import Scalar, parameter
 from kngjax.losses.base import AbstractResidualLoss, CurvatureFacts, Interval, Number
-from kngjax.losses.smooth_scores import SmoothPseudoHuber
-from kngjax.losses.verified_scores import HuberScore, PseudoHuberScore, number
+from kngjax.losses.smooth_scores import PseudoHuberScore
+from kngjax.losses.verified_scores import HuberScore, number
 from kngjax.losses.width_limits import check_width
 
 
@@ -102,9 +102,6 @@ class PseudoHuberLoss(AbstractResidualLoss):
 
     def verified_score(self) -> PseudoHuberScore:
         return PseudoHuberScore(number(self.k))
-
-    def smooth_score(self) -> SmoothPseudoHuber:
-        return SmoothPseudoHuber(number(self.k))
 
     def residual_value(self, residual: Number) -> Float[Array, ""]:
         # r²/(√(1 + (r/k)²) + 1) does not cancel for small residuals nor, in this order, overflow for large ones.

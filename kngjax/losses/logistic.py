@@ -14,8 +14,7 @@ from kngjax.data.bounds import Bounds
 from kngjax.data.missing import DROP
 from kngjax.losses.base import AbstractPredictorLoss, CurvatureFacts, Interval, Number
 from kngjax.losses.kernels import LOGISTIC
-from kngjax.losses.smooth_scores import SmoothLogistic
-from kngjax.losses.verified_scores import LogisticScore
+from kngjax.losses.smooth_scores import LogisticScore
 
 
 class LogisticLoss(AbstractPredictorLoss):
@@ -42,9 +41,6 @@ class LogisticLoss(AbstractPredictorLoss):
 
     def verified_score(self) -> LogisticScore:
         return LogisticScore()
-
-    def smooth_score(self) -> SmoothLogistic:
-        return SmoothLogistic()
 
     def usual_responses(self, bounds: Bounds, count: int) -> Float[np.ndarray, " responses"]:
         """Makes half of the responses 1."""

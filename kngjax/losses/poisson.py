@@ -11,8 +11,8 @@ from jaxtyping import Array, Float
 from kngjax.core.arrays import Scalar, is_traced, parameter
 from kngjax.data.bounds import Bounds
 from kngjax.losses.base import AbstractPredictorLoss, CurvatureFacts, Interval, Number
-from kngjax.losses.smooth_scores import SmoothPoisson
-from kngjax.losses.verified_scores import AbstractVerifiedScore, PoissonScore, number
+from kngjax.losses.smooth_scores import PoissonScore
+from kngjax.losses.verified_scores import AbstractVerifiedScore, number
 
 # Of η: one event in 160,000 records. Where the loss goes on by its tangents, fewer digits are lost the nearer the ends.
 _LEAST, _MOST = -12.0, 700.0
@@ -31,9 +31,6 @@ class PoissonLoss(AbstractPredictorLoss):
 
     def verified_score(self) -> PoissonScore:
         return PoissonScore()
-
-    def smooth_score(self) -> SmoothPoisson:
-        return SmoothPoisson()
 
     def usual_responses(self, bounds: Bounds, count: int) -> Float[np.ndarray, " responses"]:
         """Makes counts whose mean is a tenth of their bound."""

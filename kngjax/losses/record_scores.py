@@ -13,11 +13,8 @@ import numpy as np
 from flint import arb
 from jaxtyping import Float
 
-from kngjax.core.verified import NEXT_TO_ZERO, UNIT, Floats
+from kngjax.core.verified import NEXT_TO_ZERO, UNIT, WIDER, Floats
 from kngjax.losses.verified_scores import AbstractVerifiedScore
-
-# More than the roundings of a bound's own few operations.
-_WIDER = 1.0 + 2.0**-40
 
 
 class RecordScores(NamedTuple):
@@ -43,7 +40,7 @@ class RecordScores(NamedTuple):
         if self.weights is None:
             return score, off
         score = self.weights * score
-        return score, (self.weights * off + UNIT * np.abs(score)) * _WIDER + NEXT_TO_ZERO
+        return score, (self.weights * off + UNIT * np.abs(score)) * WIDER + NEXT_TO_ZERO
 
     def slopes(self, predictor: Floats, radius: Floats) -> tuple[Floats, Floats]:
         """Multiplies the ends of `AbstractVerifiedScore.slopes` by w, rounded once."""

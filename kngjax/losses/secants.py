@@ -4,10 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from kngjax.core.verified import NEXT_TO_ZERO, UNIT, Floats
-
-# More than the roundings of a bound's own few operations.
-_WIDER = 1.0 + 2.0**-40
+from kngjax.core.verified import NEXT_TO_ZERO, UNIT, WIDER, Floats
 
 
 def unimodal_secants(
@@ -27,16 +24,16 @@ def unimodal_secants(
     """
     here, off = score.floats(predictor, np.zeros_like(predictor), response)
     least, most = score.slopes(predictor, np.zeros_like(predictor), response)
-    widest = score.slopes(predictor, (error + radius) * _WIDER, response)
-    slack = (third * error) * _WIDER + NEXT_TO_ZERO
-    rounded = UNIT * (np.abs(predictor) + radius) * _WIDER
+    widest = score.slopes(predictor, (error + radius) * WIDER, response)
+    slack = (third * error) * WIDER + NEXT_TO_ZERO
+    rounded = UNIT * (np.abs(predictor) + radius) * WIDER
     for sign in (-1.0, 1.0):
         there, more = score.floats(predictor + sign * radius, rounded, response)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             mean = np.abs(there - here) / radius
-            doubt = ((off + more) / radius + 4.0 * UNIT * mean) * _WIDER
+            doubt = ((off + more) / radius + 4.0 * UNIT * mean) * WIDER
         least, most = np.minimum(least, mean - doubt), np.maximum(most, mean + doubt)
-    between = np.abs(predictor - mode) <= (error + radius + rounded) * _WIDER
+    between = np.abs(predictor - mode) <= (error + radius + rounded) * WIDER
     least = np.maximum(least - slack, widest[0])
     most = np.where(between, widest[1], np.minimum(most + slack, widest[1]))
     # Where the radius is next to 0 means are not known.

@@ -13,9 +13,9 @@ from kngjax.core.arrays import Scalar, is_traced, parameter
 from kngjax.losses.base import AbstractResidualLoss, CurvatureFacts, Interval, Number
 from kngjax.losses.kernels import KERNELS, LOGISTIC, AbstractKernel
 from kngjax.losses.quantile import check_level
-from kngjax.losses.smooth_scores import SmoothLogistic
+from kngjax.losses.smooth_scores import LogisticScore
 from kngjax.losses.verified_gaussian import GaussianScore
-from kngjax.losses.verified_scores import LogisticScore, number
+from kngjax.losses.verified_scores import number
 from kngjax.losses.width_limits import check_width
 
 Kernel = Literal["logistic", "gaussian"]
@@ -93,12 +93,9 @@ class SmoothedQuantileLoss(AbstractResidualLoss):
         return scale * width / _named(kernel).deviation
 
     def verified_score(self) -> LogisticScore | GaussianScore:
+        """Gives a smooth score for the logistic kernel alone: log ρ'' of the Gaussian one has no largest slope."""
         kind = LogisticScore if self.kernel == "logistic" else GaussianScore
         return kind(number(self.bandwidth), number(self.tau))
-
-    def smooth_score(self) -> SmoothLogistic | None:
-        """Gives the smooth score of the logistic kernel: log ρ'' of the Gaussian one is steeper the farther out."""
-        return SmoothLogistic(number(self.bandwidth), number(self.tau)) if self.kernel == "logistic" else None
 
     @property
     def target(self) -> float:

@@ -7,12 +7,11 @@ import numpy as np
 from flint import arb, ctx
 
 from kngjax.core.balls import ball_of
-from kngjax.core.verified import NEXT_TO_ZERO, UNIT, Floats
+from kngjax.core.verified import NEXT_TO_ZERO, UNIT, WIDER, Floats
 from kngjax.core.verified_normal import DENSITY_ERROR, NORMAL_ERROR, normal_density, normal_probability
 from kngjax.losses.secants import unimodal_secants
 from kngjax.losses.verified_scores import AbstractVerifiedScore
 
-_WIDER = 1.0 + 2.0**-40
 # At least φ(0) = 1/√(2π); and above |φ'|, which is largest at ±1, where it is φ(1).
 _PEAK, _BEND = 0.3989422804014328, 0.2419708
 
@@ -41,14 +40,14 @@ class GaussianScore(AbstractVerifiedScore):
     def floats(self, predictor: Floats, error: Floats, response: Floats) -> tuple[Floats, Floats]:
         score = normal_probability(self._scaled(predictor, response)) - self.level
         off = _PEAK * error / self.bandwidth + NORMAL_ERROR + 0.51 * UNIT + UNIT * np.abs(score)
-        return score, np.where(np.isnan(score), np.nan, np.minimum(off, 1.0) * _WIDER)
+        return score, np.where(np.isnan(score), np.nan, np.minimum(off, 1.0) * WIDER)
 
     def slopes(self, predictor: Floats, radius: Floats, response: Floats) -> tuple[Floats, Floats]:
         slope = normal_density(self._scaled(predictor, response))
         off = _BEND * radius / self.bandwidth + DENSITY_ERROR[0] * slope + DENSITY_ERROR[1] + UNIT + NEXT_TO_ZERO
-        off = off * _WIDER
+        off = off * WIDER
         most = np.minimum(slope + off, _PEAK)
-        return np.maximum(slope - off, 0.0) / self.bandwidth / _WIDER, most / self.bandwidth * _WIDER
+        return np.maximum(slope - off, 0.0) / self.bandwidth / WIDER, most / self.bandwidth * WIDER
 
     def secants(self, predictor: Floats, error: Floats, radius: Floats, response: Floats) -> tuple[Floats, Floats]:
         return unimodal_secants(self, predictor, error, radius, response, response, _BEND / self.bandwidth**2)

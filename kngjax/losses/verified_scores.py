@@ -5,20 +5,21 @@ Bounds of errors are themselves computed in float64, and then widened by more th
 
 import abc
 import dataclasses
+import math
+from collections.abc import Callable
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from flint import arb, ctx
+from flint import arb
 
-from kngjax.core.balls import ball_of, precision, square
-from kngjax.core.verified import EXP_ERROR, NEXT_TO_ZERO, SIGMOID_ERROR, UNIT, Floats, exp, sigmoid
-from kngjax.losses.secants import unimodal_secants
+from kngjax.core.balls import ball_of
+from kngjax.core.verified import UNIT, WIDER, Floats
 
 Interval = tuple[Fraction, Fraction]
-
-# More than the roundings of a bound's own few operations.
-_WIDER = 1.0 + 2.0**-40
+Bound = Callable[[Floats], Floats]
+# Weights may be off by so much, besides their relative error. It is more than e^-690 times 2^100.
+NO_WEIGHT = 1e-260
 
 
 class AbstractVerifiedScore(abc.ABC):
@@ -63,6 +64,99 @@ class AbstractVerifiedScore(abc.ABC):
         return TangentScore(self, *interval)
 
 
+class ScoresAndWeights(NamedTuple):
+    """s and w of each record. Private where the records are.
+
+    **Arguments:** `score_error`: how far s may be off. `weight_error`: how far w may be off, relatively, besides
+    `NO_WEIGHT`; infinite where nothing is known.
+    """
+
+    score: Floats
+    score_error: Floats
+    weight: Floats
+    weight_error: float
+
+    def __repr__(self) -> str:
+        return "<ScoresAndWeights; OWNER ONLY>"
+
+
+class Tangents(NamedTuple):
+    """a and m with log w(η + u) ≥ log w(η) + au - ½mu² for every u. Private where the records are.
+
+    **Arguments:** `slope`: a. `error`: how far it may be off. `bend`: m, rounded up.
+    """
+
+    slope: Floats
+    error: float
+    bend: Floats
+
+    def __repr__(self) -> str:
+        return "<Tangents; OWNER ONLY>"
+
+
+class AbstractSmoothScore(AbstractVerifiedScore):
+    """s(η, y) of a strictly convex loss, its slope w = ∂s/∂η > 0, and bounds of how w changes. Public.
+
+    In all of it η is at most `error` away from the predictor, and responses are exact.
+
+    - `steepness`: at least |∂ log w/∂η| everywhere, and so at least |a| of every tangent.
+    - `largest_bend`: at least |∂w/∂η| everywhere; None where it has no bound, but `bends` on every segment.
+    - `concavity`: c such that Σh_i·(log w_i - log w_i(η_i + u_i)) ≤ F(Σh_i(½m_i u_i² - a_i u_i)) for h ≥ 0 of sum d,
+      with F(x) = cd·log(1 + x/(cd)); infinite where F is the identity.
+    """
+
+    @property
+    @abc.abstractmethod
+    def steepness(self) -> float:
+        """L."""
+
+    @property
+    @abc.abstractmethod
+    def largest_bend(self) -> float | None:
+        """K."""
+
+    @property
+    def concavity(self) -> float:
+        """c."""
+        return math.inf
+
+    @abc.abstractmethod
+    def at(self, predictor: Floats, error: float, response: Floats) -> ScoresAndWeights:
+        """s and w."""
+
+    @abc.abstractmethod
+    def tangents(self, predictor: Floats, error: float, response: Floats) -> Tangents:
+        """a and m."""
+
+    @abc.abstractmethod
+    def means(self, predictor: Floats, error: float, response: Floats) -> Bound:
+        """A function of U: at most every (s(η + u) - s(η))/u with 0 < |u| ≤ U, and not negative."""
+
+    def bends(self, predictor: Floats, error: float, response: Floats) -> Bound:
+        """A function of U: at least every |∂w/∂η| at η + u with |u| ≤ U; infinite where float64 does not know."""
+        largest = math.inf if self.largest_bend is None else self.largest_bend
+        return lambda reach: np.full_like(reach, largest)
+
+    @abc.abstractmethod
+    def in_balls(self, predictor: arb, response: arb) -> tuple[arb, arb]:
+        """Balls that contain s and w for each η in this one."""
+
+    def ball(self, predictor: arb, response: Fraction) -> arb:
+        return self.in_balls(predictor, ball_of(response))[0]
+
+    def slope_ball(self, predictor: arb, response: Fraction) -> arb:
+        return self.in_balls(predictor, ball_of(response))[1]
+
+    def wider(self, times: float) -> "AbstractSmoothScore":
+        """Widens the scale on which the loss bends so many times: for searches, of which nothing is proved."""
+        return self
+
+    @property
+    def scale(self) -> float:
+        """The scale of η on which the loss bends; infinite where `wider` knows no other."""
+        return math.inf
+
+
 @dataclasses.dataclass(frozen=True)
 class SquaredScore(AbstractVerifiedScore):
     """s = η - y."""
@@ -77,7 +171,7 @@ class SquaredScore(AbstractVerifiedScore):
 
     def floats(self, predictor, error, response):
         score = predictor - response
-        return score, (error + UNIT * np.abs(score)) * _WIDER
+        return score, (error + UNIT * np.abs(score)) * WIDER
 
     def slopes(self, predictor, radius, response):
         return np.ones_like(predictor), np.ones_like(predictor)
@@ -103,16 +197,16 @@ class HuberScore(AbstractVerifiedScore):
 
     def floats(self, predictor, error, response):
         residual = response - predictor
-        error = (error + UNIT * np.abs(residual)) * _WIDER
+        error = (error + UNIT * np.abs(residual)) * WIDER
         # Beyond ±k the score is ±k itself.
-        beyond = np.abs(residual) - error > self.threshold * _WIDER
+        beyond = np.abs(residual) - error > self.threshold * WIDER
         return -np.clip(residual, -self.threshold, self.threshold), np.where(beyond, 0.0, error)
 
     def slopes(self, predictor, radius, response):
         residual = response - predictor
-        radius = (radius + UNIT * np.abs(residual)) * _WIDER
-        inside = np.abs(residual) + radius < self.threshold / _WIDER
-        beyond = np.abs(residual) - radius > self.threshold * _WIDER
+        radius = (radius + UNIT * np.abs(residual)) * WIDER
+        inside = np.abs(residual) + radius < self.threshold / WIDER
+        beyond = np.abs(residual) - radius > self.threshold * WIDER
         return np.where(inside, 1.0, 0.0), np.where(beyond, 0.0, 1.0)
 
     def ball(self, predictor, response):
@@ -152,16 +246,16 @@ class ExpectileScore(AbstractVerifiedScore):
     def floats(self, predictor, error, response):
         residual = response - predictor
         score = -2.0 * np.where(residual < 0.0, 1.0 - self.level, self.level) * residual
-        steepest = 2.0 * max(self.level, 1.0 - self.level) * _WIDER
-        return score, (steepest * (error + UNIT * np.abs(residual)) + 3.0 * UNIT * np.abs(score)) * _WIDER
+        steepest = 2.0 * max(self.level, 1.0 - self.level) * WIDER
+        return score, (steepest * (error + UNIT * np.abs(residual)) + 3.0 * UNIT * np.abs(score)) * WIDER
 
     def slopes(self, predictor, radius, response):
         residual = response - predictor
-        radius = (radius + UNIT * np.abs(residual)) * _WIDER
+        radius = (radius + UNIT * np.abs(residual)) * WIDER
         below, above = 2.0 * (1.0 - self.level), 2.0 * self.level
         least = np.where(residual > radius, above, np.where(residual < -radius, below, min(below, above)))
         most = np.where(residual > radius, above, np.where(residual < -radius, below, max(below, above)))
-        return least / _WIDER, most * _WIDER
+        return least / WIDER, most * WIDER
 
     def ball(self, predictor, response):
         place = predictor - ball_of(response)
@@ -174,143 +268,6 @@ class ExpectileScore(AbstractVerifiedScore):
         if place > 0 or place < 0:
             return below if place > 0 else above
         return below.union(above)
-
-
-@dataclasses.dataclass(frozen=True)
-class PseudoHuberScore(AbstractVerifiedScore):
-    """s = -k·ψ(r/k), ψ(q) = q/√(1 + q²), with r = y - η. **Arguments:** `threshold`: k.
-
-    |qψ'(q)| ≤ |ψ(q)|, so a relative error of q makes at most the same one of s: r and r/k cost u each. So do the
-    square with 1 added, half of 2u in the root; the root, k·q and the quotient: together at most 7u with products of
-    these. Where |q| is more than 10^10, ψ is ±1 but for 10^-20.
-    """
-
-    threshold: float
-
-    def interval(self, predictor, response):
-        return -Fraction(self.threshold), Fraction(self.threshold)
-
-    def largest_slope(self, predictor):
-        return Fraction(1)
-
-    def _scaled(self, predictor: np.ndarray, response: np.ndarray) -> np.ndarray:
-        with np.errstate(over="ignore"):
-            return np.clip((response - predictor) / self.threshold, -1e10, 1e10)
-
-    def floats(self, predictor, error, response):
-        scaled = self._scaled(predictor, response)
-        score = -(self.threshold * scaled) / np.sqrt(1.0 + scaled * scaled)
-        off = error + 8.0 * UNIT * np.abs(score) + 1e-20 * self.threshold + NEXT_TO_ZERO
-        return score, np.minimum(off, 2.0 * self.threshold) * _WIDER
-
-    def slopes(self, predictor, radius, response):
-        """ρ'' = (1 + q²)^(-3/2), and |ρ'''| < .85866/k; a relative error of q makes at most three of ρ''."""
-        scaled = self._scaled(predictor, response)
-        at = 1.0 / np.sqrt(1.0 + scaled * scaled)
-        slope = at * at * at
-        off = (0.85866 * radius / self.threshold + 32.0 * UNIT * slope + 1e-29) * _WIDER
-        return np.maximum(slope - off, 0.0), np.minimum(slope + off, 1.0)
-
-    def secants(self, predictor, error, radius, response):
-        return unimodal_secants(self, predictor, error, radius, response, response, 0.85866 / self.threshold)
-
-    def ball(self, predictor, response):
-        residual = predictor - ball_of(response)
-        return residual / (1 + square(residual / arb(self.threshold))).sqrt()
-
-    def slope_ball(self, predictor, response):
-        at = 1 / (1 + square((predictor - ball_of(response)) / arb(self.threshold)))
-        return at * at.sqrt()
-
-
-@dataclasses.dataclass(frozen=True)
-class LogisticScore(AbstractVerifiedScore):
-    """s = σ(t) - c with t = (η - m)/h: logistic regression has h = 1, m = 0 and c = y, quantiles have m = y and c = τ.
-
-    **Arguments:** `bandwidth`: h. `level`: τ; None for logistic regression.
-
-    t is known but for 2u relatively, and |tσ'(t)| < .2240 costs less than u/2; σ itself 2^-49, the difference u.
-    |σ'| ≤ ¼, and |σ''| < .0962251, as `kngjax.losses.kernels` proves.
-    """
-
-    bandwidth: float = 1.0
-    level: float | None = None
-
-    def interval(self, predictor, response):
-        level = None if self.level is None else Fraction(self.level)
-        return (Fraction(-1), Fraction(1)) if level is None else (-level, 1 - level)
-
-    def largest_slope(self, predictor):
-        return 1 / (4 * Fraction(self.bandwidth))
-
-    def _scaled(self, predictor: np.ndarray, response: np.ndarray) -> np.ndarray:
-        with np.errstate(over="ignore"):
-            return predictor if self.level is None else (predictor - response) / self.bandwidth
-
-    def floats(self, predictor, error, response):
-        probability = sigmoid(self._scaled(predictor, response))
-        score = probability - (response if self.level is None else self.level)
-        off = 0.25 * error / self.bandwidth + SIGMOID_ERROR * probability + UNIT * np.abs(score) + UNIT + NEXT_TO_ZERO
-        return score, np.minimum(off, 1.0) * _WIDER
-
-    def slopes(self, predictor, radius, response):
-        size = exp(-np.abs(self._scaled(predictor, response)))
-        slope = size / ((1.0 + size) * (1.0 + size))
-        # A relative error 2u of t makes at most |tσ''(t)|·2u < u of the slope.
-        off = 0.0962251 * radius / self.bandwidth + 4.0 * EXP_ERROR * slope + UNIT + NEXT_TO_ZERO
-        return np.maximum(slope - off * _WIDER, 0.0) / self.bandwidth / _WIDER, (slope + off) / self.bandwidth * _WIDER
-
-    def secants(self, predictor, error, radius, response):
-        mode = np.zeros_like(response) if self.level is None else response
-        return unimodal_secants(self, predictor, error, radius, response, mode, 0.0962251 / self.bandwidth**2)
-
-    def _place(self, predictor: arb, response: Fraction) -> arb:
-        return predictor if self.level is None else (predictor - ball_of(response)) / arb(self.bandwidth)
-
-    def ball(self, predictor, response):
-        return _sigmoid_ball(self._place(predictor, response)) - (
-            ball_of(response) if self.level is None else arb(self.level)
-        )
-
-    def slope_ball(self, predictor, response):
-        probability = _sigmoid_ball(self._place(predictor, response))
-        return probability * (1 - probability) / arb(self.bandwidth)
-
-
-@dataclasses.dataclass(frozen=True)
-class PoissonScore(AbstractVerifiedScore):
-    """s = e^η - y, for η ≤ 700."""
-
-    def interval(self, predictor, response):
-        if predictor is None or response is None or predictor[1] > 700:
-            return None
-        with precision(128):
-            least, most = (ball_of(end).exp() for end in predictor)
-            return fraction_of(least.lower()) - response[1], fraction_of(most.upper()) - response[0]
-
-    def largest_slope(self, predictor):
-        if predictor is None or predictor[1] > 700:
-            return None
-        with precision(128):
-            return fraction_of(ball_of(predictor[1]).exp().upper())
-
-    def floats(self, predictor, error, response):
-        value = exp(predictor)
-        score = value - response
-        # e^(η + h) - e^η ≤ e^η·2h for h ≤ 1.
-        moved = np.where(error <= 1.0, 2.0 * error, np.inf)
-        return score, (value * (moved + EXP_ERROR) + UNIT * np.abs(score) + NEXT_TO_ZERO) * _WIDER
-
-    def slopes(self, predictor, radius, response):
-        value = exp(predictor)
-        off = value * (np.where(radius <= 1.0, 2.0 * radius, np.inf) + EXP_ERROR) * _WIDER + NEXT_TO_ZERO
-        return np.maximum(value - off, 0.0) / _WIDER, (value + off) * _WIDER
-
-    def ball(self, predictor, response):
-        return predictor.exp() - ball_of(response)
-
-    def slope_ball(self, predictor, response):
-        return predictor.exp()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -358,7 +315,7 @@ class TangentScore(AbstractVerifiedScore):
         return np.where(inside, least, 0.0), np.where(outside, 0.0, most)
 
     def secants(self, predictor, error, radius, response):
-        reach = (error + radius) * _WIDER
+        reach = (error + radius) * WIDER
         place, _, inside, _ = self._places(predictor, reach)
         found = self.inner.secants(place, error, radius, response)
         if inside.all():
@@ -389,12 +346,3 @@ def fraction_of(number: arb) -> Fraction:
     """The number at the middle of a ball, exactly."""
     digits, exponent = number.mid().man_exp()
     return Fraction(int(digits)) * Fraction(2) ** int(exponent)
-
-
-def _sigmoid_ball(place: arb) -> arb:
-    """1/(1 + e^-t); next to its limits, where e^-t is beyond any use, a ball 2^-precision wide about them."""
-    # Read once: the precision is that of all threads, and another library's may set it meanwhile.
-    digits = ctx.prec
-    if abs(place) > 2 * digits:
-        return arb(0.5) + (1 if place > 0 else -1) * arb(0.5) + arb(0, arb(2) ** -digits)
-    return 1 / (1 + (-place).exp())

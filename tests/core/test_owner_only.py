@@ -33,7 +33,7 @@ from kngjax.draws.shells.shell_certificate import ShellCertificate
 from kngjax.draws.shells.shell_envelope import ShellEnvelope
 from kngjax.draws.shells.shell_records import ShellRecords
 from kngjax.geometry.scaled_norms import ScaledNorm
-from kngjax.losses.smooth_scores import SmoothPseudoHuber
+from kngjax.losses.smooth_scores import PseudoHuberScore
 from kngjax.losses.verified_scores import HuberScore
 from kngjax.owner.per_instance.everyone import ForAll
 from kngjax.owner.per_instance.pairs_of_laws import PosteriorPair
@@ -82,7 +82,7 @@ OBJECTS = {
         ScaledNorm("sum", (Fraction(1),), Fraction(1)),
         body_of(kng.L2Ball(1.0).exact_shape(1)),
     ),
-    "records of a smooth loss": ShellRecords.of(TABLE, VALUES, SmoothPseudoHuber(1.0)),
+    "records of a smooth loss": ShellRecords.of(TABLE, VALUES, PseudoHuberScore(1.0)),
     "certificate": CERTIFICATE,
     "envelope": ShellEnvelope(CERTIFICATE, VALUES, VALUES, VALUES, VALUES, SECRET, SECRET),
     "law on a lattice": LatticeLaw(np.full((2, 3), SECRET), np.full(2, 1234567), Fraction(1, 2)),

@@ -8,7 +8,8 @@ from flint import arb, ctx
 
 import kngjax as kng
 from kngjax.core.verified import UNIT
-from kngjax.losses.smooth_scores import NO_WEIGHT, SmoothLogistic, SmoothPoisson, SmoothPseudoHuber
+from kngjax.losses.smooth_scores import LogisticScore, PoissonScore, PseudoHuberScore
+from kngjax.losses.verified_scores import NO_WEIGHT, AbstractSmoothScore
 
 LOSSES = {
     "pseudo-Huber": kng.PseudoHuberLoss(0.3),
@@ -16,7 +17,7 @@ LOSSES = {
     "quantile": kng.SmoothedQuantileLoss(0.7, 0.05),
     "Poisson": kng.PoissonLoss(),
 }
-SCORES = {name: loss.smooth_score() for name, loss in LOSSES.items()}
+SCORES = {name: loss.verified_score() for name, loss in LOSSES.items()}
 # About the scale on which each bends.
 SCALES = {"pseudo-Huber": 0.3, "logistic": 1.0, "quantile": 0.05, "Poisson": 1.0}
 
@@ -195,7 +196,7 @@ def test_steepness_and_bends_bound_the_third_derivative_and_are_nearly_reached(n
 
 
 def test_bends_of_poisson_are_infinite_where_float64_does_not_know():
-    bends = SmoothPoisson().bends(np.array([0.0, 0.0, 2.0]), 0.0, np.zeros(3))
+    bends = PoissonScore().bends(np.array([0.0, 0.0, 2.0]), 0.0, np.zeros(3))
     found = bends(np.array([60.0, 200.0, 3.0]))
     assert math.exp(60.0) <= found[0] < 1e29
     assert np.isinf(found[1])
@@ -229,10 +230,10 @@ def test_scores_are_those_of_their_losses():
         found = SCORES[name].at(predictor, 0.0, response)
         expected = [float(loss.record_score(eta, y)) for eta, y in zip(predictor, response, strict=True)]
         np.testing.assert_allclose(found.score, expected, rtol=1e-5, atol=1e-6)
-    assert kng.SmoothedQuantileLoss(0.5, 0.1, kernel="gaussian").smooth_score() is None
-    assert kng.HuberLoss(0.5).smooth_score() is None
-    wide = SmoothLogistic(0.5, 0.3).wider(4.0)
-    assert (wide, wide.scale) == (SmoothLogistic(2.0, 0.3), 2.0)
-    assert SmoothPseudoHuber(0.5).wider(2.0).scale == 1.0
-    assert SmoothPoisson().wider(2.0) == SmoothPoisson()
+    for other in (kng.SmoothedQuantileLoss(0.5, 0.1, kernel="gaussian"), kng.HuberLoss(0.5)):
+        assert not isinstance(other.verified_score(), AbstractSmoothScore)
+    wide = LogisticScore(0.5, 0.3).wider(4.0)
+    assert (wide, wide.scale) == (LogisticScore(2.0, 0.3), 2.0)
+    assert PseudoHuberScore(0.5).wider(2.0).scale == 1.0
+    assert PoissonScore().wider(2.0) == PoissonScore()
     assert UNIT == 2.0**-53

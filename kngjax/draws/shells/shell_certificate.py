@@ -35,7 +35,7 @@ from kngjax.draws.shells import matrices
 from kngjax.draws.shells.matrices import as_floats, congruent, downward, matrix, upward
 from kngjax.draws.shells.sets_in_balls import ScaledNormInBalls, ShapeInBalls, length
 from kngjax.draws.shells.shell_records import UPWARD, ShellRecords
-from kngjax.losses.smooth_scores import NO_WEIGHT, ScoresAndWeights, Tangents
+from kngjax.losses.verified_scores import NO_WEIGHT, ScoresAndWeights, Tangents
 
 _NUM_RADII = 28
 # The metric must be known so well, and columns may be so nearly collinear.

@@ -28,7 +28,7 @@ from jaxtyping import Float
 
 from kngjax.core.owner_only import OwnerOnly, owner_only
 from kngjax.core.verified import sum_error
-from kngjax.losses.smooth_scores import NO_WEIGHT, AbstractSmoothScore, ScoresAndWeights
+from kngjax.losses.verified_scores import NO_WEIGHT, AbstractSmoothScore, ScoresAndWeights
 
 # Slack: relative, more than the dozen roundings in which bounds themselves are computed.
 UPWARD = 1.0 + 2.0**-40

@@ -68,7 +68,7 @@ def test_parabolas_are_nowhere_above_means_of_the_slope(loss, is_even):
     eta = generator.uniform(-3.0, 3.0, number)
     y = generator.uniform(-3.0, 3.0, number) if loss not in ("logistic", "Poisson") else np.round(eta**2) % 2
     reach = np.exp(generator.uniform(-6.0, 2.0, number))
-    a, c, b = parabolas(LOSSES[loss].smooth_score(), eta, 0.0, y, reach, 0.3 * reach**2, is_even)
+    a, c, b = parabolas(LOSSES[loss].verified_score(), eta, 0.0, y, reach, 0.3 * reach**2, is_even)
     assert not is_even or (np.all(c == 0.0) and np.all(b >= 0.0))
     steps = np.concatenate([np.linspace(-1.0, 1.0, 3000), np.geomspace(1e-3, 1.0, 200)])[:, None] * reach
     steps = steps[np.all(steps != 0.0, axis=1)]

@@ -10,13 +10,13 @@ from kngjax.core import verified
 from kngjax.draws.shells import matrices, shell_records
 from kngjax.draws.shells.shell_records import ShellRecords
 from kngjax.losses import smooth_scores
-from kngjax.losses.smooth_scores import SmoothLogistic, SmoothPoisson, SmoothPseudoHuber
+from kngjax.losses.smooth_scores import LogisticScore, PoissonScore, PseudoHuberScore
 
 SCORES = {
-    "pseudo-Huber": SmoothPseudoHuber(0.3),
-    "logistic": SmoothLogistic(),
-    "quantile": SmoothLogistic(0.3, 0.7),
-    "Poisson": SmoothPoisson(),
+    "pseudo-Huber": PseudoHuberScore(0.3),
+    "logistic": LogisticScore(),
+    "quantile": LogisticScore(0.3, 0.7),
+    "Poisson": PoissonScore(),
 }
 
 
