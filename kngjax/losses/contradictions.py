@@ -75,45 +75,14 @@ def check_loss(
             "check_loss needs predictors=(lowest, highest), finite, and responses that the loss has a meaning for, got "
             f"predictors={predictors} and responses={responses}"
         )
-    at_row = loss if ends is None else LossAtRow(loss, ends[0], *ends)
-    shape = jax.eval_shape(at_row.record_value, low, with_meaning[0]).shape
+    row = () if ends is None else (ends[0],)
+    shape = jax.eval_shape(loss.record_value, low, with_meaning[0], *row).shape
     if shape:
         raise ValueError(
             f"loss must give one number for a record, and {type(loss).__name__} gives an array of shape {shape}: its "
             "settings must be single numbers, a loss for each value of k"
         )
     return tuple(found.words for found in contradictions(loss, (low, high), with_meaning, ends))
-
-
-class LossAtRow(AbstractPredictorLoss):
-    """A loss that sees rows, at one of them, with what it declares of all rows between `lowest` and `highest`."""
-
-    loss: AbstractRowLoss
-    row: Any
-    lowest: Any
-    highest: Any
-
-    @property
-    def needs_response_bounds(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return self.loss.needs_response_bounds
-
-    def record_value(self, predictor: Any, response: Any) -> Any:
-        return self.loss.record_value(predictor, response, self.row)
-
-    def record_score(self, predictor: Any, response: Any) -> Any:
-        return self.loss.record_score(predictor, response, self.row)
-
-    def record_curvature(self, predictor: Any, response: Any) -> Any:
-        return self.loss.record_curvature(predictor, response, self.row)
-
-    def score_interval(self, predictor: Any, response: Any) -> Any:
-        return self.loss.score_interval(predictor, response, (self.lowest, self.highest))
-
-    def value_interval(self, predictor: Any, response: Any) -> Any:
-        return self.loss.value_interval(predictor, response, (self.lowest, self.highest))
-
-    def curvature_bound(self, predictor: Any) -> Any:
-        return np.inf
 
 
 def contradictions(
@@ -130,7 +99,7 @@ def contradictions(
         assert rows is not None
         found: dict[str, Contradiction] = {}
         for row in _rows_within(*rows):
-            for one in _contradictions(LossAtRow(loss, row, *rows), places, responses):
+            for one in _contradictions(loss, places, responses, (row,), (tuple(rows),)):
                 at = ", ".join(f"{number:.6g}" for number in row)
                 words = one.words.partition(" at " if " at " in one.words else " for ")[0]
                 # It declares no convexity.
@@ -159,19 +128,22 @@ def _places(low: float, high: float, ys: np.ndarray) -> np.ndarray:
 
 
 @Compiled
-def _tried(loss: AbstractPredictorLoss, etas: Any, responses: Any) -> Any:
+def _tried(loss: AbstractRowLoss, etas: Any, responses: Any, *row: Any) -> Any:
     """Values, scores, curvatures and derivatives of the first two, of shape (responses, predictors)."""
     functions = loss.record_value, loss.record_score, loss.record_curvature
     functions += jax.grad(loss.record_value), jax.grad(loss.record_score)
 
     def at(eta: Any, y: Any) -> Any:
-        return [jnp.asarray(function(eta, y), float) for function in functions]
+        return [jnp.asarray(function(eta, y, *row), float) for function in functions]
 
     return jax.vmap(lambda y: jax.vmap(lambda eta: at(eta, y))(etas))(responses)
 
 
-def _contradictions(loss: AbstractPredictorLoss, etas: np.ndarray, ys: np.ndarray) -> Iterator[Contradiction]:
-    found = np.array(_tried(loss, etas, ys))
+def _contradictions(
+    loss: AbstractRowLoss, etas: np.ndarray, ys: np.ndarray, row: tuple[Any, ...] = (), rows: tuple[Any, ...] = ()
+) -> Iterator[Contradiction]:
+    """Finds contradictions on a grid; `row`, `rows`: for a loss that sees rows, one x, and the ends of all of them."""
+    found = np.array(_tried(loss, etas, ys, *row))
     known = np.asarray(np.isfinite(found).all(axis=0))
     # Comparisons with NaN are false: nothing is said of what is not known.
     values, scores, curvatures, slopes, slopes_of_scores = np.where(known, found, np.nan)
@@ -196,8 +168,8 @@ def _contradictions(loss: AbstractPredictorLoss, etas: np.ndarray, ys: np.ndarra
     if (wrong := curvatures < -slack).any():
         yield Contradiction("convex", f"record_curvature is negative: the loss is not convex {where(wrong)}")
     grid = _Grid(etas, ys, values, scores, curvatures)
-    yield from _interval_contradictions(loss, grid)
-    for words, wrong in _flags(loss, grid):
+    yield from _interval_contradictions(loss, grid, rows)
+    for words, wrong in _flags(loss, grid) if isinstance(loss, AbstractPredictorLoss) else ():
         if wrong.any():
             yield Contradiction("others", f"{words} {where(wrong)}")
     if isinstance(loss, AbstractResidualLoss):
@@ -235,27 +207,27 @@ def _flags(loss: AbstractPredictorLoss, grid: _Grid) -> Iterator[tuple[str, np.n
 
 
 @Compiled
-def _declared(loss: AbstractPredictorLoss, predictors: Any, responses: Any) -> Any:
+def _declared(loss: AbstractRowLoss, predictors: Any, responses: Any, *rows: Any) -> Any:
     """The declared intervals of scores, values and curvatures over parts of the grid, each of shape (parts, 2)."""
 
     def over(predictor: Any, response: Any) -> Any:
         intervals = (
-            loss.score_interval(tuple(predictor), tuple(response)),
-            loss.value_interval(tuple(predictor), tuple(response)),
-            (-jnp.inf, loss.curvature_bound(tuple(predictor))),
+            loss.score_interval(tuple(predictor), tuple(response), *rows),
+            loss.value_interval(tuple(predictor), tuple(response), *rows),
+            (-jnp.inf, loss.curvature_bound(tuple(predictor)) if isinstance(loss, AbstractPredictorLoss) else jnp.inf),
         )
         return [jnp.stack([jnp.asarray(end, float) for end in interval]) for interval in intervals]
 
     return jax.vmap(over)(predictors, responses)
 
 
-def _interval_contradictions(loss: AbstractPredictorLoss, grid: _Grid) -> Iterator[Contradiction]:
+def _interval_contradictions(loss: AbstractRowLoss, grid: _Grid, rows: tuple[Any, ...]) -> Iterator[Contradiction]:
     """Finds what lies outside of the declared intervals over the whole grid and over parts of it."""
     etas, ys, values, scores, curvatures = grid
     parts = [(slice(None), slice(None))]
     # Of one response by itself too: over several an end of another may hide what is wrong.
-    of_rows = [*_slices(ys.size, 2), *_slices(ys.size, ys.size)]
-    parts += [(rows, some) for rows in of_rows for some in _slices(etas.size, 8)]
+    of_responses = [*_slices(ys.size, 2), *_slices(ys.size, ys.size)]
+    parts += [(some, columns) for some in of_responses for columns in _slices(etas.size, 8)]
     predictors, responses = (
         np.array([_ends(places[part[axis]]) for part in parts]) for places, axis in ((etas, 1), (ys, 0))
     )
@@ -265,10 +237,10 @@ def _interval_contradictions(loss: AbstractPredictorLoss, grid: _Grid) -> Iterat
         "curvature_bound is exceeded": curvatures,
     }
     for (words, numbers), ends in zip(
-        kinds.items(), map(np.asarray, _declared(loss, predictors, responses)), strict=True
+        kinds.items(), map(np.asarray, _declared(loss, predictors, responses, *rows)), strict=True
     ):
-        for number, (rows, some) in enumerate(parts):
-            here, (lowest, highest) = numbers[rows, some], ends[number]
+        for number, part in enumerate(parts):
+            here, (lowest, highest) = numbers[part], ends[number]
             here = here[np.isfinite(here)]
             slack = _ROUNDING * (_size(numbers) + np.max(np.abs(here), initial=0.0))
             # Written so that a bound that is NaN is a contradiction.
@@ -278,7 +250,7 @@ def _interval_contradictions(loss: AbstractPredictorLoss, grid: _Grid) -> Iterat
                 yield Contradiction("intervals", f"{words} for {place}: declared [{lowest:.6g}, {highest:.6g}]")
                 break
     if not loss.needs_response_bounds:
-        lowest, highest = (float(end) for end in loss.score_interval((-np.inf, np.inf), None))
+        lowest, highest = (float(end) for end in loss.score_interval((-np.inf, np.inf), None, *rows))
         if not (
             lowest - _ROUNDING * (1.0 + abs(lowest)) <= np.nanmin(scores)
             and np.nanmax(scores) <= highest + _ROUNDING * (1.0 + abs(highest))

@@ -16,11 +16,9 @@ from kngjax.core.arrays import ROWS_A_BLOCK, cumulative_sums, record_sums, recor
 from kngjax.data import exact_sums
 from kngjax.data.records import Records
 from kngjax.losses.base import AbstractLoss
-from kngjax.losses.contradictions import LossAtRow
 from kngjax.losses.extended import TangentExtension
 from kngjax.mechanisms.joint_quantiles import accumulate
 from kngjax.mechanisms.private_quantile import _gap_draws
-from tests.losses.test_row_losses import Offset
 
 UNIT = Fraction(1, 2**53)
 # Two levels of blocks and a rest.
@@ -97,7 +95,6 @@ LOSSES = {
         kng.SquaredDistanceLoss(),
         kng.GeometricMedianLoss(),
         TangentExtension(kng.LogisticLoss(), np.asarray(-1.0), np.asarray(1.0)),
-        LossAtRow(Offset(), np.ones(2), np.zeros(2), np.ones(2)),
     )
 }
 
