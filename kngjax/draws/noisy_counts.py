@@ -16,7 +16,7 @@ from kngjax.data.schema import Schema
 from kngjax.draws.base import AbstractDraw
 from kngjax.draws.grid_cells import Grid
 from kngjax.draws.uniforms import Bits, Uniform, decided
-from kngjax.mechanisms.geometric import GeometricMechanism, counts_of
+from kngjax.mechanisms.geometric import GeometricMechanism
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,7 +45,7 @@ class NoisyCounts(AbstractDraw):
 
     def prepare(self, X: Any, y: Any) -> Counts:
         with float64():
-            return counts_of(self.mechanism.prepare(X, y))
+            return self.mechanism.prepare(X, y)
 
     def draw(self, data: Counts, bits: Bits) -> Float[np.ndarray, " dimension"]:
         return self.grid.values(self.wholes(data, bits))

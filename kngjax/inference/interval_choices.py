@@ -118,7 +118,7 @@ def _divided(mechanism: Any, *shares: Fraction) -> tuple[Any, tuple[float, ...]]
     first = inward(whole - sum((exactly(one) for one in later), Fraction(0)))
     if first <= 0.0:
         raise ValueError("the shares of epsilon for the intervals leave nothing for the estimate")
-    return mechanism.noise.proved_at(first), later
+    return mechanism.proved_at(first), later
 
 
 def _of_mean(mechanism: Any, covariance: Sandwich) -> MeanPlan:

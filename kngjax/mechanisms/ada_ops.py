@@ -17,12 +17,13 @@ from kngjax.core.bisection import bisect
 from kngjax.data.bounds import Bounds
 from kngjax.data.records import Data, QuadraticSummary
 from kngjax.losses.squared import SquaredLoss
+from kngjax.mechanisms.base import RESTS_ON_RANK
 from kngjax.mechanisms.direct import AbstractDirectMechanism
 from kngjax.mechanisms.gradient_noise import NormalNoise
 from kngjax.mechanisms.noise.calibration import posterior_sample_gamma, renyi_budget
 from kngjax.mechanisms.noise.gaussian_profiles import posterior_sample_renyi
 from kngjax.mechanisms.noise_facts import AbstractNoiseFacts
-from kngjax.mechanisms.parameters import check_delta, check_epsilon, require_part
+from kngjax.mechanisms.parameters import check_delta
 from kngjax.sensitivity import moments
 from kngjax.sensitivity.gradients import Sensitivity
 
@@ -89,8 +90,10 @@ class AdaOPS(AbstractDirectMechanism):
     shares: Float[Array, "2"] | Float[np.ndarray, "2"]
     failure_share: Scalar
 
+    # Its sum with ½λ|θ|² has the minimiser θ̂_λ.
+    loss: ClassVar[SquaredLoss] = SquaredLoss()
     takes_weights: ClassVar[bool] = True
-    rests_on_rank: ClassVar[bool] = True
+    no_persons: ClassVar[str | None] = RESTS_ON_RANK
     proofs: ClassVar[tuple[str, ...]] = ("ada-ops",)
 
     method: ClassVar[str] = "One draw from a Gaussian posterior, with a ridge and a scale from private bounds."
@@ -106,10 +109,8 @@ class AdaOPS(AbstractDirectMechanism):
         *,
         allow_large_epsilon: bool = False,
     ):
-        self.bounds = require_part("bounds", bounds)
-        self.epsilon = check_epsilon(require_part("epsilon", epsilon), allow_large_epsilon)
+        self._set_parts(bounds, epsilon, adjacency, allow_large_epsilon)
         self.delta = check_delta(delta)
-        self.adjacency = Adjacency.parse(adjacency)
         self.shares, self.failure_share = parameter(shares), parameter(failure_share)
 
     def __check_init__(self):
@@ -128,11 +129,6 @@ class AdaOPS(AbstractDirectMechanism):
                 f"epsilon = {float(self.epsilon):g} with delta = {float(self.delta):g} leaves no budget for these "
                 "shares: give a larger delta or epsilon"
             )
-
-    @property
-    def loss(self) -> SquaredLoss:
-        """½(y - x'θ)², whose sum with ½λ|θ|² has the minimiser θ̂_λ."""
-        return SquaredLoss()
 
     @property
     def guarantee(self) -> Guarantee:
@@ -204,10 +200,9 @@ class AdaOPS(AbstractDirectMechanism):
         self, data: Data, key: PRNGKeyArray, num_draws: int
     ) -> tuple[Float[Array, "draws dimension"], Bool[Array, ""]]:
         """θ of independent runs of all three stages."""
-        if not isinstance(data, QuadraticSummary):
-            raise TypeError(f"AdaOPS needs data from its own prepare, not {type(data).__name__}")
-        values, vectors = jnp.linalg.eigh(jnp.asarray(data.gram))
-        values, moment = jnp.maximum(values, 0.0), vectors.T @ jnp.asarray(data.moment)
+        summary = self._own(data, QuadraticSummary)
+        values, vectors = jnp.linalg.eigh(jnp.asarray(summary.gram))
+        values, moment = jnp.maximum(values, 0.0), vectors.T @ jnp.asarray(summary.moment)
         tuning_key, sample_key = jax.random.split(key)
         tuned = self.tuning(values, moment, jax.random.normal(tuning_key, (2, num_draws)))
         curvatures = values[:, None] + tuned.ridge[None]
@@ -218,8 +213,6 @@ class AdaOPS(AbstractDirectMechanism):
 
 class AdaOPSNoise(AbstractNoiseFacts):
     """Says what is known of the noise of a draw, given λ and γ."""
-
-    mechanism: "AdaOPS"  # pyright: ignore[reportIncompatibleVariableOverride]
 
     def of_error(self, dimension: int, published: Mapping[str, np.ndarray]) -> NormalNoise:
         """Gives the law of the gradient at a draw from N(θ̂_λ, (γH)^{-1}), with the published λ and γ.

@@ -26,7 +26,7 @@ from kngjax.mechanisms.gradient_noise import MomentNoise
 from kngjax.mechanisms.noise.calibration import gaussian_guarantee, largest_shift
 from kngjax.mechanisms.noise.matrix_noise import symmetric_gaussian
 from kngjax.mechanisms.noise_facts import AbstractNoiseFacts
-from kngjax.mechanisms.parameters import check_delta, check_epsilon, require_part
+from kngjax.mechanisms.parameters import check_delta
 from kngjax.mechanisms.preparation import AbstractIntake
 from kngjax.mechanisms.released_moments import ReleasedMoments
 from kngjax.sensitivity import moments
@@ -72,12 +72,11 @@ class AdaSSP(AbstractDirectMechanism):
     adjacency: Adjacency = eqx.field(static=True)
     shares: Float[Array, "3"] | Float[np.ndarray, "3"]
 
+    # Its minimiser is what the moments give.
+    loss: ClassVar[SquaredLoss] = SquaredLoss()
     takes_weights: ClassVar[bool] = True
+    no_persons: ClassVar[str | None] = None
     proofs: ClassVar[tuple[str, ...]] = ("ada-ssp",)
-
-    @property
-    def no_persons(self) -> str | None:
-        return None
 
     method: ClassVar[str] = (
         "Gaussian noise on the moments of the records, in units made of the public bounds, and the ridge regression "
@@ -94,10 +93,8 @@ class AdaSSP(AbstractDirectMechanism):
         *,
         allow_large_epsilon: bool = False,
     ):
-        self.bounds = require_part("bounds", bounds)
-        self.epsilon = check_epsilon(require_part("epsilon", epsilon), allow_large_epsilon)
+        self._set_parts(bounds, epsilon, adjacency, allow_large_epsilon)
         self.delta = check_delta(delta)
-        self.adjacency = Adjacency.parse(adjacency)
         self.shares = parameter(shares)
 
     def __check_init__(self):
@@ -117,11 +114,6 @@ class AdaSSP(AbstractDirectMechanism):
                 f"the intercept in own units would move predictions: beyond {_FARTHEST:g} half widths. Subtract a "
                 "public number from the column and from its bounds, such as their middle"
             )
-
-    @property
-    def loss(self) -> SquaredLoss:
-        """½(y - x'θ)², whose minimiser the moments give."""
-        return SquaredLoss()
 
     @property
     def guarantee(self) -> Guarantee:
@@ -208,8 +200,6 @@ class AdaSSP(AbstractDirectMechanism):
 class AdaSSPIntake(AbstractIntake):
     """Summarises records by their moments in public units."""
 
-    mechanism: "AdaSSP"  # pyright: ignore[reportIncompatibleVariableOverride]
-
     def summarise(self, records: Records | WeightedRecords) -> Data:
         """(n, X'X, X'y, y'y) in public units. Private."""
         self.require_declared_weights(records)
@@ -227,8 +217,6 @@ class AdaSSPIntake(AbstractIntake):
 
 class AdaSSPNoise(AbstractNoiseFacts):
     """Says what is known of the noise on θ, from that on the moments."""
-
-    mechanism: "AdaSSP"  # pyright: ignore[reportIncompatibleVariableOverride]
 
     def typical_values(self, dimension: int) -> tuple[np.ndarray, np.ndarray]:
         """θ of θ̃ = 0 and the sizes of θ where |θ̃_j| = 1, in public units: from bounds alone."""

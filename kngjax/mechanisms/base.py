@@ -9,35 +9,49 @@ import numpy as np
 
 from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.core.arrays import Scalar, is_traced
+from kngjax.core.modules import AbstractModule
+from kngjax.core.representation import ShownAsTyped
+from kngjax.data.bounds import Bounds
 from kngjax.data.records import Data
+from kngjax.losses.base import AbstractLoss
 from kngjax.mechanisms.noise_facts import AbstractNoiseFacts, UnknownNoise
-from kngjax.mechanisms.parameters import LARGEST_SENSIBLE_EPSILON
+from kngjax.mechanisms.parameters import LARGEST_SENSIBLE_EPSILON, check_epsilon, require_part
 from kngjax.mechanisms.preparation import AbstractIntake, PlainIntake
-from kngjax.mechanisms.public_parts import AbstractPublicParts
 from kngjax.sensitivity.gradients import Sensitivity
 
+RESTS_ON_RANK = "its proof rests on the rank of one record's Hessian, and several records have more"
 
-class AbstractMechanism(AbstractPublicParts):
+
+class AbstractMechanism(ShownAsTyped, AbstractModule):
     """Describes what is computed from the records: with which bounds, at which ε, for which neighbours.
 
     `has_regressors`: whether it explains a response. `takes_weights`: whether it is proved for records with weights; a
-    mechanism without such a proof refuses bounds that declare weights. `rests_on_rank`: whether its proof needs a
-    Hessian of rank one, which several rows of a person do not have. `proofs`: the pages of `docs/proofs/` that its
-    guarantee rests on, by name. `no_persons`: why it has no proof for rows of persons, or None.
+    mechanism without such a proof refuses bounds that declare weights. `no_persons`: why there is no proof for rows
+    that share the vote of a person; None where there is one. `proofs`: the pages of `docs/proofs/` that its guarantee
+    rests on, by name.
     """
 
+    loss: eqx.AbstractVar[AbstractLoss]
+    bounds: eqx.AbstractVar[Bounds]
+    adjacency: eqx.AbstractVar[Adjacency]
     epsilon: eqx.AbstractVar[Scalar]
     has_regressors: ClassVar[bool] = True
     takes_weights: ClassVar[bool] = False
-    rests_on_rank: ClassVar[bool] = False
+    no_persons: ClassVar[str | None] = "nobody has proved it for them"
     proofs: ClassVar[tuple[str, ...]] = ()
 
-    @property
-    def no_persons(self) -> str | None:
-        """Says why there is no proof for rows that share the vote of a person; None where there is one."""
-        if self.rests_on_rank:
-            return "its proof rests on the rank of one record's Hessian, and several records have more"
-        return "nobody has proved it for them"
+    def _set_parts(self, bounds: Any, epsilon: Any, adjacency: Any, allow_large_epsilon: bool) -> None:
+        """Checks and keeps the parts that nearly every mechanism has, while it is made."""
+        self.bounds = require_part("bounds", bounds)
+        self.epsilon = check_epsilon(require_part("epsilon", epsilon), allow_large_epsilon)
+        self.adjacency = Adjacency.parse(adjacency)
+
+    def _own(self, data: Any, kinds: Any) -> Any:
+        """Returns data of these kinds; raises TypeError for others, which the mechanism has not prepared."""
+        if not isinstance(data, kinds):
+            name = type(self).__name__
+            raise TypeError(f"{name} needs data from its own prepare, not {type(data).__name__}")
+        return data
 
     @property
     def intake(self) -> AbstractIntake:
@@ -68,6 +82,14 @@ class AbstractMechanism(AbstractPublicParts):
     def at_epsilon(self, epsilon: float) -> "AbstractMechanism | None":
         """The mechanism at another ε, with all other settings as they are; None where there is none. Public."""
         return eqx.tree_at(lambda one: one.epsilon, self, np.asarray(float(epsilon)))
+
+    def proved_at(self, epsilon: float) -> "AbstractMechanism":
+        """Returns the mechanism at another ε, with all checks of its proof. Raises ValueError where there is none."""
+        moved: Any = self.at_epsilon(epsilon)
+        if moved is None:
+            raise ValueError(f"{type(self).__name__} has no settings with which it is private at epsilon = {epsilon:g}")
+        moved.__check_init__()
+        return moved
 
     def guarantee_for(self, dimension: int) -> Guarantee:
         """The guarantee for d coefficients, where it depends on d and scalar bounds leave that open."""

@@ -19,7 +19,6 @@ from kngjax.data.exact_sums import ExactSums, column_sums, weighted_sums_of
 from kngjax.data.records import Records
 from kngjax.geometry.blocks import BlockNorm, ScaledBlocks
 from kngjax.mechanisms.k_norm_law import AbstractKNormLaw
-from kngjax.mechanisms.parameters import check_epsilon, require_part
 from kngjax.mechanisms.preparation import AbstractSumsIntake
 from kngjax.sensitivity import sums
 from kngjax.sensitivity.gradients import Sensitivity
@@ -52,6 +51,7 @@ class BlockSums(AbstractKNormLaw):
     method: ClassVar[str] = "The sum plus exact noise in blocks."
     statistic: ClassVar[str] = "sum"
     takes_weights: ClassVar[bool] = True
+    no_persons: ClassVar[str | None] = None
     proofs: ClassVar[tuple[str, ...]] = ("intervals-of-regressions",)
 
     def __init__(
@@ -63,9 +63,7 @@ class BlockSums(AbstractKNormLaw):
         *,
         allow_large_epsilon: bool = False,
     ):
-        self.bounds = require_part("bounds", bounds)
-        self.epsilon = check_epsilon(require_part("epsilon", epsilon), allow_large_epsilon)
-        self.adjacency = Adjacency.parse(adjacency)
+        self._set_parts(bounds, epsilon, adjacency, allow_large_epsilon)
         groups = (tuple(operator.index(column) for column in group) for group in exclusive)
         # One without a column excludes nothing.
         self.exclusive = tuple(group for group in groups if group)
@@ -87,10 +85,6 @@ class BlockSums(AbstractKNormLaw):
             raise ValueError("bounds of exclusive columns must contain 0, which all but one of a group are in a record")
         if not all(weight > 0 for weight in self._norm.weights):
             raise ValueError("a column has the same lower and upper bound, so that no record changes it: leave it out")
-
-    @property
-    def no_persons(self) -> str | None:
-        return None
 
     @property
     def dimension(self) -> int:

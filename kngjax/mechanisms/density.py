@@ -55,16 +55,13 @@ class Exponent:
 class AbstractDensityNoise(AbstractNoiseFacts):
     """Bounds the noise of a density from below, where the gradient grows at a public rate."""
 
-    mechanism: "AbstractDensityMechanism"  # pyright: ignore[reportIncompatibleVariableOverride]
-
     def least(self, dimension: int, num_records: int | None) -> Float[np.ndarray, " dimension"]:
         mechanism = self.mechanism
         slope, norm = mechanism.loss.gradient_slope, mechanism.score_norm(dimension)
         if slope is None or norm is None or not num_records:
             return np.zeros(dimension)
         # The law is exp(-(ε/2Δ)·c·Σw_i·‖θ - θ̂‖_K), with weights w_i of at most W.
-        total = num_records * weighted.largest(mechanism.bounds)
-        rate = slope * total * float(mechanism.epsilon) / (2.0 * float(mechanism.sensitivity_value(dimension)))
+        rate = slope * num_records * weighted.largest(mechanism.bounds) * mechanism.known_rate(dimension)
         return np.array([float(norm.dual(axis)) for axis in np.eye(dimension)]) / rate
 
 
@@ -100,6 +97,11 @@ class AbstractDensityMechanism(AbstractMechanism):
     @abc.abstractmethod
     def sensitivity_value(self, dimension: int) -> Float[Array, ""]:
         """Δ for d coefficients; runs under jit."""
+
+    def known_rate(self, dimension: int) -> float:
+        """ε/(2Δ) as a float64 number."""
+        with float64(), quick_compilation():
+            return float(self.epsilon) / (2.0 * float(self.sensitivity_value(dimension)))
 
     @abc.abstractmethod
     def _record_range(self, dimension: int) -> Float[Array, ""]:

@@ -15,7 +15,7 @@ from kngjax.losses.base import AbstractLoss
 from kngjax.mechanisms.density import AbstractDensityMechanism, AbstractDensityNoise, Exponent
 from kngjax.mechanisms.expected_noise import ExpectedNoise
 from kngjax.mechanisms.gradient_noise import NormalNoise
-from kngjax.mechanisms.parameters import check_epsilon, order_domain, require_part
+from kngjax.mechanisms.parameters import order_domain, require_part
 from kngjax.sensitivity import gradients
 from kngjax.sensitivity.gradients import Sensitivity
 
@@ -42,6 +42,7 @@ class ExponentialMechanism(AbstractDensityMechanism):
     adjacency: Adjacency = eqx.field(static=True)
 
     takes_weights: ClassVar[bool] = True
+    no_persons: ClassVar[str | None] = None
     proofs: ClassVar[tuple[str, ...]] = ("kng",)
 
     def __init__(
@@ -55,10 +56,9 @@ class ExponentialMechanism(AbstractDensityMechanism):
         allow_large_epsilon: bool = False,
     ):
         self.loss = require_part("loss", loss)
-        self.bounds = require_part("bounds", bounds)
-        self.domain = order_domain(require_part("domain", domain), self.bounds)
-        self.epsilon = check_epsilon(require_part("epsilon", epsilon), allow_large_epsilon)
-        self.adjacency = Adjacency.parse(adjacency)
+        domain = require_part("domain", domain)
+        self._set_parts(bounds, epsilon, adjacency, allow_large_epsilon)
+        self.domain = order_domain(domain, self.bounds)
 
     def __check_init__(self):
         if self.bounds.y_lower is None and self.loss.value_needs_response_bounds:
@@ -69,10 +69,6 @@ class ExponentialMechanism(AbstractDensityMechanism):
                 else f"{type(self.loss).__name__} needs public bounds of the response, Bounds(..., y=(lower, upper))"
             )
         self._check()
-
-    @property
-    def no_persons(self) -> str | None:
-        return None
 
     @property
     def exponent(self) -> Exponent:
@@ -101,15 +97,11 @@ class ExponentialMechanism(AbstractDensityMechanism):
 class ExponentialNoise(AbstractDensityNoise):
     """Says what is known of the noise, as normal about the estimate without privacy."""
 
-    mechanism: "ExponentialMechanism"  # pyright: ignore[reportIncompatibleVariableOverride]
-
     def expected(self, hessian: np.ndarray, num_records: int) -> ExpectedNoise | None:
         """θ̃ ≈ N(θ̂, (2Δ/ε)·H^{-1}), on a Θ that does not bind."""
         if not self.mechanism.domain.is_uniform:
             return None
-        with float64():
-            rate = float(self.mechanism.epsilon) / (2.0 * float(self.mechanism.sensitivity_value(len(hessian))))
-        return ExpectedNoise.of_gradient_noise(hessian, hessian / rate)
+        return ExpectedNoise.of_gradient_noise(hessian, hessian / self.mechanism.known_rate(len(hessian)))
 
     def of_error(self, dimension: int, published: Mapping[str, np.ndarray]) -> NormalNoise:
         """Approximates the law of z = H(θ̃ - θ̂) by N(0, H/c), with c = ε/(2Δ).
@@ -121,6 +113,4 @@ class ExponentialNoise(AbstractDensityNoise):
                 "intervals of the exponential mechanism are of smooth losses on a domain without a weight of its own, "
                 "where its law is about normal: give a Box or a ball and a smooth loss, or KNG"
             )
-        with float64():
-            rate = float(self.mechanism.epsilon) / (2.0 * float(self.mechanism.sensitivity_value(dimension)))
-        return NormalNoise(rate, 1, assumptions=(_IS_NORMAL,))
+        return NormalNoise(self.mechanism.known_rate(dimension), 1, assumptions=(_IS_NORMAL,))

@@ -20,7 +20,6 @@ from kngjax.data.records import Counts, Data, Records, WeightedRecords
 from kngjax.losses.quantile import QuantileLoss
 from kngjax.mechanisms.direct import AbstractDirectMechanism
 from kngjax.mechanisms.noise_facts import AbstractNoiseFacts
-from kngjax.mechanisms.parameters import check_epsilon, require_part
 from kngjax.mechanisms.preparation import AbstractIntake, values_alone
 from kngjax.sensitivity import sums
 from kngjax.sensitivity.gradients import Sensitivity
@@ -71,6 +70,7 @@ class GeometricMechanism(AbstractDirectMechanism):
 
     has_regressors: ClassVar[bool] = False
     takes_weights: ClassVar[bool] = True
+    no_persons: ClassVar[str | None] = None
     is_whole: ClassVar[bool] = True
     method: ClassVar[str] = "The counts plus exact two-sided geometric noise, independent for each."
 
@@ -83,9 +83,7 @@ class GeometricMechanism(AbstractDirectMechanism):
         *,
         allow_large_epsilon: bool = False,
     ):
-        self.bounds = require_part("bounds", bounds)
-        self.epsilon = check_epsilon(require_part("epsilon", epsilon), allow_large_epsilon)
-        self.adjacency = Adjacency.parse(adjacency)
+        self._set_parts(bounds, epsilon, adjacency, allow_large_epsilon)
         self.counted = None if counted is None else _whole_numbers(counted)
         self.ends = _ends(self.bounds)
         largest = self.bounds.weight
@@ -107,10 +105,6 @@ class GeometricMechanism(AbstractDirectMechanism):
                 raise ValueError(
                     f"counted must name cells from {first} to {last}, each once, and at least one: got {self.counted}"
                 )
-
-    @property
-    def no_persons(self) -> str | None:
-        return None
 
     @property
     def loss(self) -> QuantileLoss:
@@ -160,7 +154,7 @@ class GeometricMechanism(AbstractDirectMechanism):
     def log_density(self, theta: Vector, data: Data) -> Float[Array, ""]:
         """log P(θ), K·log tanh(ε/(2Δ)) - (ε/Δ)·Σ_k |θ_k - c_k|, in units u; -inf where θ is not whole. Private."""
         theta, rate = jnp.asarray(theta) / self.unit, self._rate
-        counts = jnp.asarray(counts_of(data).counts) / self.unit
+        counts = jnp.asarray(self._own(data, Counts).counts) / self.unit
         log_masses = jnp.log(jnp.tanh(0.5 * rate)) - rate * jnp.abs(theta - counts)
         return jnp.sum(jnp.where(jnp.floor(theta) == theta, log_masses, -jnp.inf))
 
@@ -168,15 +162,13 @@ class GeometricMechanism(AbstractDirectMechanism):
         self, data: Data, key: PRNGKeyArray, num_draws: int
     ) -> tuple[Float[Array, "draws dimension"], Bool[Array, ""]]:
         """The counts plus the difference of two geometric numbers ⌊E/rate⌋, E exponential."""
-        counts = jnp.asarray(counts_of(data).counts)
+        counts = jnp.asarray(self._own(data, Counts).counts)
         sizes = jnp.floor(jax.random.exponential(key, (2, num_draws, self.dimension)) / self._rate)
         return counts[None] + self.unit * (sizes[0] - sizes[1]), jnp.asarray(True)
 
 
 class CellsIntake(AbstractIntake):
     """Takes each record as a cell, and counts the records in each."""
-
-    mechanism: "GeometricMechanism"  # pyright: ignore[reportIncompatibleVariableOverride]
 
     def as_records(self, X: Any, y: Any) -> tuple[Any, Any]:
         """The cells, shape (n,), given as `X` or as `y`: each is a response."""
@@ -221,8 +213,6 @@ class CellsIntake(AbstractIntake):
 class GeometricNoise(AbstractNoiseFacts):
     """Says what is known of the noise: all, as it is of public scale."""
 
-    mechanism: "GeometricMechanism"  # pyright: ignore[reportIncompatibleVariableOverride]
-
     def deviations(self, dimension: int, num_records: int | None) -> Float[np.ndarray, " dimension"]:
         half = float(self.mechanism.epsilon) / (2.0 * self.mechanism.change)
         # sinh overflows where the noise is 0 to all digits.
@@ -248,10 +238,3 @@ def _whole_numbers(counted: Any) -> tuple[int, ...]:
     if not all(isinstance(one, int | float) and not isinstance(one, bool) and one == round(one) for one in numbers):
         raise TypeError(f"counted must be whole numbers, got {counted!r}")
     return tuple(map(int, numbers))
-
-
-def counts_of(data: Data) -> Counts:
-    """Returns the counts that the mechanism prepared; raises TypeError for other data."""
-    if not isinstance(data, Counts):
-        raise TypeError(f"the geometric mechanism needs data from its own prepare, not {type(data).__name__}")
-    return data

@@ -20,7 +20,7 @@ from kngjax.mechanisms.direct import AbstractDirectMechanism
 from kngjax.mechanisms.noise import matrix_noise
 from kngjax.mechanisms.noise.calibration import advanced_epsilons, largest_shift, renyi_budget
 from kngjax.mechanisms.noise_facts import UnknownNoise
-from kngjax.mechanisms.parameters import check_delta, check_epsilon, require_part, require_positive
+from kngjax.mechanisms.parameters import check_delta, require_positive
 from kngjax.mechanisms.preparation import PlainIntake
 from kngjax.sensitivity import gradients, moments
 from kngjax.sensitivity.gradients import Sensitivity
@@ -123,10 +123,8 @@ class PrivateIRLS(AbstractDirectMechanism):
         *,
         allow_large_epsilon: bool = False,
     ):
-        self.bounds = require_part("bounds", bounds)
-        self.epsilon = check_epsilon(require_part("epsilon", epsilon), allow_large_epsilon)
+        self._set_parts(bounds, epsilon, adjacency, allow_large_epsilon)
         self.delta = None if delta is None else check_delta(delta)
-        self.adjacency = Adjacency.parse(adjacency)
         self.iterations = iterations
         if self.bounds.y_lower is None:
             raise ValueError("private IRLS needs public bounds of the response, bounds=Bounds(..., y=(lower, upper))")
@@ -185,7 +183,7 @@ class PrivateIRLS(AbstractDirectMechanism):
         return self.bounds.has_one_vote
 
     @property
-    def no_persons(self) -> str | None:
+    def no_persons(self) -> str | None:  # pyright: ignore[reportIncompatibleVariableOverride]
         if self.matrix_noise == "wishart":
             return "the proof of Wishart noise rests on the rank of what one record adds"
         return None if self.bounds.has_one_vote else "it is built for one vote, most_rows=1"
@@ -342,10 +340,8 @@ class PrivateIRLS(AbstractDirectMechanism):
         self, data: Data, key: PRNGKeyArray, num_draws: int
     ) -> tuple[Float[Array, "draws dimension"], Bool[Array, ""]]:
         """The last iterates of independent runs."""
-        if not isinstance(data, Records | WeightedRecords):
-            raise TypeError(f"private IRLS needs data from its own prepare, not {type(data).__name__}")
-        noise = self.noise_scales(data.dimension)
-        thetas = jax.lax.map(lambda draw_key: self._run(data, noise, draw_key), jax.random.split(key, num_draws))
+        rows, noise = self._own(data, Records | WeightedRecords), self.noise_scales(data.dimension)
+        thetas = jax.lax.map(lambda draw_key: self._run(rows, noise, draw_key), jax.random.split(key, num_draws))
         return thetas, jnp.all(jnp.isfinite(thetas))
 
     def _run(

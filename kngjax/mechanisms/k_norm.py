@@ -14,7 +14,6 @@ from kngjax.data.bounds import Bounds
 from kngjax.geometry.abstract_norms import AbstractNorm
 from kngjax.geometry.scaled_norms import ScaledNorm
 from kngjax.mechanisms.k_norm_law import AbstractKNormLaw
-from kngjax.mechanisms.parameters import check_epsilon, require_part
 from kngjax.sensitivity import gradients, sums
 from kngjax.sensitivity.gradients import Sensitivity
 
@@ -52,6 +51,7 @@ class KNormMechanism(AbstractKNormLaw):
     statistic: str = eqx.field(static=True)
 
     takes_weights: ClassVar[bool] = True
+    no_persons: ClassVar[str | None] = None
 
     def __init__(
         self,
@@ -63,9 +63,7 @@ class KNormMechanism(AbstractKNormLaw):
         *,
         allow_large_epsilon: bool = False,
     ):
-        self.bounds = require_part("bounds", bounds)
-        self.epsilon = check_epsilon(require_part("epsilon", epsilon), allow_large_epsilon)
-        self.adjacency = Adjacency.parse(adjacency)
+        self._set_parts(bounds, epsilon, adjacency, allow_large_epsilon)
         self.norm = norm
         self.statistic = statistic
 
@@ -93,10 +91,6 @@ class KNormMechanism(AbstractKNormLaw):
                 "a column of x has the same lower and upper bound, so that no record changes it and the box of "
                 "possible changes has no volume: leave the column out, or name a norm"
             )
-
-    @property
-    def no_persons(self) -> str | None:
-        return None
 
     @property
     def method(self) -> str:

@@ -29,12 +29,9 @@ class AbstractKNormLaw(AbstractDirectMechanism):
     """
 
     statistic: eqx.AbstractVar[str]
+    # Its minimiser is the mean.
+    loss: ClassVar[SquaredDistanceLoss] = SquaredDistanceLoss()
     has_regressors: ClassVar[bool] = False
-
-    @property
-    def loss(self) -> SquaredDistanceLoss:
-        """½‖x - θ‖², whose minimiser is the mean."""
-        return SquaredDistanceLoss()
 
     @property
     def noise(self) -> "KNormNoise":
@@ -75,7 +72,7 @@ class AbstractKNormLaw(AbstractDirectMechanism):
 
     def log_density(self, theta: Vector, data: Data) -> Float[Array, ""]:
         """log f(θ) = -(nε/Δ)·‖x̄ - θ‖_K - log ∫, normalised; of a sum alike. Private: a function of the data."""
-        summary = _summary(data)
+        summary = self._own(data, QuadraticSummary)
         norm, rate = self.score_norm(summary.dimension), self._rate(summary)
         return -rate * norm(self._location(summary) - jnp.asarray(theta)) - k_norm_log_mass(
             norm, rate, summary.dimension
@@ -85,7 +82,7 @@ class AbstractKNormLaw(AbstractDirectMechanism):
         self, data: Data, key: PRNGKeyArray, num_draws: int
     ) -> tuple[Float[Array, "draws dimension"], Bool[Array, ""]]:
         """x̄ + z, or Σx + z, with z from the K-norm density."""
-        summary = _summary(data)
+        summary = self._own(data, QuadraticSummary)
         norm = self.score_norm(summary.dimension)
         noise = k_norm_noise(norm, key, self._rate(summary), (num_draws,), summary.dimension)
         return jnp.broadcast_to(self._location(summary), noise.shape) + noise, jnp.asarray(True)
@@ -93,8 +90,6 @@ class AbstractKNormLaw(AbstractDirectMechanism):
 
 class KNormNoise(AbstractNoiseFacts):
     """Says what is known of the noise: all, as it does not depend on the records."""
-
-    mechanism: "AbstractKNormLaw"  # pyright: ignore[reportIncompatibleVariableOverride]
 
     def expected(self, hessian: np.ndarray, num_records: int) -> ExpectedNoise:
         """Gives the exact law of the error from K-norm noise of rate ε/Δ on Σx, whatever the records are."""
@@ -133,9 +128,3 @@ class KNormNoise(AbstractNoiseFacts):
         rate = (1 if self.mechanism._is_sum else num_records or 0) * float(self.mechanism.epsilon)
         extents = np.array([float(norm.dual(axis)) for axis in np.eye(dimension)])
         return extents * (float(self.mechanism.sensitivity_value(dimension)) / rate if rate else 0.0)
-
-
-def _summary(data: Data) -> QuadraticSummary:
-    if not isinstance(data, QuadraticSummary):
-        raise TypeError(f"the K-norm mechanism needs data from its own prepare, not {type(data).__name__}")
-    return data

@@ -21,7 +21,7 @@ from kngjax.losses.base import AbstractLoss
 from kngjax.mechanisms.density import AbstractDensityMechanism, AbstractDensityNoise, Exponent
 from kngjax.mechanisms.expected_noise import ExpectedNoise, k_norm_covariance
 from kngjax.mechanisms.gradient_noise import GradientNoise
-from kngjax.mechanisms.parameters import check_epsilon, order_domain, require_part
+from kngjax.mechanisms.parameters import order_domain, require_part
 from kngjax.sensitivity import gradients, pointwise, weighted
 from kngjax.sensitivity.gradients import Sensitivity
 
@@ -60,6 +60,7 @@ class KNG(AbstractDensityMechanism):
     pointwise_sensitivity: bool = eqx.field(static=True)
 
     takes_weights: ClassVar[bool] = True
+    no_persons: ClassVar[str | None] = None
     proofs: ClassVar[tuple[str, ...]] = ("kng", "sensitivities")
 
     def __init__(
@@ -75,10 +76,9 @@ class KNG(AbstractDensityMechanism):
         allow_large_epsilon: bool = False,
     ):
         self.loss = require_part("loss", loss)
-        self.bounds = require_part("bounds", bounds)
-        self.domain = order_domain(require_part("domain", domain), self.bounds)
-        self.epsilon = check_epsilon(require_part("epsilon", epsilon), allow_large_epsilon)
-        self.adjacency = Adjacency.parse(adjacency)
+        domain = require_part("domain", domain)
+        self._set_parts(bounds, epsilon, adjacency, allow_large_epsilon)
+        self.domain = order_domain(domain, self.bounds)
         self.norm = norm
         self.pointwise_sensitivity = pointwise_sensitivity
 
@@ -91,10 +91,6 @@ class KNG(AbstractDensityMechanism):
                 "pointwise_sensitivity out"
             )
         self._check()
-
-    @property
-    def no_persons(self) -> str | None:
-        return None
 
     @property
     def exponent(self) -> Exponent:
@@ -152,15 +148,13 @@ class KNG(AbstractDensityMechanism):
 class KNGNoise(AbstractDensityNoise):
     """Says what is known of the noise of KNG, from its asymptotic law and its K-norm noise."""
 
-    mechanism: "KNG"  # pyright: ignore[reportIncompatibleVariableOverride]
-
     def expected(self, hessian: np.ndarray, num_records: int) -> ExpectedNoise | None:
         """Hθ̃ ≈ Hθ̂ + z with K-norm noise z of rate ε/(2Δ) (Theorem 3.2), on a Θ that does not bind."""
         if self.mechanism.pointwise_sensitivity or not self.mechanism.domain.is_uniform:
             return None
         dimension = len(hessian)
         with float64(), quick_compilation():
-            rate = float(self.mechanism.epsilon) / (2.0 * float(self.mechanism.sensitivity_value(dimension)))
+            rate = self.mechanism.known_rate(dimension)
             noise = k_norm_covariance(self.mechanism.score_norm(dimension), rate, dimension)
         return ExpectedNoise.of_gradient_noise(hessian, noise)
 
@@ -172,5 +166,5 @@ class KNGNoise(AbstractDensityNoise):
                 "pointwise_sensitivity, nor for a base measure that is not uniform"
             )
         with float64(), quick_compilation():
-            rate = float(self.mechanism.epsilon) / (2.0 * float(self.mechanism.sensitivity_value(dimension)))
+            rate = self.mechanism.known_rate(dimension)
             return GradientNoise(self.mechanism.score_norm(dimension), rate, 0.0, "minimum")

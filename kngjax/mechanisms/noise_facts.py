@@ -10,7 +10,6 @@ from jaxtyping import Float
 
 from kngjax.mechanisms.expected_noise import ExpectedNoise
 from kngjax.mechanisms.gradient_noise import GradientNoise, MomentNoise, NormalNoise
-from kngjax.mechanisms.public_parts import AbstractPublicParts
 from kngjax.sensitivity import gradients
 
 
@@ -23,7 +22,7 @@ class AbstractNoiseFacts(abc.ABC):
     release on a grid publishes besides its value, by name, of which that law is made.
     """
 
-    mechanism: AbstractPublicParts
+    mechanism: Any
     is_of_columns: bool = True
     has_known_error: bool = True
     publishes: tuple[str, ...] = ()
@@ -82,16 +81,6 @@ class AbstractNoiseFacts(abc.ABC):
     def for_count(self, num_records: int) -> Any:
         """The mechanism of n records, where settings follow from that; itself where none do."""
         return self.mechanism
-
-    def proved_at(self, epsilon: float) -> Any:
-        """Returns the mechanism at another ε, with all checks of its proof. Raises ValueError where there is none."""
-        moved: Any = self.mechanism
-        moved = moved.at_epsilon(epsilon)
-        if moved is None:
-            name = type(self.mechanism).__name__
-            raise ValueError(f"{name} has no settings with which it is private at epsilon = {epsilon:g}")
-        moved.__check_init__()
-        return moved
 
     def typical_values(self, dimension: int) -> tuple[np.ndarray, np.ndarray]:
         """A public centre of what is released and its public size about it, from which its rounding is made.

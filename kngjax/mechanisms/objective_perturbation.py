@@ -28,7 +28,7 @@ from kngjax.mechanisms.expected_noise import ExpectedNoise, k_norm_covariance
 from kngjax.mechanisms.gradient_noise import GradientNoise
 from kngjax.mechanisms.minimisers import quadratic_minimiser, tilted_minimisers
 from kngjax.mechanisms.noise_facts import AbstractNoiseFacts
-from kngjax.mechanisms.parameters import as_centre, check_centre, check_epsilon, order_domain, require_part
+from kngjax.mechanisms.parameters import as_centre, check_centre, order_domain, require_part
 from kngjax.sensitivity import gradients
 from kngjax.sensitivity.gradients import Sensitivity
 
@@ -89,6 +89,7 @@ class ObjectivePerturbation(AbstractDirectMechanism):
 
     failures: ClassVar[tuple[str, ...]] = ("a minimiser that was not found",)
     takes_weights: ClassVar[bool] = True
+    no_persons: ClassVar[str | None] = None
     proofs: ClassVar[tuple[str, ...]] = ("objective-perturbation", "sensitivities")
 
     def __init__(
@@ -107,10 +108,8 @@ class ObjectivePerturbation(AbstractDirectMechanism):
         allow_large_epsilon: bool = False,
     ):
         self.loss = require_part("loss", loss)
-        self.bounds = require_part("bounds", bounds)
+        self._set_parts(bounds, epsilon, adjacency, allow_large_epsilon)
         self.domain = order_domain(domain, self.bounds)
-        self.epsilon = check_epsilon(require_part("epsilon", epsilon), allow_large_epsilon)
-        self.adjacency = Adjacency.parse(adjacency)
         self.norm = norm
         self.noise_share = parameter(noise_share)
         output_share = DEFAULT_OUTPUT_SHARE if output_share is None and not self._is_exact else output_share
@@ -216,10 +215,6 @@ class ObjectivePerturbation(AbstractDirectMechanism):
         if self.output_share is not None:
             epsilon *= 1 - exactly(float(self.output_share))
         return epsilon, exactly(float(self.noise_share))
-
-    @property
-    def no_persons(self) -> str | None:
-        return None
 
     @property
     def _reach(self) -> Reach:
@@ -362,18 +357,14 @@ class ObjectivePerturbation(AbstractDirectMechanism):
             slope = loss.gradient(origin, data) - ridge * centre
             thetas, succeeded = jax.vmap(lambda tilt: quadratic_minimiser(domain, matrix, -slope - tilt))(tilts)
             return thetas, jnp.all(succeeded)
-        if not isinstance(data, Records | WeightedRecords):
-            raise TypeError(f"objective perturbation needs data from its own prepare, not {type(data).__name__}")
-        tolerance = self.search_tolerance(dimension)
-        thetas, succeeded = tilted_minimisers(loss, data, ridge, tilts, tolerance, centre)
+        tolerance, rows = self.search_tolerance(dimension), self._own(data, Records | WeightedRecords)
+        thetas, succeeded = tilted_minimisers(loss, rows, ridge, tilts, tolerance, centre)
         thetas += k_norm_noise(L2(), output_key, self.output_rate(dimension), (num_draws,), dimension)
         return thetas if self.domain is None else jax.vmap(self.domain.project)(thetas), jnp.all(succeeded)
 
 
 class ObjectiveNoise(AbstractNoiseFacts):
     """Says what is known of the noise, which is on the gradient, and of what the ridge takes."""
-
-    mechanism: "ObjectivePerturbation"  # pyright: ignore[reportIncompatibleVariableOverride]
 
     def expected(self, hessian: np.ndarray, num_records: int) -> ExpectedNoise:
         """(H + γI)(θ̃ - θ̂) ≈ -b - γ(θ̂ - c): noise, and what the ridge takes."""

@@ -2,36 +2,29 @@
 
 import functools
 import math
-from collections.abc import Mapping
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, ClassVar, get_args
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
-from jaxtyping import Array, Bool, Float, PRNGKeyArray
+from jaxtyping import Array, Bool, Float
 
 from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.core.arrays import Scalar, float64, is_traced
 from kngjax.core.compiling import Compiled, quick_compilation
 from kngjax.data.bounds import Bounds
-from kngjax.data.records import Data, QuadraticSummary, Records, WeightedRecords
+from kngjax.data.records import Data, Records, WeightedRecords
 from kngjax.geometry.norms import L2
 from kngjax.geometry.reach import Everywhere
 from kngjax.losses.base import AbstractLoss, AbstractPredictorLoss
-from kngjax.mechanisms.expected_noise import ExpectedNoise
-from kngjax.mechanisms.gaussian import AbstractGaussianMechanism
-from kngjax.mechanisms.gradient_noise import NormalNoise
+from kngjax.mechanisms.gaussian import AbstractGaussianMechanism, Metric
 from kngjax.mechanisms.minimisers import tilted_minimiser
 from kngjax.mechanisms.noise.calibration import gaussian_guarantee, largest_shift
-from kngjax.mechanisms.noise_facts import AbstractNoiseFacts
-from kngjax.mechanisms.parameters import check_count, check_delta, check_epsilon, require_part, require_positive
+from kngjax.mechanisms.parameters import check_count, check_delta, require_part, require_positive
 from kngjax.mechanisms.posterior_sample import PosteriorSample, largest_gamma
 from kngjax.mechanisms.preparation import MAX_RECORDS, MAX_RECORDS_ASSUMPTION, TOO_MANY_RECORDS
 from kngjax.sensitivity import gradients, moments
 from kngjax.sensitivity.gradients import Sensitivity
-
-Metric = Literal["identity", "hessian", "hessian_squared"]
 
 # ‖∇J‖ at which the search for a minimiser stops, in units of the largest change of the gradient.
 TOLERANCE = 1e-8
@@ -91,11 +84,9 @@ class OutputPerturbation(AbstractGaussianMechanism):
         allow_large_epsilon: bool = False,
     ):
         self.loss = require_part("loss", loss)
-        self.bounds = require_part("bounds", bounds)
+        self._set_parts(bounds, epsilon, adjacency, allow_large_epsilon)
         self.regularization = require_positive("regularization", regularization, "λ, a positive number: the ridge")
-        self.epsilon = check_epsilon(require_part("epsilon", epsilon), allow_large_epsilon)
         self.delta = check_delta(delta)
-        self.adjacency = Adjacency.parse(adjacency)
         self.metric = metric
         needed = self.loss.is_half_square or max_records is not None
         self.max_records = check_count("max_records", max_records, MAX_RECORDS) if needed else None
@@ -131,7 +122,7 @@ class OutputPerturbation(AbstractGaussianMechanism):
         _ = self.guarantee
 
     @property
-    def no_persons(self) -> str | None:
+    def no_persons(self) -> str | None:  # pyright: ignore[reportIncompatibleVariableOverride]
         if not self.loss.is_half_square and self.metric == "identity":
             return None
         return "of ridge regression and of a metric of the data its proof rests on the rank of one record's Hessian"
@@ -210,10 +201,6 @@ class OutputPerturbation(AbstractGaussianMechanism):
     def epsilon_at(self, delta: Any, dimension: int | None = None) -> float | None:
         return float(self.epsilon) if float(delta) >= float(self.delta) else None
 
-    @property
-    def noise(self) -> "OutputNoise":
-        return OutputNoise(self)
-
     def sensitivity_for(self, dimension: int) -> Sensitivity:
         """Δ of θ̂ in the l2 norm, with its derivation and γ."""
         (value, gamma), ridge = _known_facts(self, dimension), float(self.regularization)
@@ -238,73 +225,10 @@ class OutputPerturbation(AbstractGaussianMechanism):
 
     def minimiser(self, data: Data) -> tuple[Float[Array, " dimension"], Bool[Array, ""]]:
         """θ̂, NaN if it was not found, and whether it was. Private."""
-        ridge, dimension = jnp.asarray(self.regularization), data.dimension
-        if isinstance(data, QuadraticSummary):
-            theta = jnp.linalg.solve(self.precision(data), jnp.asarray(data.moment))
-            return theta, jnp.all(jnp.isfinite(theta))
-        return tilted_minimiser(self.loss, data, ridge, jnp.zeros(dimension), self.tolerance(dimension))
-
-    def precision(self, data: QuadraticSummary) -> Float[Array, "dimension dimension"]:
-        """H = X'X + λI. Private."""
-        return jnp.asarray(data.gram) + self.regularization * jnp.eye(data.dimension)
-
-    def draws(
-        self, data: Data, key: PRNGKeyArray, num_draws: int
-    ) -> tuple[Float[Array, "draws dimension"], Bool[Array, ""]]:
-        """θ̂ + (γA)^{-1/2}z with z standard normal."""
-        dimension = data.dimension
-        if not isinstance(data, QuadraticSummary if self.loss.is_half_square else Records | WeightedRecords):
-            raise TypeError(f"output perturbation needs data from its own prepare, not {type(data).__name__}")
-        assert isinstance(data, QuadraticSummary | Records | WeightedRecords)
-        theta, succeeded = self.minimiser(data)
-        gamma = self.gamma_for(dimension)
-        succeeded &= jnp.isfinite(gamma) & (gamma > 0.0)
-        if self.max_records is not None:
-            count = data.count if isinstance(data, QuadraticSummary) else data.num_records
-            succeeded &= jnp.asarray(count <= self.max_records)
-        noise = jax.random.normal(key, (dimension, num_draws)) / jnp.sqrt(gamma)
-        if self.metric != "identity":
-            assert isinstance(data, QuadraticSummary)
-            factor = jnp.linalg.cholesky(self.precision(data))
-            if self.metric == "hessian":
-                noise = jax.scipy.linalg.solve_triangular(factor, noise, lower=True, trans=1)
-            else:
-                noise = jax.scipy.linalg.cho_solve((factor, True), noise)
-        return (theta[:, None] + noise).T, succeeded
-
-
-class OutputNoise(AbstractNoiseFacts):
-    """Says what is known of the noise, which is on the minimiser, and of what the ridge takes."""
-
-    mechanism: "OutputPerturbation"  # pyright: ignore[reportIncompatibleVariableOverride]
-
-    def least(self, dimension: int, num_records: int | None) -> Any:
-        """(γA)^{-1/2}; where A depends on the data, at the largest eigenvalue that X'X of `max_records` can have."""
-        power = {"identity": 0.0, "hessian": 0.5, "hessian_squared": 1.0}[self.mechanism.metric]
-        most = 0.0 if self.mechanism.max_records is None else float(self.mechanism.max_records)
-        largest = (
-            float(self.mechanism.regularization)
-            + most * float(moments.feature_radius(self.mechanism.bounds, dimension)) ** 2
-        )
-        gamma = self.mechanism.known_gamma(dimension)
-        return np.full(dimension, gamma**-0.5 * largest**-power)
-
-    def expected(self, hessian: np.ndarray, num_records: int) -> ExpectedNoise:
-        """N(0, A^{-1}/γ) about the minimiser with the ridge λ."""
-        dimension = len(hessian)
-        gamma = self.mechanism.known_gamma(dimension)
-        ridge = float(self.mechanism.regularization)
-        with_ridge = hessian + ridge * np.eye(dimension)
-        # The covariance of (H + λI)(θ̃ - θ̂) is this power of H + λI, over γ.
-        power = {"identity": 2, "hessian": 1, "hessian_squared": 0}[self.mechanism.metric]
-        noise = np.linalg.matrix_power(with_ridge, power) / gamma
-        return ExpectedNoise.of_gradient_noise(hessian, noise, ridge)
-
-    def of_error(self, dimension: int, published: Mapping[str, np.ndarray]) -> NormalNoise:
-        """(H + λI)(θ̃ - θ̂) of noise N(0, A^{-1}/γ) on θ̂, A a power of H + λI."""
-        gamma = self.mechanism.known_gamma(dimension)
-        power: dict[str, Literal[0, 1, 2]] = {"identity": 2, "hessian": 1, "hessian_squared": 0}
-        return NormalNoise(gamma, power[self.mechanism.metric], float(self.mechanism.regularization))
+        if self.loss.is_half_square:
+            return super().minimiser(data)
+        rows, tolerance = self._own(data, Records | WeightedRecords), self.tolerance(data.dimension)
+        return tilted_minimiser(self.loss, rows, jnp.asarray(self.regularization), jnp.zeros(data.dimension), tolerance)
 
 
 # By the mechanism's identity; a release asks several times.

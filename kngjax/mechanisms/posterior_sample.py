@@ -2,14 +2,14 @@
 
 import functools
 import math
-from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, NamedTuple
+from collections.abc import Callable
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, PRNGKeyArray
+from jaxtyping import Array, Bool, Float
 
 from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.core.arrays import Scalar, Vector, float64, is_traced
@@ -17,11 +17,9 @@ from kngjax.core.compiling import Compiled, quick_compilation
 from kngjax.data.bounds import Bounds
 from kngjax.data.records import Data, QuadraticSummary
 from kngjax.losses.squared import SquaredLoss
-from kngjax.mechanisms.expected_noise import ExpectedNoise
+from kngjax.mechanisms.base import RESTS_ON_RANK
 from kngjax.mechanisms.gaussian import AbstractGaussianMechanism
-from kngjax.mechanisms.gradient_noise import NormalNoise
 from kngjax.mechanisms.noise import gaussian_profiles
-from kngjax.mechanisms.noise_facts import AbstractNoiseFacts
 from kngjax.mechanisms.parameters import (
     LARGEST_SENSIBLE_EPSILON,
     check_count,
@@ -75,8 +73,10 @@ class PosteriorSample(AbstractGaussianMechanism):
     delta: Scalar
     allow_large_epsilon: bool = eqx.field(static=True)
 
+    # Its sum with ½λ|θ|² has the minimiser θ̂.
+    loss: ClassVar[SquaredLoss] = SquaredLoss()
     takes_weights: ClassVar[bool] = True
-    rests_on_rank: ClassVar[bool] = True
+    no_persons: ClassVar[str | None] = RESTS_ON_RANK
     proofs: ClassVar[tuple[str, ...]] = ("posterior-sample",)
 
     metric: ClassVar[str] = "hessian"
@@ -151,11 +151,6 @@ class PosteriorSample(AbstractGaussianMechanism):
         )
 
     @property
-    def loss(self) -> SquaredLoss:
-        """½(y - x'θ)², whose sum with ½λ|θ|² has the minimiser θ̂."""
-        return SquaredLoss()
-
-    @property
     def epsilon(self) -> Scalar:  # pyright: ignore[reportIncompatibleVariableOverride]
         """ε at this δ, in the worst case."""
         return np.asarray(self.epsilon_at(self.delta))
@@ -218,10 +213,6 @@ class PosteriorSample(AbstractGaussianMechanism):
         residuals = _residuals(self, leverages, dimension)
         return jnp.max(jnp.sqrt(leverages) * residuals / (1.0 + leverages))
 
-    @property
-    def noise(self) -> "PosteriorNoise":
-        return PosteriorNoise(self)
-
     def sensitivity_for(self, dimension: int) -> Sensitivity:
         """Bounds how far θ̂ may move, with the leverages and residuals behind it in words."""
         with float64(), quick_compilation():
@@ -234,20 +225,12 @@ class PosteriorSample(AbstractGaussianMechanism):
             f"estimate moves by at most {value:.6g} in the norm of H. Epsilon takes in that H changes too.",
         )
 
-    def _posterior(self, data: Data) -> tuple[Float[Array, " dimension"], Float[Array, "dimension dimension"]]:
-        """θ̂ and the Cholesky factor of γH."""
-        if not isinstance(data, QuadraticSummary):
-            raise TypeError(f"a posterior sample needs data from its own prepare, not {type(data).__name__}")
-        precision = jnp.asarray(data.gram) + self.regularization * jnp.eye(data.dimension)
-        factor = jnp.linalg.cholesky(self.gamma * precision)
-        return jax.scipy.linalg.cho_solve((factor, True), self.gamma * jnp.asarray(data.moment)), factor
-
     def log_density(self, theta: Vector, data: Data) -> Float[Array, ""]:
         """log f(θ) = -(γ/2)(θ-θ̂)'H(θ-θ̂) + ½log det(γH/2π), normalised. Private: a function of the data."""
         import numpyro.distributions as dist
 
-        mean, factor = self._posterior(data)
-        return dist.MultivariateNormal(mean, precision_matrix=factor @ factor.T).log_prob(jnp.asarray(theta))
+        mean, precision = self.minimiser(data)[0], self.gamma * self.precision(data)
+        return dist.MultivariateNormal(mean, precision_matrix=precision).log_prob(jnp.asarray(theta))
 
     def numpyro_model(self, data: Data) -> Callable[[], None]:
         """The regression whose posterior this is, as a NumPyro model with one site, `theta`, for NUTS. Private.
@@ -267,40 +250,8 @@ class PosteriorSample(AbstractGaussianMechanism):
 
         return model
 
-    def draws(
-        self, data: Data, key: PRNGKeyArray, num_draws: int
-    ) -> tuple[Float[Array, "draws dimension"], Bool[Array, ""]]:
-        """θ̂ + L'^{-1}z with LL' = γH and z standard normal."""
-        mean, factor = self._posterior(data)
-        normals = jax.random.normal(key, (data.dimension, num_draws))
-        thetas = mean[:, None] + jax.scipy.linalg.solve_triangular(factor, normals, lower=True, trans=1)
-        assert isinstance(data, QuadraticSummary)
-        return thetas.T, jnp.all(jnp.isfinite(thetas)) & (data.count <= self.max_records)
-
-
-class PosteriorNoise(AbstractNoiseFacts):
-    """Says what is known of the noise of a draw about the ridge regression."""
-
-    mechanism: "PosteriorSample"  # pyright: ignore[reportIncompatibleVariableOverride]
-
-    def least(self, dimension: int, num_records: int | None) -> Any:
-        """(γ(λ + NX²))^{-1/2}, with N = `max_records` and X the largest |x|: no X'X has a larger eigenvalue."""
-        most = float(self.mechanism.max_records) * float(moments.feature_radius(self.mechanism.bounds, dimension)) ** 2
-        return np.full(dimension, (float(self.mechanism.gamma) * (float(self.mechanism.regularization) + most)) ** -0.5)
-
-    def expected(self, hessian: np.ndarray, num_records: int) -> ExpectedNoise:
-        """N(0, (γ(H + λI))^{-1}) about the ridge regression."""
-        ridge = float(self.mechanism.regularization)
-        noise = (hessian + ridge * np.eye(len(hessian))) / float(self.mechanism.gamma)
-        return ExpectedNoise.of_gradient_noise(hessian, noise, ridge)
-
-    def of_error(self, dimension: int, published: Mapping[str, np.ndarray]) -> NormalNoise:
-        """Gives the law of the gradient at a draw from N(θ̂, (γH)^{-1}), where H has the ridge."""
-        return NormalNoise(float(self.mechanism.gamma), 1, float(self.mechanism.regularization))
-
     def proved_at(self, epsilon: float) -> "PosteriorSample":
-        """Returns the mechanism with the largest γ for this ε, as `calibrated` finds it."""
-        return _proved_at(self.mechanism, float(epsilon))
+        return _proved_at(self, float(epsilon))
 
 
 # By the mechanism's identity; a release asks several times.
@@ -315,21 +266,13 @@ def _proved_at(mechanism: PosteriorSample, epsilon: float) -> PosteriorSample:
     return PosteriorSample.calibrated(mechanism.bounds, mechanism.regularization, epsilon, *parts)
 
 
-class _Facts(NamedTuple):
-    """Holds public numbers of the worst record. `sensitivity`, `feature`, `response`: Δ, X, Y. `residual`: most |r|."""
-
-    sensitivity: Array
-    feature: Array
-    response: Array
-    residual: Array
-
-
 @functools.partial(Compiled, static_argnames="dimension")
-def _facts(mechanism: PosteriorSample, dimension: int) -> _Facts:
+def _facts(mechanism: PosteriorSample, dimension: int) -> tuple[Array, ...]:
+    """Δ, X, Y and the largest |r|."""
     bounds = mechanism.bounds
     radii = moments.feature_radius(bounds, dimension), moments.response_radius(bounds)
     residual = jnp.max(_residuals(mechanism, _leverages(mechanism, dimension), dimension))
-    return _Facts(mechanism.sensitivity_value(dimension), *radii, residual)
+    return mechanism.sensitivity_value(dimension), *radii, residual
 
 
 def _leverages(mechanism: PosteriorSample, dimension: int) -> Float[Array, " leverages"]:

@@ -25,7 +25,6 @@ from kngjax.data.shards import Shards
 from kngjax.data.weights import WeightedTable, with_weights
 from kngjax.data.work import Total
 from kngjax.losses.base import AbstractLoss, AbstractPredictorLoss
-from kngjax.mechanisms.public_parts import AbstractPublicParts
 
 MAX_RECORDS = "a public number that n does not exceed"
 MAX_RECORDS_ASSUMPTION = (
@@ -43,7 +42,7 @@ class AbstractIntake(abc.ABC):
     mechanism's law. `has_products`: whether the product of a record and its weight may stand for both.
     """
 
-    mechanism: AbstractPublicParts
+    mechanism: Any
     takes_shards: bool = False
     has_products: bool = True
 
@@ -345,8 +344,6 @@ class PlainIntake(AbstractIntake):
 
 class AbstractSumsIntake(AbstractIntake):
     """Takes records of which a mechanism makes sums of its own, by its `sums_of`."""
-
-    mechanism: Any
 
     def exact_sums(self, X: Any = None, y: Any = None) -> ExactSums:
         return self.sums_by(self.mechanism.sums_of, X, y)

@@ -10,7 +10,6 @@ from kngjax.core.arrays import Scalar
 from kngjax.data.bounds import Bounds
 from kngjax.losses.distance import SquaredDistanceLoss
 from kngjax.mechanisms.base import AbstractMechanism
-from kngjax.mechanisms.parameters import check_epsilon, require_part
 from kngjax.mechanisms.preparation import AbstractIntake
 from kngjax.sensitivity import loss_changes
 from kngjax.sensitivity.gradients import Sensitivity
@@ -40,6 +39,8 @@ class PrivateChoice(AbstractMechanism):
     epsilon: Scalar
     adjacency: Adjacency = eqx.field(static=True)
 
+    # It stands in to say that there is no response.
+    loss: ClassVar[SquaredDistanceLoss] = SquaredDistanceLoss()
     proofs: ClassVar[tuple[str, ...]] = ("kng",)
 
     def __init__(
@@ -50,20 +51,13 @@ class PrivateChoice(AbstractMechanism):
         *,
         allow_large_epsilon: bool = False,
     ):
-        self.bounds = require_part("bounds", bounds)
-        self.epsilon = check_epsilon(require_part("epsilon", epsilon), allow_large_epsilon)
-        self.adjacency = Adjacency.parse(adjacency)
+        self._set_parts(bounds, epsilon, adjacency, allow_large_epsilon)
 
     def __check_init__(self):
         self._check_parts()
         lower, upper = self.bounds.x_lower, self.bounds.x_upper
         if lower is None or np.any(np.asarray(lower) != 0.0) or np.any(np.asarray(upper) != 1.0):
             raise ValueError("losses of candidates lie in [0, 1]: give Bounds(x={'a': (0, 1), ...}, intercept=False)")
-
-    @property
-    def loss(self) -> SquaredDistanceLoss:
-        """A stand-in that says that there is no response."""
-        return SquaredDistanceLoss()
 
     @property
     def dimension(self) -> int | None:

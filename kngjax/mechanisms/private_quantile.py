@@ -23,7 +23,7 @@ from kngjax.mechanisms.expected_noise import ExpectedNoise, laplace_bridge_varia
 from kngjax.mechanisms.joint_quantiles import JointLaw, log_normaliser
 from kngjax.mechanisms.kng import KNG
 from kngjax.mechanisms.noise_facts import AbstractNoiseFacts
-from kngjax.mechanisms.parameters import check_epsilon, require_part
+from kngjax.mechanisms.parameters import require_part
 from kngjax.mechanisms.preparation import AbstractIntake, values_alone
 from kngjax.sensitivity import gradients
 from kngjax.sensitivity.gradients import Sensitivity
@@ -81,9 +81,7 @@ class PrivateQuantile(AbstractDirectMechanism):
         allow_large_epsilon: bool = False,
     ):
         self.tau = _levels(require_part("tau", tau))
-        self.bounds = require_part("bounds", bounds)
-        self.epsilon = check_epsilon(require_part("epsilon", epsilon), allow_large_epsilon)
-        self.adjacency = Adjacency.parse(adjacency)
+        self._set_parts(bounds, epsilon, adjacency, allow_large_epsilon)
         self.budget = budget
 
     def __check_init__(self):
@@ -223,10 +221,9 @@ class PrivateQuantile(AbstractDirectMechanism):
         return self._edges(data)
 
     def _edges(self, data: Data) -> Array:
-        if not isinstance(data, SortedValues):
-            raise TypeError(f"quantiles need data from the mechanism's own prepare, not {type(data).__name__}")
+        values = self._own(data, SortedValues).values
         lower, upper = (jnp.reshape(side, 1) for side in self.loss.response_interval(self.bounds))
-        return jnp.concatenate([lower, jnp.asarray(data.values), upper])
+        return jnp.concatenate([lower, jnp.asarray(values), upper])
 
     def _rates(self) -> Float[Array, " quantiles"]:
         """ε/(2Δ) of each quantile that is drawn by itself."""
@@ -288,8 +285,6 @@ class SortedIntake(AbstractIntake):
 
 class QuantileNoise(AbstractNoiseFacts):
     """Says what is known of the noise, which is on ranks."""
-
-    mechanism: "PrivateQuantile"  # pyright: ignore[reportIncompatibleVariableOverride]
 
     def expected(self, hessian: np.ndarray, num_records: int) -> ExpectedNoise:
         """Derives the noise on quantiles from that on their ranks, of density ∝ exp(-c|v|).

@@ -16,7 +16,7 @@ from kngjax.mechanisms import interval_ranks
 from kngjax.mechanisms.direct import AbstractDirectMechanism
 from kngjax.mechanisms.interval_ranks import Ranks
 from kngjax.mechanisms.noise_facts import AbstractNoiseFacts
-from kngjax.mechanisms.parameters import check_epsilon, require_part, rounded_up
+from kngjax.mechanisms.parameters import require_part, rounded_up
 from kngjax.mechanisms.private_quantile import PrivateQuantile, SortedIntake
 from kngjax.sensitivity import gradients
 from kngjax.sensitivity.gradients import Sensitivity
@@ -71,6 +71,10 @@ class QuantileInterval(AbstractDirectMechanism):
     miss: float = eqx.field(static=True)
 
     has_regressors: ClassVar[bool] = False
+    no_persons: ClassVar[str | None] = (
+        "the ranks that make its level are those of independent records, which rows of one person are not, and an "
+        "interval would hold too seldom"
+    )
     proofs: ClassVar[tuple[str, ...]] = ("quantiles",)
     runs_on_host: ClassVar[bool] = True
     method: ClassVar[str] = "Two order statistics jointly, by exact forward sums and a backward draw in float64."
@@ -90,9 +94,7 @@ class QuantileInterval(AbstractDirectMechanism):
         allow_large_epsilon: bool = False,
     ):
         self.tau = _level("tau", require_part("tau", tau))
-        self.bounds = require_part("bounds", bounds)
-        self.epsilon = check_epsilon(require_part("epsilon", epsilon), allow_large_epsilon)
-        self.adjacency = Adjacency.parse(adjacency)
+        self._set_parts(bounds, epsilon, adjacency, allow_large_epsilon)
         self.level = float(_level("level", level))
         self.num_records = num_records
         self.spread = spread
@@ -135,13 +137,6 @@ class QuantileInterval(AbstractDirectMechanism):
     def guarantee(self) -> Guarantee:
         """Pure ε-DP and (ε²/8)-zCDP."""
         return Guarantee.bounded_range(float(self.epsilon), self.adjacency).of(self.bounds.protects)
-
-    @property
-    def no_persons(self) -> str:
-        return (
-            "the ranks that make its level are those of independent records, which rows of one person are not, and an "
-            "interval would hold too seldom"
-        )
 
     @property
     def intake(self) -> SortedIntake:
@@ -268,8 +263,6 @@ class QuantileInterval(AbstractDirectMechanism):
 
 class IntervalNoise(AbstractNoiseFacts):
     """Says what is known of the noise on the two ends: that of two quantiles whose levels follow from n."""
-
-    mechanism: "QuantileInterval"  # pyright: ignore[reportIncompatibleVariableOverride]
 
     def for_count(self, num_records: int) -> PrivateQuantile:
         return self.mechanism.law(num_records)
