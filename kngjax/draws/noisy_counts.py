@@ -45,7 +45,9 @@ class NoisyCounts(AbstractDraw):
 
     def prepare(self, X: Any, y: Any) -> Counts:
         with float64():
-            return self.mechanism.prepare(X, y)
+            counts = self.mechanism.prepare(X, y)
+        assert isinstance(counts, Counts)
+        return counts
 
     def draw(self, data: Counts, bits: Bits) -> Float[np.ndarray, " dimension"]:
         return self.grid.values(self.wholes(data, bits))

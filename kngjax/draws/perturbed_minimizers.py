@@ -108,7 +108,7 @@ class PerturbedMinimizer(AbstractDraw):
     def of(cls, mechanism: Any, facts: Schema) -> "PerturbedMinimizer | None":
         """Returns the draw; None where Δ or λ is not known in fractions, and where float64 does not hold the grid."""
         law = ObjectiveLaw.of(
-            mechanism.regression_loss,
+            mechanism.loss,
             mechanism.bounds,
             mechanism.domain,
             mechanism.exact_budget,

@@ -87,7 +87,7 @@ def preview(
 def _of(given: AbstractMechanism, num_records: int, assumed: tuple[Any, ...]) -> Preview:
     """Previews a mechanism. **Arguments:** `assumed`: design, residual, target and coefficients."""
     given.intake.check_count(num_records)
-    mechanism = given.noise.for_count(num_records)
+    mechanism = given.for_count(num_records)
     setting = Scenario.of(mechanism, *assumed)
     expected = None if setting is None else setting.expected(num_records)
     found = Preview(type(mechanism).__name__, num_records, setting, expected, _names(mechanism, setting))
@@ -122,7 +122,7 @@ def _of_count(mechanism: Any, assumed: tuple[Any, ...], num_records: int, epsilo
     **Arguments:** `assumed`: as of `_of`.
     """
     try:
-        made = mechanism.at_epsilon(epsilon).noise.for_count(num_records)
+        made = mechanism.at_epsilon(epsilon).for_count(num_records)
     except ValueError:
         return None
     return Scenario.of(made, *assumed)

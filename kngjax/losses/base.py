@@ -243,12 +243,12 @@ class AbstractPredictorLoss(AbstractRowLoss):
 
 
 class AbstractResidualLoss(AbstractPredictorLoss):
-    """A loss of the residual r = y - η alone, convex in r."""
+    """A loss of the residual r = y - η alone, convex in r.
 
-    @property
-    def target(self) -> Any:
-        """Names what the minimiser estimates: "mean", the level of a quantile, or None for a target of its own."""
-        return None
+    `target`: what the minimiser estimates, "mean", the level of a quantile, or None for a target of its own.
+    """
+
+    target: ClassVar[Any] = None
 
     @abc.abstractmethod
     def residual_value(self, residual: Number) -> Float[Array, ""]:

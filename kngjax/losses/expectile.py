@@ -7,8 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from kngjax.core.arrays import Scalar, is_traced, parameter
+from kngjax.core.arrays import Scalar, parameter
 from kngjax.losses.base import AbstractResidualLoss, Interval, Number
+from kngjax.losses.public_numbers import check_level
 from kngjax.losses.verified_scores import ExpectileScore, number
 
 
@@ -32,8 +33,9 @@ class ExpectileLoss(AbstractResidualLoss):
     needs_response_bounds: ClassVar[bool] = True
 
     def __check_init__(self):
-        if not is_traced(self.tau) and not (np.ndim(self.tau) == 0 and 0 < float(self.tau) < 1):
+        if np.ndim(self.tau):
             raise ValueError(f"tau must lie strictly between 0 and 1, and be one number, got {self.tau}")
+        check_level(self.tau)
 
     def verified_score(self) -> ExpectileScore:
         return ExpectileScore(number(self.tau))

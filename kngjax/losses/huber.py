@@ -1,7 +1,6 @@
 """Huber's loss and its smooth form: robust regression with no bound on the response."""
 
 import math
-import operator
 from typing import ClassVar
 
 import equinox as eqx
@@ -10,9 +9,9 @@ from jaxtyping import Array, Float
 
 from kngjax.core.arrays import Scalar, parameter
 from kngjax.losses.base import AbstractResidualLoss, CurvatureFacts, Interval, Number
+from kngjax.losses.public_numbers import check_positive, check_width, whole_sizes
 from kngjax.losses.smooth_scores import PseudoHuberScore
 from kngjax.losses.verified_scores import HuberScore, number
-from kngjax.losses.width_limits import check_width
 
 
 class HuberLoss(AbstractResidualLoss):
@@ -25,9 +24,7 @@ class HuberLoss(AbstractResidualLoss):
 
     k: Scalar = eqx.field(converter=parameter)
 
-    @property
-    def target(self) -> str:
-        return "mean"
+    target: ClassVar[str] = "mean"
 
     def __check_init__(self):
         check_width("the threshold k", self.k)
@@ -70,10 +67,7 @@ class PseudoHuberLoss(AbstractResidualLoss):
 
     is_smooth: ClassVar[bool] = True
     has_curvature_facts: ClassVar[bool] = True
-
-    @property
-    def target(self) -> str:
-        return "mean"
+    target: ClassVar[str] = "mean"
 
     def __check_init__(self):
         check_width("the threshold k", self.k)
@@ -92,12 +86,9 @@ class PseudoHuberLoss(AbstractResidualLoss):
         y. `epsilon`: of the mechanism. A wrong guess costs accuracy and no privacy. A scale that is computed from the
         data voids the guarantee, and so does such an n under add_remove.
         """
-        count, size = operator.index(num_records), operator.index(dimension)
-        if count < 1 or size < 1:
-            raise ValueError(f"num_records and dimension must be at least 1, got {num_records} and {dimension}")
-        for name, value in (("scale", scale), ("epsilon", epsilon)):
-            if not 0.0 < float(value) < math.inf:
-                raise ValueError(f"{name} must be positive and finite, got {value}")
+        count, size = whole_sizes(num_records, dimension)
+        check_positive("scale", scale)
+        check_positive("epsilon", epsilon)
         return float(scale) * max(0.5, float(epsilon) * math.sqrt(count) / (10.0 * size))
 
     def verified_score(self) -> PseudoHuberScore:

@@ -9,20 +9,11 @@ from jax.scipy.stats import norm as normal
 from jaxtyping import Array, Float
 
 from kngjax.accounting.exact_costs import exactly
-from kngjax.core.arrays import Scalar, Vector, block_sums, is_traced, parameter, weighted_gram
+from kngjax.core.arrays import Scalar, Vector, block_sums, parameter, weighted_gram
 from kngjax.data.records import Data, Records
 from kngjax.losses.base import AbstractResidualLoss, Interval, Number, WholeScore, require_records
 from kngjax.losses.estimates import quantile_regression
-
-
-def check_level(tau: Scalar) -> None:
-    """Raises ValueError unless τ is one number strictly between 0 and 1."""
-    if np.ndim(tau):
-        raise ValueError(
-            "a quantile loss is of one level tau: make a mechanism for each, or PrivateQuantile([...]) of numbers alone"
-        )
-    if not is_traced(tau) and not 0 < float(tau) < 1:
-        raise ValueError(f"tau must lie strictly between 0 and 1, got {float(tau)}")
+from kngjax.losses.public_numbers import check_level
 
 
 def _standard_deviation(values: Array) -> Array:
@@ -56,7 +47,7 @@ class QuantileLoss(AbstractResidualLoss):
         check_level(self.tau)
 
     @property
-    def target(self) -> float:
+    def target(self) -> float:  # pyright: ignore[reportIncompatibleVariableOverride]
         return float(self.tau)
 
     def residual_value(self, residual: Number) -> Float[Array, ""]:

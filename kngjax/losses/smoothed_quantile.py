@@ -1,24 +1,20 @@
 """The check loss of quantile regression, smoothed by a kernel."""
 
 import math
-import operator
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import equinox as eqx
 import jax.numpy as jnp
-import numpy as np
 from jaxtyping import Array, Float
 
-from kngjax.core.arrays import Scalar, is_traced, parameter
+from kngjax.core.arrays import Scalar, parameter
 from kngjax.losses.base import AbstractResidualLoss, CurvatureFacts, Interval, Number
-from kngjax.losses.kernels import KERNELS, LOGISTIC, AbstractKernel
-from kngjax.losses.quantile import check_level
+from kngjax.losses.kernels import KERNELS, LOGISTIC, Kernel
+from kngjax.losses.public_numbers import check_level, check_positive, check_width, whole_sizes
 from kngjax.losses.smooth_scores import LogisticScore
 from kngjax.losses.verified_gaussian import GaussianScore
 from kngjax.losses.verified_scores import number
-from kngjax.losses.width_limits import check_width
 
-Kernel = Literal["logistic", "gaussian"]
 # Of n·ε·h/(d²·scale) with a logistic kernel: measured at d = 5 and 10 with normal noise and uniform columns.
 DRAWN_EXACTLY = 120.0
 
@@ -43,7 +39,7 @@ class SmoothedQuantileLoss(AbstractResidualLoss):
 
     tau: Scalar = eqx.field(converter=parameter)
     bandwidth: Scalar = eqx.field(converter=parameter)
-    kernel: Kernel = eqx.field(static=True, default="logistic")
+    kernel: Literal["logistic", "gaussian"] = eqx.field(static=True, default="logistic")
 
     is_smooth: ClassVar[bool] = True
     has_curvature_facts: ClassVar[bool] = True
@@ -54,7 +50,7 @@ class SmoothedQuantileLoss(AbstractResidualLoss):
         _named(self.kernel)
 
     @property
-    def _kernel(self) -> AbstractKernel:
+    def _kernel(self) -> Kernel:
         return _named(self.kernel)
 
     @staticmethod
@@ -64,7 +60,7 @@ class SmoothedQuantileLoss(AbstractResidualLoss):
         dimension: int,
         scale: float,
         epsilon: float | None = None,
-        kernel: Kernel = "logistic",
+        kernel: Literal["logistic", "gaussian"] = "logistic",
     ) -> float:
         """h with noise hZ of standard deviation scale·max(.05, √(τ(1-τ))·((d + log n)/n)^(2/5)), by public facts alone.
 
@@ -82,13 +78,11 @@ class SmoothedQuantileLoss(AbstractResidualLoss):
         kernels, in units of `scale`.
         """
         check_level(parameter(tau))
-        _check_positive("the scale", scale)
-        count, size = operator.index(num_records), operator.index(dimension)
-        if count < 1 or size < 1:
-            raise ValueError(f"num_records and dimension must be at least 1, got {num_records} and {dimension}")
+        check_positive("the scale", scale)
+        count, size = whole_sizes(num_records, dimension)
         width = max(0.05, math.sqrt(tau * (1.0 - tau)) * ((size + math.log(count)) / count) ** 0.4)
         if epsilon is not None:
-            _check_positive("epsilon", epsilon)
+            check_positive("epsilon", epsilon)
             width = max(width, DRAWN_EXACTLY * size**2 / (count * epsilon) * LOGISTIC.deviation)
         return scale * width / _named(kernel).deviation
 
@@ -98,7 +92,7 @@ class SmoothedQuantileLoss(AbstractResidualLoss):
         return kind(number(self.bandwidth), number(self.tau))
 
     @property
-    def target(self) -> float:
+    def target(self) -> float:  # pyright: ignore[reportIncompatibleVariableOverride]
         return float(self.tau)
 
     def residual_value(self, residual: Number) -> Float[Array, ""]:
@@ -128,12 +122,7 @@ class SmoothedQuantileLoss(AbstractResidualLoss):
         return -jnp.asarray(self.tau), 1.0 - jnp.asarray(self.tau)
 
 
-def _check_positive(name: str, value: Any) -> None:
-    if not is_traced(value) and not (np.ndim(value) == 0 and 0 < float(value) < np.inf):
-        raise ValueError(f"{name} must be one positive and finite number, got {value}")
-
-
-def _named(kernel: str) -> AbstractKernel:
+def _named(kernel: str) -> Kernel:
     if kernel not in KERNELS:
         raise ValueError(f"the kernel must be one of {', '.join(KERNELS)}, got {kernel!r}")
     return KERNELS[kernel]

@@ -27,10 +27,7 @@ class SquaredLoss(AbstractResidualLoss):
     is_quadratic: ClassVar[bool] = True
     is_half_square: ClassVar[bool] = True
     is_smooth: ClassVar[bool] = True
-
-    @property
-    def target(self) -> str:
-        return "mean"
+    target: ClassVar[str] = "mean"
 
     @property
     def whole_score(self) -> WholeScore:

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import ndtri
-from jaxtyping import Array, Bool, Float, PRNGKeyArray
+from jaxtyping import Array, Float, PRNGKeyArray
 
 from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.core.arrays import Scalar, Vector, float64, is_traced, parameter
@@ -18,7 +18,7 @@ from kngjax.data.bounds import Bounds
 from kngjax.data.records import Data, QuadraticSummary
 from kngjax.losses.squared import SquaredLoss
 from kngjax.mechanisms.base import RESTS_ON_RANK
-from kngjax.mechanisms.direct import AbstractDirectMechanism
+from kngjax.mechanisms.direct import AbstractDirectMechanism, Drawn
 from kngjax.mechanisms.gradient_noise import NormalNoise
 from kngjax.mechanisms.noise.calibration import posterior_sample_gamma, renyi_budget
 from kngjax.mechanisms.noise.gaussian_profiles import posterior_sample_renyi
@@ -196,9 +196,7 @@ class AdaOPS(AbstractDirectMechanism):
         gamma = posterior_sample_gamma(plan.order, plan.budget, jnp.square(x) / curvature, bound)
         return Tuning(ridge, curvature, bound, gamma)
 
-    def draws(
-        self, data: Data, key: PRNGKeyArray, num_draws: int
-    ) -> tuple[Float[Array, "draws dimension"], Bool[Array, ""]]:
+    def draws(self, data: Data, key: PRNGKeyArray, num_draws: int) -> Drawn:
         """θ of independent runs of all three stages."""
         summary = self._own(data, QuadraticSummary)
         values, vectors = jnp.linalg.eigh(jnp.asarray(summary.gram))

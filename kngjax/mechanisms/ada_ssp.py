@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import scipy
-from jaxtyping import Array, Bool, Float, PRNGKeyArray
+from jaxtyping import Array, Float, PRNGKeyArray
 
 from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.core.arrays import Matrix, Scalar, Vector, float64, is_traced, parameter
@@ -20,7 +20,7 @@ from kngjax.data.exact_sums import ExactSums
 from kngjax.data.public_units import PublicUnits
 from kngjax.data.records import Data, QuadraticSummary, Records, WeightedRecords
 from kngjax.losses.squared import SquaredLoss
-from kngjax.mechanisms.direct import AbstractDirectMechanism
+from kngjax.mechanisms.direct import AbstractDirectMechanism, Drawn
 from kngjax.mechanisms.expected_noise import ExpectedNoise, eigenvalue_floor
 from kngjax.mechanisms.gradient_noise import MomentNoise
 from kngjax.mechanisms.noise.calibration import gaussian_guarantee, largest_shift
@@ -171,9 +171,7 @@ class AdaSSP(AbstractDirectMechanism):
         _, on_moment, on_matrix = self.known_deviations(dimension).tolist()
         return ReleasedMoments(self.public_units(dimension), on_moment, on_matrix, published)
 
-    def draws(
-        self, data: Data, key: PRNGKeyArray, num_draws: int
-    ) -> tuple[Float[Array, "draws dimension"], Bool[Array, ""]]:
+    def draws(self, data: Data, key: PRNGKeyArray, num_draws: int) -> Drawn:
         """θ of independent noise on the moments."""
         if not (isinstance(data, QuadraticSummary) and data.in_public_units):
             raise TypeError(f"AdaSSP needs data from its own prepare, not {type(data).__name__}")

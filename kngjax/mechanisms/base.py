@@ -91,6 +91,10 @@ class AbstractMechanism(ShownAsTyped, AbstractModule):
         moved.__check_init__()
         return moved
 
+    def for_count(self, num_records: int) -> "AbstractMechanism":
+        """The mechanism of n records, where settings follow from that; itself where none do."""
+        return self
+
     def guarantee_for(self, dimension: int) -> Guarantee:
         """The guarantee for d coefficients, where it depends on d and scalar bounds leave that open."""
         return self.guarantee

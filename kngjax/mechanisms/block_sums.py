@@ -16,10 +16,10 @@ from kngjax.core.arrays import Scalar, is_traced
 from kngjax.data import weights
 from kngjax.data.bounds import Bounds
 from kngjax.data.exact_sums import ExactSums, column_sums, weighted_sums_of
-from kngjax.data.records import Records
+from kngjax.data.records import Data, Records, WeightedRecords
 from kngjax.geometry.blocks import BlockNorm, ScaledBlocks
 from kngjax.mechanisms.k_norm_law import AbstractKNormLaw
-from kngjax.mechanisms.preparation import AbstractSumsIntake
+from kngjax.mechanisms.preparation import AbstractIntake
 from kngjax.sensitivity import sums
 from kngjax.sensitivity.gradients import Sensitivity
 
@@ -153,5 +153,12 @@ def _is_crowded(columns: Float[np.ndarray, "columns records"], group: tuple[int,
     return False
 
 
-class BlockSumsIntake(AbstractSumsIntake):
+class BlockSumsIntake(AbstractIntake):
     """Takes columns, and sums those that exclusive ones leave of each record."""
+
+    def sums(self, rows: Records | WeightedRecords) -> ExactSums:
+        return self.mechanism.sums_of(rows)
+
+    def summarise(self, records: Records | WeightedRecords) -> Data:
+        self.require_declared_weights(records)
+        return self.mechanism.sums_of(records).summary()

@@ -21,9 +21,7 @@ from kngjax.data.records import Data
 from kngjax.geometry.abstract_norms import AbstractNorm
 from kngjax.geometry.domains import AbstractDomain
 from kngjax.mechanisms.base import AbstractMechanism
-from kngjax.mechanisms.noise_facts import AbstractNoiseFacts
 from kngjax.mechanisms.preparation import AbstractIntake, PlainIntake
-from kngjax.sensitivity import weighted
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -52,23 +50,6 @@ class Exponent:
         return 0.5 * float(mechanism.epsilon) * num_records * share * (1.0 + 1e-12)
 
 
-class AbstractDensityNoise(AbstractNoiseFacts):
-    """Bounds the noise of a density from below, where the gradient grows at a public rate."""
-
-    def least(self, dimension: int, num_records: int | None) -> Float[np.ndarray, " dimension"]:
-        mechanism = self.mechanism
-        slope, norm = mechanism.loss.gradient_slope, mechanism.score_norm(dimension)
-        if slope is None or norm is None or not num_records:
-            return np.zeros(dimension)
-        # The law is exp(-(ε/2Δ)·c·Σw_i·‖θ - θ̂‖_K), with weights w_i of at most W.
-        rate = slope * num_records * weighted.largest(mechanism.bounds) * mechanism.known_rate(dimension)
-        return np.array([float(norm.dual(axis)) for axis in np.eye(dimension)]) / rate
-
-
-class DensityNoise(AbstractDensityNoise):
-    """States what holds for the noise of every density."""
-
-
 class AbstractDensityMechanism(AbstractMechanism):
     """A mechanism that draws θ with density proportional to exp(-ε/(2Δ)·score(θ; D)) with respect to ν."""
 
@@ -82,10 +63,6 @@ class AbstractDensityMechanism(AbstractMechanism):
     @property
     def intake(self) -> AbstractIntake:
         return PlainIntake(self, takes_shards=True)
-
-    @property
-    def noise(self) -> AbstractNoiseFacts:
-        return DensityNoise(self)
 
     def densities(self) -> tuple["AbstractDensityMechanism", ...]:
         return (self,)

@@ -10,6 +10,9 @@ from kngjax.core.arrays import Vector
 from kngjax.data.records import Data
 from kngjax.mechanisms.base import AbstractMechanism
 
+# Draws, NaN where one failed, and whether all succeeded.
+Drawn = tuple[Float[Array, "draws dimension"], Bool[Array, ""]]
+
 
 class AbstractDirectMechanism(AbstractMechanism):
     """A mechanism that draws from its own law directly: it needs no sampler.
@@ -28,9 +31,7 @@ class AbstractDirectMechanism(AbstractMechanism):
     failures: ClassVar[tuple[str, ...]] = ()
 
     @abc.abstractmethod
-    def draws(
-        self, data: Data, key: PRNGKeyArray, num_draws: int
-    ) -> tuple[Float[Array, "draws dimension"], Bool[Array, ""]]:
+    def draws(self, data: Data, key: PRNGKeyArray, num_draws: int) -> Drawn:
         """Independent draws for these data, NaN where one failed, and whether all succeeded. Private but for one."""
 
     def densities(self) -> tuple[AbstractMechanism, ...]:

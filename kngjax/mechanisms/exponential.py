@@ -12,9 +12,10 @@ from kngjax.core.arrays import Scalar, float64
 from kngjax.data.bounds import Bounds
 from kngjax.geometry.domains import AbstractDomain
 from kngjax.losses.base import AbstractLoss
-from kngjax.mechanisms.density import AbstractDensityMechanism, AbstractDensityNoise, Exponent
+from kngjax.mechanisms.density import AbstractDensityMechanism, Exponent
 from kngjax.mechanisms.expected_noise import ExpectedNoise
 from kngjax.mechanisms.gradient_noise import NormalNoise
+from kngjax.mechanisms.noise_facts import AbstractNoiseFacts
 from kngjax.mechanisms.parameters import order_domain, require_part
 from kngjax.sensitivity import gradients
 from kngjax.sensitivity.gradients import Sensitivity
@@ -94,7 +95,7 @@ class ExponentialMechanism(AbstractDensityMechanism):
         return Sensitivity(value, gradients.explain_value_sensitivity(self.bounds, self.adjacency, value))
 
 
-class ExponentialNoise(AbstractDensityNoise):
+class ExponentialNoise(AbstractNoiseFacts):
     """Says what is known of the noise, as normal about the estimate without privacy."""
 
     def expected(self, hessian: np.ndarray, num_records: int) -> ExpectedNoise | None:

@@ -12,7 +12,7 @@ from jaxtyping import Array, Bool, Float, PRNGKeyArray
 
 from kngjax.core.arrays import Scalar
 from kngjax.data.records import Data, QuadraticSummary
-from kngjax.mechanisms.direct import AbstractDirectMechanism
+from kngjax.mechanisms.direct import AbstractDirectMechanism, Drawn
 from kngjax.mechanisms.expected_noise import ExpectedNoise
 from kngjax.mechanisms.gradient_noise import NormalNoise
 from kngjax.mechanisms.noise_facts import AbstractNoiseFacts
@@ -66,9 +66,7 @@ class AbstractGaussianMechanism(AbstractDirectMechanism):
         theta = jnp.linalg.solve(self.precision(data), jnp.asarray(self._own(data, QuadraticSummary).moment))
         return theta, jnp.all(jnp.isfinite(theta))
 
-    def draws(
-        self, data: Data, key: PRNGKeyArray, num_draws: int
-    ) -> tuple[Float[Array, "draws dimension"], Bool[Array, ""]]:
+    def draws(self, data: Data, key: PRNGKeyArray, num_draws: int) -> Drawn:
         """θ̂ + (γA)^{-1/2}z with z standard normal."""
         theta, succeeded = self.minimiser(data)
         gamma = self.gamma_for(data.dimension)

@@ -8,7 +8,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, PRNGKeyArray
+from jaxtyping import Array, Float, PRNGKeyArray
 
 from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.core.arrays import Scalar, Vector, is_traced
@@ -18,7 +18,7 @@ from kngjax.data.missing import DROP
 from kngjax.data.passes import Passes
 from kngjax.data.records import Counts, Data, Records, WeightedRecords
 from kngjax.losses.quantile import QuantileLoss
-from kngjax.mechanisms.direct import AbstractDirectMechanism
+from kngjax.mechanisms.direct import AbstractDirectMechanism, Drawn
 from kngjax.mechanisms.noise_facts import AbstractNoiseFacts
 from kngjax.mechanisms.preparation import AbstractIntake, values_alone
 from kngjax.sensitivity import sums
@@ -158,9 +158,7 @@ class GeometricMechanism(AbstractDirectMechanism):
         log_masses = jnp.log(jnp.tanh(0.5 * rate)) - rate * jnp.abs(theta - counts)
         return jnp.sum(jnp.where(jnp.floor(theta) == theta, log_masses, -jnp.inf))
 
-    def draws(
-        self, data: Data, key: PRNGKeyArray, num_draws: int
-    ) -> tuple[Float[Array, "draws dimension"], Bool[Array, ""]]:
+    def draws(self, data: Data, key: PRNGKeyArray, num_draws: int) -> Drawn:
         """The counts plus the difference of two geometric numbers ⌊E/rate⌋, E exponential."""
         counts = jnp.asarray(self._own(data, Counts).counts)
         sizes = jnp.floor(jax.random.exponential(key, (2, num_draws, self.dimension)) / self._rate)

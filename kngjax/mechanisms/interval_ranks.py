@@ -17,7 +17,8 @@ is none, so that intervals are a little wider than they need to be.
 
 import functools
 import math
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -119,26 +120,33 @@ def records_needed(num_records: int, tau: float, rate: float, level: float, widt
 
     **Arguments:** `num_records`: too few.
     """
-    low, high = num_records, num_records
-    while not holds(high, tau, rate, level, width):
-        low, high = high, 2 * high
-        if high > _MOST_RECORDS:
-            return None
-    while high - low > max(low // 200, 1):
-        middle = (low + high) // 2
-        low, high = (low, middle) if holds(middle, tau, rate, level, width) else (middle, high)
-    step = 10 ** max(len(str(high)) - 2, 0)
-    return -(-high // step) * step
+
+    def middle(low: int, high: int) -> int | None:
+        return (low + high) // 2 if high - low > max(low // 200, 1) else None
+
+    least = _least(lambda count: holds(count, tau, rate, level, width), num_records, _MOST_RECORDS, middle)
+    if least is None:
+        return None
+    step = 10 ** max(len(str(least)) - 2, 0)
+    return -(-least // step) * step
 
 
 def rate_needed(num_records: int, tau: float, rate: float, level: float, width: float) -> float | None:
     """The least c that is enough, within a hundredth; None where more privacy loss is of no use."""
-    low, high = rate, rate
-    while not holds(num_records, tau, high, level, width):
-        low, high = high, 2.0 * high
-        if high > 64.0:
+
+    def middle(low: float, high: float) -> float | None:
+        return math.sqrt(low * high) if high > 1.01 * low else None
+
+    return _least(lambda trial: holds(num_records, tau, trial, level, width), rate, 64.0, middle)
+
+
+def _least(is_enough: Callable[[Any], bool], low: Any, most: Any, middle: Callable[[Any, Any], Any]) -> Any:
+    """Doubles `low` until it is enough, None beyond `most`, then takes middles until there is none any more."""
+    high = low
+    while not is_enough(high):
+        low, high = high, 2 * high
+        if high > most:
             return None
-    while high > 1.01 * low:
-        middle = math.sqrt(low * high)
-        low, high = (low, middle) if holds(num_records, tau, middle, level, width) else (middle, high)
+    while (between := middle(low, high)) is not None:
+        low, high = (low, between) if is_enough(between) else (between, high)
     return high

@@ -1,13 +1,13 @@
 """Private iteratively reweighted least squares: L1 regression from noisy weighted moments."""
 
 import math
-from typing import Any, ClassVar, Literal, NamedTuple, get_args
+from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, PRNGKeyArray
+from jaxtyping import Array, Float, PRNGKeyArray
 
 from kngjax.accounting.accountants import advanced_epsilon
 from kngjax.accounting.guarantees import Adjacency, Guarantee
@@ -16,19 +16,14 @@ from kngjax.data.bounds import Bounds
 from kngjax.data.records import Data, Records, WeightedRecords
 from kngjax.losses.base import Rows
 from kngjax.losses.quantile import QuantileLoss
-from kngjax.mechanisms.direct import AbstractDirectMechanism
+from kngjax.mechanisms.direct import AbstractDirectMechanism, Drawn
 from kngjax.mechanisms.noise import matrix_noise
 from kngjax.mechanisms.noise.calibration import advanced_epsilons, largest_shift, renyi_budget
 from kngjax.mechanisms.noise_facts import UnknownNoise
-from kngjax.mechanisms.parameters import check_delta, require_positive
+from kngjax.mechanisms.parameters import check_delta, require_choice, require_positive
 from kngjax.mechanisms.preparation import PlainIntake
 from kngjax.sensitivity import gradients, moments
 from kngjax.sensitivity.gradients import Sensitivity
-
-MomentNoise = Literal["gaussian", "laplace"]
-MatrixNoise = Literal["gaussian", "laplace", "wishart"]
-Accounting = Literal["zcdp", "basic", "advanced"]
-Repair = Literal["floor", "ridge"]
 
 # Share of δ spent on advanced composition when its parts also have a δ.
 _COMPOSITION_SHARE = 0.5
@@ -138,15 +133,10 @@ class PrivateIRLS(AbstractDirectMechanism):
         self.moment_share = parameter(moment_share)
 
     def __check_init__(self):
-        choices = {
-            "moment_noise": MomentNoise,
-            "matrix_noise": MatrixNoise,
-            "accounting": Accounting,
-            "repair": Repair,
-        }
-        for name, kinds in choices.items():
-            if getattr(self, name) not in get_args(kinds):
-                raise ValueError(f"{name} must be one of {', '.join(get_args(kinds))}, got {getattr(self, name)!r}")
+        require_choice("moment_noise", self.moment_noise, ("gaussian", "laplace"))
+        require_choice("matrix_noise", self.matrix_noise, ("gaussian", "laplace", "wishart"))
+        require_choice("accounting", self.accounting, ("zcdp", "basic", "advanced"))
+        require_choice("repair", self.repair, ("floor", "ridge"))
         if not isinstance(self.iterations, int) or isinstance(self.iterations, bool) or self.iterations < 1:
             raise ValueError(f"iterations must be a whole number, at least 1, got {self.iterations!r}")
         if self.accounting == "zcdp" and self.matrix_noise == "wishart":
@@ -336,9 +326,7 @@ class PrivateIRLS(AbstractDirectMechanism):
             f"{noise.matrix:.6g}), in each of {self.iterations} iterations.",
         )
 
-    def draws(
-        self, data: Data, key: PRNGKeyArray, num_draws: int
-    ) -> tuple[Float[Array, "draws dimension"], Bool[Array, ""]]:
+    def draws(self, data: Data, key: PRNGKeyArray, num_draws: int) -> Drawn:
         """The last iterates of independent runs."""
         rows, noise = self._own(data, Records | WeightedRecords), self.noise_scales(data.dimension)
         thetas = jax.lax.map(lambda draw_key: self._run(rows, noise, draw_key), jax.random.split(key, num_draws))

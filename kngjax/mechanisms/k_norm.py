@@ -14,10 +14,9 @@ from kngjax.data.bounds import Bounds
 from kngjax.geometry.abstract_norms import AbstractNorm
 from kngjax.geometry.scaled_norms import ScaledNorm
 from kngjax.mechanisms.k_norm_law import AbstractKNormLaw
+from kngjax.mechanisms.parameters import require_choice
 from kngjax.sensitivity import gradients, sums
 from kngjax.sensitivity.gradients import Sensitivity
-
-STATISTICS = ("mean", "sum")
 
 
 class KNormMechanism(AbstractKNormLaw):
@@ -68,8 +67,7 @@ class KNormMechanism(AbstractKNormLaw):
         self.statistic = statistic
 
     def __check_init__(self):
-        if self.statistic not in STATISTICS:
-            raise ValueError(f"statistic must be one of {', '.join(map(repr, STATISTICS))}, got {self.statistic!r}")
+        require_choice("statistic", self.statistic, ("mean", "sum"))
         if self.adjacency is Adjacency.ADD_REMOVE and not self._is_sum:
             raise ValueError(
                 "the K-norm mechanism adds noise of scale 1/n to the mean, and with add_remove n is private: use "

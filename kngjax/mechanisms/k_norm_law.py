@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 import equinox as eqx
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, PRNGKeyArray
+from jaxtyping import Array, Float, PRNGKeyArray
 
 from kngjax.accounting.guarantees import Guarantee
 from kngjax.core.arrays import Vector, float64
@@ -15,7 +15,7 @@ from kngjax.geometry.abstract_norms import AbstractNorm
 from kngjax.geometry.norms import k_norm_log_mass, k_norm_noise
 from kngjax.geometry.scaled_norms import AbstractScaledNoise
 from kngjax.losses.distance import SquaredDistanceLoss
-from kngjax.mechanisms.direct import AbstractDirectMechanism
+from kngjax.mechanisms.direct import AbstractDirectMechanism, Drawn
 from kngjax.mechanisms.expected_noise import ExpectedNoise, k_norm_covariance
 from kngjax.mechanisms.gradient_noise import GradientNoise
 from kngjax.mechanisms.noise_facts import AbstractNoiseFacts
@@ -78,9 +78,7 @@ class AbstractKNormLaw(AbstractDirectMechanism):
             norm, rate, summary.dimension
         )
 
-    def draws(
-        self, data: Data, key: PRNGKeyArray, num_draws: int
-    ) -> tuple[Float[Array, "draws dimension"], Bool[Array, ""]]:
+    def draws(self, data: Data, key: PRNGKeyArray, num_draws: int) -> Drawn:
         """x̄ + z, or Σx + z, with z from the K-norm density."""
         summary = self._own(data, QuadraticSummary)
         norm = self.score_norm(summary.dimension)

@@ -18,9 +18,10 @@ from kngjax.geometry.abstract_norms import AbstractNorm
 from kngjax.geometry.domains import AbstractDomain
 from kngjax.geometry.reach import Reach, SinglePoint
 from kngjax.losses.base import AbstractLoss
-from kngjax.mechanisms.density import AbstractDensityMechanism, AbstractDensityNoise, Exponent
+from kngjax.mechanisms.density import AbstractDensityMechanism, Exponent
 from kngjax.mechanisms.expected_noise import ExpectedNoise, k_norm_covariance
 from kngjax.mechanisms.gradient_noise import GradientNoise
+from kngjax.mechanisms.noise_facts import AbstractNoiseFacts
 from kngjax.mechanisms.parameters import order_domain, require_part
 from kngjax.sensitivity import gradients, pointwise, weighted
 from kngjax.sensitivity.gradients import Sensitivity
@@ -145,8 +146,18 @@ class KNG(AbstractDensityMechanism):
         return Sensitivity(value, derivation)
 
 
-class KNGNoise(AbstractDensityNoise):
+class KNGNoise(AbstractNoiseFacts):
     """Says what is known of the noise of KNG, from its asymptotic law and its K-norm noise."""
+
+    def least(self, dimension: int, num_records: int | None) -> Float[np.ndarray, " dimension"]:
+        """Bounds it where one record's gradient grows at a public rate."""
+        mechanism = self.mechanism
+        slope, norm = mechanism.loss.gradient_slope, mechanism.score_norm(dimension)
+        if slope is None or not num_records:
+            return np.zeros(dimension)
+        # The law is exp(-(ε/2Δ)·c·Σw_i·‖θ - θ̂‖_K), with weights w_i of at most W.
+        rate = slope * num_records * weighted.largest(mechanism.bounds) * mechanism.known_rate(dimension)
+        return np.array([float(norm.dual(axis)) for axis in np.eye(dimension)]) / rate
 
     def expected(self, hessian: np.ndarray, num_records: int) -> ExpectedNoise | None:
         """Hθ̃ ≈ Hθ̂ + z with K-norm noise z of rate ε/(2Δ) (Theorem 3.2), on a Θ that does not bind."""

@@ -24,6 +24,12 @@ TOO_FAR = 4096.0
 # The largest number of records times searches in one batch, so that a batch fits into a processor's cache.
 LARGEST_BATCH = 2**14
 
+# What the guarantee of a mechanism assumes of a minimiser that a search stopped at.
+WITHIN_TOLERANCE = (
+    "the gradient of the objective is at most the tolerance where the search stopped, as computed in float64; a search "
+    "that misses it releases nothing, and that it did is not covered"
+)
+
 Minimiser = tuple[Float[Array, " dimension"], Bool[Array, ""]]
 
 

@@ -78,10 +78,6 @@ class AbstractNoiseFacts(abc.ABC):
         """
         return self.of_error(len(theta), published)
 
-    def for_count(self, num_records: int) -> Any:
-        """The mechanism of n records, where settings follow from that; itself where none do."""
-        return self.mechanism
-
     def typical_values(self, dimension: int) -> tuple[np.ndarray, np.ndarray]:
         """A public centre of what is released and its public size about it, from which its rounding is made.
 

@@ -9,7 +9,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, PRNGKeyArray
+from jaxtyping import Array, Float, PRNGKeyArray
 
 from kngjax.accounting.exact_costs import exactly
 from kngjax.accounting.guarantees import Adjacency, Guarantee
@@ -23,10 +23,10 @@ from kngjax.geometry.norms import L2, k_norm_log_mass, k_norm_noise
 from kngjax.geometry.reach import Everywhere, Reach
 from kngjax.losses.base import AbstractLoss, AbstractPredictorLoss
 from kngjax.losses.extended import TangentExtension
-from kngjax.mechanisms.direct import AbstractDirectMechanism
+from kngjax.mechanisms.direct import AbstractDirectMechanism, Drawn
 from kngjax.mechanisms.expected_noise import ExpectedNoise, k_norm_covariance
 from kngjax.mechanisms.gradient_noise import GradientNoise
-from kngjax.mechanisms.minimisers import quadratic_minimiser, tilted_minimisers
+from kngjax.mechanisms.minimisers import WITHIN_TOLERANCE, quadratic_minimiser, tilted_minimisers
 from kngjax.mechanisms.noise_facts import AbstractNoiseFacts
 from kngjax.mechanisms.parameters import as_centre, check_centre, order_domain, require_part
 from kngjax.sensitivity import gradients
@@ -76,7 +76,7 @@ class ObjectivePerturbation(AbstractDirectMechanism):
     Raises ValueError where the proof would fail.
     """
 
-    loss: AbstractLoss
+    loss: AbstractPredictorLoss
     bounds: Bounds
     domain: AbstractDomain | None
     epsilon: Scalar
@@ -188,10 +188,7 @@ class ObjectivePerturbation(AbstractDirectMechanism):
                 "within rounding in float64; a search that misses them releases nothing, and that it did is not "
                 "covered",
             )
-        return (
-            "the gradient of the objective is at most the tolerance where the search stopped, as computed in float64; "
-            "a search that misses it releases nothing, and that it did is not covered",
-        )
+        return (WITHIN_TOLERANCE,)
 
     @property
     def advice(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -231,18 +228,13 @@ class ObjectivePerturbation(AbstractDirectMechanism):
         return gradients.gradient_changes(self.loss, self.bounds, self._reach, self.adjacency, dimension)
 
     def _largest_curvature(self, dimension: int) -> Float[Array, ""]:
-        return gradients.hessian_sensitivity(self.regression_loss, self.bounds, self._reach, dimension)
-
-    @property
-    def regression_loss(self) -> AbstractPredictorLoss:
-        assert isinstance(self.loss, AbstractPredictorLoss)
-        return self.loss
+        return gradients.hessian_sensitivity(self.loss, self.bounds, self._reach, dimension)
 
     def objective_loss(self, dimension: int) -> AbstractPredictorLoss:
         """The loss that is minimised: beyond the reach of x'θ over Θ by its tangents, unless the search stays in Θ."""
         if self._is_exact:
-            return self.regression_loss
-        return TangentExtension(self.regression_loss, *self._reach.linear_interval(*self.bounds.features(dimension)))
+            return self.loss
+        return TangentExtension(self.loss, *self._reach.linear_interval(*self.bounds.features(dimension)))
 
     def score_norm(self, dimension: int) -> AbstractNorm:
         """The norm of the noise b."""
@@ -295,7 +287,7 @@ class ObjectivePerturbation(AbstractDirectMechanism):
             of_gradient = self.loss, self.bounds, self._reach, self.adjacency, norm, changes, value
             parts = [
                 gradients.explain_gradient_sensitivity(*of_gradient),
-                gradients.explain_hessian_sensitivity(self.regression_loss, self.bounds, self._reach, dimension),
+                gradients.explain_hessian_sensitivity(self.loss, self.bounds, self._reach, dimension),
             ]
             (_, ridge, tolerance), objective = map(float, _constants(self, dimension)), float(self._objective_epsilon)
             noise, share = float(self.noise_share) * objective, self.output_share
@@ -342,9 +334,7 @@ class ObjectivePerturbation(AbstractDirectMechanism):
         # log P(L ≤ t) for L of density ½e^{-|t|}.
         return jnp.where(places < 0, places - math.log(2.0), jnp.log1p(-0.5 * jnp.exp(-jnp.abs(places))))
 
-    def draws(
-        self, data: Data, key: PRNGKeyArray, num_draws: int
-    ) -> tuple[Float[Array, "draws dimension"], Bool[Array, ""]]:
+    def draws(self, data: Data, key: PRNGKeyArray, num_draws: int) -> Drawn:
         """Minimisers for independent b, plus independent output noise where they are approximate."""
         dimension = data.dimension
         tilt_key, output_key = jax.random.split(key)

@@ -18,9 +18,9 @@ from kngjax.geometry.norms import L2
 from kngjax.geometry.reach import Everywhere
 from kngjax.losses.base import AbstractLoss, AbstractPredictorLoss
 from kngjax.mechanisms.gaussian import AbstractGaussianMechanism, Metric
-from kngjax.mechanisms.minimisers import tilted_minimiser
+from kngjax.mechanisms.minimisers import WITHIN_TOLERANCE, tilted_minimiser
 from kngjax.mechanisms.noise.calibration import gaussian_guarantee, largest_shift
-from kngjax.mechanisms.parameters import check_count, check_delta, require_part, require_positive
+from kngjax.mechanisms.parameters import check_count, check_delta, require_choice, require_part, require_positive
 from kngjax.mechanisms.posterior_sample import PosteriorSample, largest_gamma
 from kngjax.mechanisms.preparation import MAX_RECORDS, MAX_RECORDS_ASSUMPTION, TOO_MANY_RECORDS
 from kngjax.sensitivity import gradients, moments
@@ -92,8 +92,7 @@ class OutputPerturbation(AbstractGaussianMechanism):
         self.max_records = check_count("max_records", max_records, MAX_RECORDS) if needed else None
 
     def __check_init__(self):
-        if self.metric not in get_args(Metric):
-            raise ValueError(f"metric must be one of {', '.join(get_args(Metric))}, got {self.metric!r}")
+        require_choice("metric", self.metric, get_args(Metric))
         name = type(self.loss).__name__
         if not isinstance(self.loss, AbstractPredictorLoss) or self.loss.score_is_piecewise_constant:
             raise ValueError(
@@ -136,12 +135,7 @@ class OutputPerturbation(AbstractGaussianMechanism):
     @property
     def assumptions(self) -> tuple[str, ...]:  # pyright: ignore[reportIncompatibleVariableOverride]
         """States what the guarantee needs of the minimiser."""
-        if self.loss.is_half_square:
-            return (MAX_RECORDS_ASSUMPTION,)
-        return (
-            "the gradient of the objective is at most the tolerance where the search stopped, as computed in float64; "
-            "a search that misses it releases nothing, and that it did is not covered",
-        )
+        return (MAX_RECORDS_ASSUMPTION if self.loss.is_half_square else WITHIN_TOLERANCE,)
 
     @property
     def guarantee(self) -> Guarantee:

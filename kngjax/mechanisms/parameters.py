@@ -2,6 +2,7 @@
 
 import math
 import numbers
+from collections.abc import Iterable
 from fractions import Fraction
 from typing import Any
 
@@ -95,6 +96,13 @@ def check_count(name: str, value: Any, meaning: str) -> Any:
     if not is_traced(number) and (float(number) < 1.0 or float(number) != math.floor(float(number))):
         raise ValueError(f"{name} must be a whole number, at least 1, got {float(number)}: give {meaning}")
     return number
+
+
+def require_choice(name: str, value: Any, choices: Iterable[str]) -> None:
+    """Raises ValueError unless the value is one of these words."""
+    known = tuple(choices)
+    if value not in known:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, known))}, got {value!r}")
 
 
 def as_centre(centre: Any) -> Any:

@@ -24,7 +24,7 @@ from kngjax.data.schema import Schema
 from kngjax.data.shards import Shards
 from kngjax.data.weights import WeightedTable, with_weights
 from kngjax.data.work import Total
-from kngjax.losses.base import AbstractLoss, AbstractPredictorLoss
+from kngjax.losses.base import AbstractPredictorLoss
 
 MAX_RECORDS = "a public number that n does not exceed"
 MAX_RECORDS_ASSUMPTION = (
@@ -47,24 +47,9 @@ class AbstractIntake(abc.ABC):
     has_products: bool = True
 
     @property
-    def loss(self) -> AbstractLoss:
-        """The mechanism's loss."""
-        return self.mechanism.loss
-
-    @property
-    def bounds(self) -> Bounds:
-        """The mechanism's bounds of one record."""
-        return self.mechanism.bounds
-
-    @property
-    def adjacency(self) -> Adjacency:
-        """The mechanism's adjacency."""
-        return self.mechanism.adjacency
-
-    @property
     def is_of_sums(self) -> bool:
         """Tells whether the mechanism needs sums over the records alone."""
-        return self.loss.is_quadratic
+        return self.mechanism.loss.is_quadratic
 
     def check_schema(self, X: Any = None, y: Any = None) -> Schema:
         """Returns what is public of these data before a value is looked at: d, the names, and under replace n.
@@ -79,44 +64,44 @@ class AbstractIntake(abc.ABC):
                 "or a kngjax.stream of records that do not fit into memory"
             )
         if isinstance(X, Passes):
-            if self.bounds.of_persons:
+            if self.mechanism.bounds.of_persons:
                 raise UnfitType(persons.NO_PARTS)
             chunks = X.declared()
             if not chunks:
                 # Whether a column of weights was named is known without one.
                 given = WeightedTable(None, None) if X.has_weights else None
-                persons.opened(self.bounds.weight, self.bounds.unit, given)
+                persons.opened(self.mechanism.bounds.weight, self.mechanism.bounds.unit, given)
             shapes = [self._public_shapes(*chunk) for chunk in chunks]
-            if self.adjacency is Adjacency.ADD_REMOVE:
+            if self.mechanism.adjacency is Adjacency.ADD_REMOVE:
                 return self._facts(shapes[0] if shapes else None, None)
             if X.has_no_rows():
                 raise UnfitShape(schema.EMPTY)
             return self._facts(shapes[0] if shapes else None, X.public_count())
         shape = self._public_shapes(X, y)
         count = shape.rows
-        if self.bounds.of_persons:
-            count = persons.count_of(X.weights) if self.adjacency is Adjacency.REPLACE else None
-        if count == 0 and self.adjacency is Adjacency.REPLACE:
+        if self.mechanism.bounds.of_persons:
+            count = persons.count_of(X.weights) if self.mechanism.adjacency is Adjacency.REPLACE else None
+        if count == 0 and self.mechanism.adjacency is Adjacency.REPLACE:
             raise UnfitShape(schema.EMPTY)
         return self._facts(shape, count)
 
     def _facts(self, columns: schema.TableShape | None, count: int | None) -> Schema:
         if self.mechanism.dimension is None:
             raise UnfitShape(schema.UNKNOWN_COLUMNS)
-        names = self.bounds.coefficients
+        names = self.mechanism.bounds.coefficients
         if names is None and columns is not None and columns.names is not None:
-            names = ("intercept",) * self.bounds.intercept + columns.names
-        return Schema(self.mechanism.dimension, count if self.adjacency is Adjacency.REPLACE else None, names)
+            names = ("intercept",) * self.mechanism.bounds.intercept + columns.names
+        return Schema(self.mechanism.dimension, count if self.mechanism.adjacency is Adjacency.REPLACE else None, names)
 
     def _public_shapes(self, X: Any, y: Any) -> schema.TableShape:
         X, y = self.as_records(X, y)
         return schema.public_shapes(
-            self.bounds,
+            self.mechanism.bounds,
             X,
             y,
-            has_response=self.loss.has_response,
+            has_response=self.mechanism.loss.has_response,
             dimension=self._dimension_of_records,
-            reads_text=self.loss.reads_text,
+            reads_text=self.mechanism.loss.reads_text,
         )
 
     def as_records(self, X: Any, y: Any) -> tuple[Any, Any]:
@@ -161,25 +146,26 @@ class AbstractIntake(abc.ABC):
 
         Arguments and errors as of `prepare`.
         """
-        return self.sums_by(self.loss.sums, X, y)
+        return self.sums_by(self.sums, X, y)
+
+    def sums(self, rows: Records | WeightedRecords) -> ExactSums:
+        """Makes the sums of validated records, exactly. Private."""
+        return self.mechanism.loss.sums(rows)
 
     def sums_by(self, summarise: Callable[[Any], ExactSums], X: Any, y: Any) -> ExactSums:
         """Adds up over all batches the sums that `summarise` makes of the records in each. Private."""
         require_own_responses(X, y)
-        sums = self._sums_of_batches(summarise, X, y)
+        if not isinstance(X, Passes):
+            sums = summarise(self.rows(X, y, may_be_empty=True))
+        elif (found := self.total(X, functools.partial(_parts_of_sums, summarise), _added, is_exact=True)) is not None:
+            sums = ExactSums(*found)
+        else:
+            self.require_none_needed(may_be_empty=True)
+            sums = summarise(self.rows_of_zeros(0, self.mechanism.dimension or 0))
         self.check_count(sums.count)
-        if sums.count == 0 and self.adjacency is Adjacency.REPLACE:
+        if sums.count == 0 and self.mechanism.adjacency is Adjacency.REPLACE:
             raise UnfitShape(records.EMPTY)
         return sums
-
-    def _sums_of_batches(self, summarise: Callable[[Any], ExactSums], X: Any, y: Any) -> ExactSums:
-        if not isinstance(X, Passes):
-            return summarise(self.rows(X, y, may_be_empty=True))
-        found = self.total(X, functools.partial(_parts_of_sums, summarise), _added, is_exact=True)
-        if found is not None:
-            return ExactSums(*found)
-        self.require_none_needed(may_be_empty=True)
-        return summarise(self.rows_of_zeros(0, self.mechanism.dimension or 0))
 
     def total(
         self,
@@ -197,7 +183,7 @@ class AbstractIntake(abc.ABC):
         over the records.
         """
         # Dithered records have other digits in every pass, and equal ones have other noise each.
-        has_noise = self.bounds.dither is not None
+        has_noise = self.mechanism.bounds.dither is not None
         of_batch = functools.partial(self._of_batch, of, X.seen is not None and not (has_noise or X.marked is not None))
         return X.total(of_batch, add, is_exact and not has_noise)
 
@@ -208,9 +194,9 @@ class AbstractIntake(abc.ABC):
 
     def _check_shards(self, shards: Shards) -> None:
         """Raises UnfitType unless the law is that of the rows, wherever they rest: of public settings alone."""
-        if self.bounds.dither is not None:
+        if self.mechanism.bounds.dither is not None:
             raise UnfitType("shards take no Bounds(..., dither=...): give X and y as they are")
-        if not (self.takes_shards and isinstance(self.loss, AbstractPredictorLoss)):
+        if not (self.takes_shards and isinstance(self.mechanism.loss, AbstractPredictorLoss)):
             raise UnfitType(
                 "rows are spread over devices for KNG and the exponential mechanism in regression, and for every "
                 "mechanism of a loss with a sufficient statistic: give X and y as they are"
@@ -223,7 +209,7 @@ class AbstractIntake(abc.ABC):
         made = self.rows(X, y, dither_key=dither_key, may_be_empty=may_be_empty)
         if isinstance(made, Records):
             return made
-        raise UnfitType(f"{type(self.loss).__name__} with these settings takes no weights of records")
+        raise UnfitType(f"{type(self.mechanism.loss).__name__} with these settings takes no weights of records")
 
     def rows(
         self,
@@ -244,16 +230,16 @@ class AbstractIntake(abc.ABC):
         if isinstance(X, Passes):
             return self._gathered(X, dither_key, may_be_empty)
         X, y = self.as_records(X, y)
-        prepare = records.prepare if self.bounds.weight is None else records.prepare_rows
+        prepare = records.prepare if self.mechanism.bounds.weight is None else records.prepare_rows
         made = prepare(
-            self.bounds,
+            self.mechanism.bounds,
             X,
             y,
-            has_response=self.loss.has_response,
+            has_response=self.mechanism.loss.has_response,
             dimension=self._dimension_of_records,
             responses=self.responses,
-            reads_text=self.loss.reads_text,
-            may_be_empty=self.adjacency is Adjacency.ADD_REMOVE if may_be_empty is None else may_be_empty,
+            reads_text=self.mechanism.loss.reads_text,
+            may_be_empty=self.mechanism.adjacency is Adjacency.ADD_REMOVE if may_be_empty is None else may_be_empty,
             dither_key=dither_key,
             has_codes=has_codes,
         )
@@ -273,33 +259,33 @@ class AbstractIntake(abc.ABC):
 
     def require_none_needed(self, may_be_empty: bool | None = None) -> None:
         """Raises UnfitShape where there must be a record. **Arguments:** `may_be_empty`: as of `rows`."""
-        allowed = self.adjacency is Adjacency.ADD_REMOVE if may_be_empty is None else may_be_empty
+        allowed = self.mechanism.adjacency is Adjacency.ADD_REMOVE if may_be_empty is None else may_be_empty
         if not allowed or self.mechanism.dimension is None:
             raise UnfitShape(records.EMPTY)
 
     def bounds_of_rows(self, dimension: int) -> Bounds:
         """Bounds of what `records` makes of d features and a response: those of products where it makes products."""
-        return self.bounds.of_products(dimension) if self.absorbs_weights else self.bounds
+        return self.mechanism.bounds.of_products(dimension) if self.absorbs_weights else self.mechanism.bounds
 
     @property
     def absorbs_weights(self) -> bool:
         """Tells whether products of records and weights stand for both, since ρ(wη, wy) = wρ(η, y)."""
-        return self.bounds.weight is not None and self.loss.is_homogeneous and self.has_products
+        return self.mechanism.bounds.weight is not None and self.mechanism.loss.is_homogeneous and self.has_products
 
     @property
     def weights_enter_loss(self) -> bool:
         """Tells whether the law has weights besides records, which draws must know of, or refuse."""
-        return self.bounds.weight is not None and not (self.absorbs_weights or self.is_of_sums)
+        return self.mechanism.bounds.weight is not None and not (self.absorbs_weights or self.is_of_sums)
 
     def responses(self, column: Any) -> Float[np.ndarray, " records"]:
         """Converts each cell of the response by itself to the number that is modelled; NaN if it has no meaning."""
-        return self.loss.responses(column)
+        return self.mechanism.loss.responses(column)
 
     def rows_of_zeros(self, number: int, dimension: int) -> Records | WeightedRecords:
         """Records that add a constant to every loss of x'θ, as `records` would make them."""
         rows = Records(np.zeros((number, dimension)), np.zeros(number))
         made = WeightedRecords(rows, np.zeros(number))
-        return rows if self.bounds.weight is None or self.absorbs_weights else made
+        return rows if self.mechanism.bounds.weight is None or self.absorbs_weights else made
 
     def summarise(self, records: Records | WeightedRecords) -> Data:
         """The least that the mechanism needs of validated records. Private.
@@ -308,11 +294,11 @@ class AbstractIntake(abc.ABC):
         """
         self.require_declared_weights(records)
         self.check_count(records.num_records)
-        return self.loss.summarise(records)
+        return self.mechanism.loss.summarise(records)
 
     def require_declared_weights(self, records: Records | WeightedRecords) -> None:
         """Raises TypeError for records without weights where they must have some, and the other way round."""
-        keeps = self.bounds.weight is not None and not self.absorbs_weights
+        keeps = self.mechanism.bounds.weight is not None and not self.absorbs_weights
         if keeps is not isinstance(records, WeightedRecords):
             raise TypeError("records have weights where the bounds declare them, and nowhere else: take prepare(X, y)")
 
@@ -322,7 +308,7 @@ class AbstractIntake(abc.ABC):
 
     def public_count(self, data: Any) -> int | None:
         """n of these data under replace, where it is public; None under add_remove."""
-        return data.num_records if self.adjacency is Adjacency.REPLACE else None
+        return data.num_records if self.mechanism.adjacency is Adjacency.REPLACE else None
 
     def check_count(self, count: int | float) -> None:
         """Raises ValueError for more records than `max_records`, where the mechanism has such a public promise."""
@@ -340,17 +326,6 @@ class AbstractIntake(abc.ABC):
 
 class PlainIntake(AbstractIntake):
     """Takes records as the bounds describe them, and summarises them as the loss does."""
-
-
-class AbstractSumsIntake(AbstractIntake):
-    """Takes records of which a mechanism makes sums of its own, by its `sums_of`."""
-
-    def exact_sums(self, X: Any = None, y: Any = None) -> ExactSums:
-        return self.sums_by(self.mechanism.sums_of, X, y)
-
-    def summarise(self, records: Records | WeightedRecords) -> Data:
-        self.require_declared_weights(records)
-        return self.mechanism.sums_of(records).summary()
 
 
 def values_alone(X: Any, y: Any) -> tuple[Any, Any]:

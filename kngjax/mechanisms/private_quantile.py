@@ -9,7 +9,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float, PRNGKeyArray
+from jaxtyping import Array, Float, PRNGKeyArray
 
 from kngjax.accounting.exact_costs import exactly, inward
 from kngjax.accounting.guarantees import Adjacency, Guarantee
@@ -18,17 +18,16 @@ from kngjax.data.bounds import Bounds
 from kngjax.data.records import Data, Records, SortedValues
 from kngjax.geometry.domains import Box
 from kngjax.losses.quantile import QuantileLoss
-from kngjax.mechanisms.direct import AbstractDirectMechanism
+from kngjax.mechanisms.direct import AbstractDirectMechanism, Drawn
 from kngjax.mechanisms.expected_noise import ExpectedNoise, laplace_bridge_variances
 from kngjax.mechanisms.joint_quantiles import JointLaw, log_normaliser
 from kngjax.mechanisms.kng import KNG
 from kngjax.mechanisms.noise_facts import AbstractNoiseFacts
-from kngjax.mechanisms.parameters import require_part
+from kngjax.mechanisms.parameters import require_choice, require_part
 from kngjax.mechanisms.preparation import AbstractIntake, values_alone
 from kngjax.sensitivity import gradients
 from kngjax.sensitivity.gradients import Sensitivity
 
-BUDGETS = ("joint", "split")
 MOST_ORDERED = 7  # 5040 orders
 
 
@@ -85,8 +84,7 @@ class PrivateQuantile(AbstractDirectMechanism):
         self.budget = budget
 
     def __check_init__(self):
-        if self.budget not in BUDGETS:
-            raise ValueError(f"budget must be one of {', '.join(map(repr, BUDGETS))}, got {self.budget!r}")
+        require_choice("budget", self.budget, ("joint", "split"))
         if self.bounds.x_lower is not None or self.bounds.y_lower is None:
             raise ValueError("a quantile needs public bounds of the values alone: give bounds=Bounds(y=(lower, upper))")
 
@@ -239,9 +237,7 @@ class PrivateQuantile(AbstractDirectMechanism):
     def _joint_rate(self) -> Float[Array, ""]:
         return self.epsilon / (2.0 * gradients.joint_quantile_sensitivity(self.tau, self.adjacency))
 
-    def draws(
-        self, data: Data, key: PRNGKeyArray, num_draws: int
-    ) -> tuple[Float[Array, "draws quantiles"], Bool[Array, ""]]:
+    def draws(self, data: Data, key: PRNGKeyArray, num_draws: int) -> Drawn:
         """Independent draws, each in increasing order; always successful."""
         if self._is_joint:
             return self._joint_draws(data, key, num_draws), jnp.asarray(True)

@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 import equinox as eqx
 import numpy as np
-from jaxtyping import Array, Bool, Float, PRNGKeyArray
+from jaxtyping import Array, Float, PRNGKeyArray
 
 from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.core.arrays import Scalar, Vector, float64, is_traced, parameter
@@ -13,9 +13,8 @@ from kngjax.data.bounds import Bounds
 from kngjax.data.records import Data
 from kngjax.losses.quantile import QuantileLoss
 from kngjax.mechanisms import interval_ranks
-from kngjax.mechanisms.direct import AbstractDirectMechanism
+from kngjax.mechanisms.direct import AbstractDirectMechanism, Drawn
 from kngjax.mechanisms.interval_ranks import Ranks
-from kngjax.mechanisms.noise_facts import AbstractNoiseFacts
 from kngjax.mechanisms.parameters import require_part, rounded_up
 from kngjax.mechanisms.private_quantile import PrivateQuantile, SortedIntake
 from kngjax.sensitivity import gradients
@@ -142,10 +141,6 @@ class QuantileInterval(AbstractDirectMechanism):
     def intake(self) -> SortedIntake:
         return SortedIntake(self)
 
-    @property
-    def noise(self) -> "IntervalNoise":
-        return IntervalNoise(self)
-
     def sensitivity_for(self, dimension: int) -> Sensitivity:
         """Δ of |a| + |b - a| + |b|, with its derivation."""
         if dimension != 2:
@@ -229,12 +224,8 @@ class QuantileInterval(AbstractDirectMechanism):
     @property
     def _width(self) -> float:
         """Returns the width of the bounds in units of the spread."""
-        low, high = self._ends
+        low, high = (float(np.asarray(end)) for end in (self.bounds.y_lower, self.bounds.y_upper))
         return 1.0 / interval_ranks.SPREAD if self.spread is None else (high - low) / self.spread
-
-    @property
-    def _ends(self) -> tuple[float, float]:
-        return float(np.asarray(self.bounds.y_lower)), float(np.asarray(self.bounds.y_upper))
 
     @property
     def _least_rate(self) -> float:
@@ -247,6 +238,10 @@ class QuantileInterval(AbstractDirectMechanism):
         levels = np.array(self.ranks(count)) / count
         return PrivateQuantile(levels, self.bounds, self.epsilon, self.adjacency, allow_large_epsilon=True)
 
+    def for_count(self, num_records: int) -> PrivateQuantile:
+        """Two quantiles whose levels follow from n."""
+        return self.law(num_records)
+
     def log_density(self, theta: Vector, data: Data) -> Float[Array, ""]:
         """log f(θ), normalised; -inf outside of the bounds and for θ_1 > θ_2. Private: a function of the data."""
         return self.law(data.num_records).log_density(theta, data)
@@ -254,18 +249,9 @@ class QuantileInterval(AbstractDirectMechanism):
     def jumps(self, data: Data) -> Float[Array, " jumps"]:
         return self.law(data.num_records).jumps(data)
 
-    def draws(
-        self, data: Data, key: PRNGKeyArray, num_draws: int
-    ) -> tuple[Float[Array, "draws ends"], Bool[Array, ""]]:
+    def draws(self, data: Data, key: PRNGKeyArray, num_draws: int) -> Drawn:
         """Independent draws in float64, for research; a release draws as `kngjax.draws.exact_interval` says."""
         return self.law(data.num_records).draws(data, key, num_draws)
-
-
-class IntervalNoise(AbstractNoiseFacts):
-    """Says what is known of the noise on the two ends: that of two quantiles whose levels follow from n."""
-
-    def for_count(self, num_records: int) -> PrivateQuantile:
-        return self.mechanism.law(num_records)
 
 
 def _level(name: str, value: Any) -> Any:

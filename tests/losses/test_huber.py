@@ -36,8 +36,8 @@ def test_there_the_noise_of_kng_is_about_half_of_the_sampling_error():
     [
         ((0, 3, 1.0, 1.0), "num_records and dimension must be at least 1, got 0 and 3"),
         ((100, 0, 1.0, 1.0), "num_records and dimension must be at least 1"),
-        ((100, 3, 0.0, 1.0), "scale must be positive and finite, got 0.0"),
-        ((100, 3, 1.0, np.inf), "epsilon must be positive and finite, got inf"),
+        ((100, 3, 0.0, 1.0), "scale must be one positive and finite number, got 0.0"),
+        ((100, 3, 1.0, np.inf), "epsilon must be one positive and finite number, got inf"),
     ],
 )
 def test_what_gives_no_threshold(arguments, told):
