@@ -133,7 +133,7 @@ def _require_served(mechanism: Any) -> None:
     name, loss, dimension = type(mechanism).__name__, mechanism.loss, mechanism.dimension
     if dimension is None and mechanism.has_regressors:
         raise ValueError("the bounds leave the number of columns open: give Bounds(..., columns=5)")
-    is_mean = mechanism.noise.is_of_columns and not loss.has_response and loss.gradient_slope is not None
+    is_mean = not loss.has_response and loss.gradient_slope is not None
     is_regression = mechanism.has_regressors and can_serve(loss)
     if not (mechanism.noise.has_known_error and (is_mean or is_regression)):
         raise ValueError(reason(name, type(loss).__name__))

@@ -88,8 +88,7 @@ class Scenario:
         if target is not None and not (mechanism.has_regressors and isinstance(loss, AbstractResidualLoss)):
             raise ValueError(f"target is for regressions with residuals, and {type(loss).__name__} has none here")
         if not loss.has_response:
-            is_mean = mechanism.noise.is_of_columns and loss.gradient_slope is not None
-            return cls._of_means(mechanism, design) if is_mean else None
+            return None if loss.gradient_slope is None else cls._of_means(mechanism, design)
         if not mechanism.has_regressors:
             return cls._of_quantiles(mechanism, residual) if hasattr(mechanism, "tau") else None
         if not isinstance(loss, AbstractPredictorLoss):

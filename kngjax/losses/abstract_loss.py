@@ -10,6 +10,7 @@ from fractions import Fraction
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
+import scipy
 from jaxtyping import Array, Float
 
 from kngjax.accounting.adjacency import Adjacency
@@ -24,7 +25,6 @@ from kngjax.data.exact_sums import ExactSums
 from kngjax.data.missing import DROP
 from kngjax.data.records import Data, Records, WeightedRecords
 from kngjax.geometry.reach import Reach, SinglePoint
-from kngjax.losses.estimates import trust_region
 
 Number = Float[Array, ""] | Float[np.ndarray, ""] | float
 Interval = tuple[Number, Number]
@@ -164,14 +164,17 @@ class AbstractLoss(ShownAsTyped, AbstractModule):
         return None if bounds.y_lower is None else (bounds.y_lower, bounds.y_upper)
 
     def minimise(self, records: Rows) -> Float[np.ndarray, " dimension"]:
-        """argmin ℓ_n over all of R^d, on the host. Private."""
+        """argmin ℓ_n over all of R^d, by SciPy's trust-region Newton method from 0. Private."""
         with float64():
-            return trust_region(
-                lambda theta: _value_and_gradient(theta, self, records),
-                lambda theta: _hessian(theta, self, records),
-                records.dimension,
-                1e-9 * records.num_records,
+            result = scipy.optimize.minimize(
+                lambda theta: tuple(map(np.asarray, _value_and_gradient(theta, self, records))),
+                np.zeros(records.dimension),
+                jac=True,
+                hess=lambda theta: np.asarray(_hessian(theta, self, records)),
+                method="trust-exact",
+                options={"maxiter": 500, "gtol": 1e-9 * records.num_records},
             )
+        return result.x
 
     @property
     def reads_text(self) -> bool:

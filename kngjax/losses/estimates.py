@@ -1,12 +1,9 @@
 """Minimisers of losses over R^d on the host, without privacy: where chains start, and what only the owner may see."""
 
 import math
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import scipy
-from jaxtyping import Float
 
 from kngjax.core.arrays import record_sums_on_host
 
@@ -17,28 +14,13 @@ MOST_WHOLE_ROWS = 3000
 _LARGEST, _SMALLEST, _FARTHEST = 7, 2.0**-29, 2.0**45
 
 
-def trust_region(
-    value_and_gradient: Callable[[Any], Any], hessian: Callable[[Any], Any], dimension: int, tolerance: float
-) -> Float[np.ndarray, " dimension"]:
-    """The minimiser of a smooth convex function by SciPy's trust-region Newton method, from 0."""
-    result = scipy.optimize.minimize(
-        lambda theta: tuple(np.asarray(part) for part in value_and_gradient(theta)),
-        np.zeros(dimension),
-        jac=True,
-        hess=lambda theta: np.asarray(hessian(theta)),
-        method="trust-exact",
-        options={"maxiter": 500, "gtol": tolerance},
-    )
-    return result.x
-
-
-def geometric_median(x: np.ndarray, weights: np.ndarray | None = None, num_steps: int = 1000) -> np.ndarray:
+def geometric_median(x: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
     """argmin Σ w_i‖x_i - θ‖ by Weiszfeld's iteration, as Vardi and Zhang (2000) mend it for iterates on a record."""
     weights = np.ones(len(x)) if weights is None else weights
     if x.shape[1] == 1:
         return _median(x[:, 0], weights)
     theta = np.median(x, axis=0)
-    for _ in range(num_steps):
+    for _ in range(1000):
         distances = np.linalg.norm(x - theta, axis=1)
         apart = distances > 0
         pulls = weights[apart] / distances[apart]

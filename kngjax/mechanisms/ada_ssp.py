@@ -22,13 +22,12 @@ from kngjax.data.records import Data, QuadraticSummary, Records, WeightedRecords
 from kngjax.losses.squared import SquaredLoss
 from kngjax.mechanisms.direct import AbstractDirectMechanism, Drawn
 from kngjax.mechanisms.expected_noise import ExpectedNoise, eigenvalue_floor
-from kngjax.mechanisms.gradient_noise import MomentNoise
+from kngjax.mechanisms.gradient_noise import MomentNoise, ReleasedMoments
 from kngjax.mechanisms.noise.calibration import gaussian_guarantee, largest_shift
 from kngjax.mechanisms.noise.matrix_noise import symmetric_gaussian
 from kngjax.mechanisms.noise_facts import AbstractNoiseFacts
 from kngjax.mechanisms.parameters import check_delta
 from kngjax.mechanisms.preparation import AbstractIntake
-from kngjax.mechanisms.released_moments import ReleasedMoments
 from kngjax.sensitivity import moments
 from kngjax.sensitivity.gradients import Sensitivity
 

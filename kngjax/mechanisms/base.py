@@ -103,12 +103,12 @@ class AbstractMechanism(ShownAsTyped, AbstractModule):
     def sensitivity_for(self, dimension: int) -> Sensitivity:
         """Δ for d coefficients with its derivation."""
 
-    @abc.abstractmethod
     def densities(self) -> "tuple[AbstractMechanism, ...]":
         """The densities whose draws, one by one and in increasing order, make a draw of this mechanism.
 
         A lattice draws from them. Raises ValueError where there are none, which public settings decide.
         """
+        raise ValueError(f"{type(self).__name__} draws from its own law directly: leave the sampler out")
 
     def __hash__(self) -> int:
         # By identity, so that `jax.jit(mechanism.log_density)` works although the fields are arrays.

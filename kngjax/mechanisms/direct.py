@@ -34,9 +34,6 @@ class AbstractDirectMechanism(AbstractMechanism):
     def draws(self, data: Data, key: PRNGKeyArray, num_draws: int) -> Drawn:
         """Independent draws for these data, NaN where one failed, and whether all succeeded. Private but for one."""
 
-    def densities(self) -> tuple[AbstractMechanism, ...]:
-        raise ValueError(f"{type(self).__name__} draws from its own law directly: leave the sampler out")
-
     def log_density(self, theta: Vector, data: Data) -> Float[Array, ""]:
         """log f(θ), normalised; raises TypeError where no formula is known. Private: a function of the data."""
         raise TypeError(f"no formula is known for the density of {type(self).__name__}")

@@ -20,7 +20,7 @@ from kngjax.data.records import Counts, Data, Records, WeightedRecords
 from kngjax.losses.quantile import QuantileLoss
 from kngjax.mechanisms.direct import AbstractDirectMechanism, Drawn
 from kngjax.mechanisms.noise_facts import AbstractNoiseFacts
-from kngjax.mechanisms.preparation import AbstractIntake, values_alone
+from kngjax.mechanisms.preparation import AbstractValuesIntake
 from kngjax.sensitivity import sums
 from kngjax.sensitivity.gradients import Sensitivity
 
@@ -165,22 +165,13 @@ class GeometricMechanism(AbstractDirectMechanism):
         return counts[None] + self.unit * (sizes[0] - sizes[1]), jnp.asarray(True)
 
 
-class CellsIntake(AbstractIntake):
+class CellsIntake(AbstractValuesIntake):
     """Takes each record as a cell, and counts the records in each."""
-
-    def as_records(self, X: Any, y: Any) -> tuple[Any, Any]:
-        """The cells, shape (n,), given as `X` or as `y`: each is a response."""
-        return values_alone(X, y)
 
     def responses(self, column: Any) -> Float[np.ndarray, " records"]:
         """The whole number of each cell by itself; NaN where it is none."""
         numbers = cells.numbers(column)
         return np.where(np.floor(numbers) == numbers, numbers, np.nan)
-
-    @property
-    def _dimension_of_records(self) -> int:
-        # However many are counted.
-        return 1
 
     def summarise(self, records: Records | WeightedRecords) -> Counts:
         """Counts the records in each counted cell, or sums their weights, exactly. O(n + K)."""

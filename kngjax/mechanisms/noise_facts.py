@@ -17,9 +17,8 @@ from kngjax.sensitivity import gradients
 class AbstractNoiseFacts(abc.ABC):
     """States what is publicly known of the noise of a release; each mechanism has its own class.
 
-    **Arguments:** `mechanism`: whose noise it is. `is_of_columns`: of numbers without a response, whether they are one
-    for each column. `has_known_error`: whether the law of the error of what is released is known. `publishes`: what a
-    release on a grid publishes besides its value, by name, of which that law is made.
+    **Arguments:** `mechanism`: whose noise it is. `has_known_error`: whether the law of the error of what is released
+    is known. `publishes`: what a release on a grid publishes besides its value, by name, of which that law is made.
     """
 
     mechanism: Any

@@ -28,7 +28,7 @@ from kngjax.mechanisms.expected_noise import ExpectedNoise, k_norm_covariance
 from kngjax.mechanisms.gradient_noise import GradientNoise
 from kngjax.mechanisms.minimisers import WITHIN_TOLERANCE, quadratic_minimiser, tilted_minimisers
 from kngjax.mechanisms.noise_facts import AbstractNoiseFacts
-from kngjax.mechanisms.parameters import as_centre, check_centre, order_domain, require_part
+from kngjax.mechanisms.parameters import as_centre, order_domain, require_part
 from kngjax.sensitivity import gradients
 from kngjax.sensitivity.gradients import Sensitivity
 
@@ -115,7 +115,7 @@ class ObjectivePerturbation(AbstractDirectMechanism):
         output_share = DEFAULT_OUTPUT_SHARE if output_share is None and not self._is_exact else output_share
         self.tolerance = None if tolerance is None else parameter(tolerance)
         self.output_share = None if output_share is None else parameter(output_share)
-        self.centre = as_centre(centre)
+        self.centre = as_centre(centre, super().dimension)
 
     def __check_init__(self):
         self._check_loss()
@@ -153,7 +153,6 @@ class ObjectivePerturbation(AbstractDirectMechanism):
             raise ValueError(f"tolerance must be one positive and finite number, got {self.tolerance}")
         if self._is_exact and (self.tolerance is not None or self.output_share is not None):
             raise ValueError(f"{type(self.loss).__name__} is minimised exactly: leave tolerance and output_share out")
-        check_centre(self.centre, super().dimension)
 
     @property
     def dimension(self) -> int | None:

@@ -54,12 +54,12 @@ def check_epsilon(epsilon: Any, allow_large_epsilon: bool | None) -> Any:
     return np.asarray(number)
 
 
-def whole_epsilon(epsilon: Any, allow_large_epsilon: bool | None = None) -> Fraction:
+def whole_epsilon(epsilon: Any) -> Fraction:
     """Gives the exact ε of several releases together, to be divided among them.
 
-    Raises as `check_epsilon` of all of it, with the same arguments: a part of what is too large may not be.
+    Raises as `check_epsilon` of all of it, which allows no large one: a part of what is too large may not be.
     """
-    _ = check_epsilon(require_part("epsilon", epsilon), allow_large_epsilon)
+    _ = check_epsilon(require_part("epsilon", epsilon), None)
     return exactly(epsilon if isinstance(epsilon, Fraction) else float(epsilon), "epsilon")
 
 
@@ -105,26 +105,23 @@ def require_choice(name: str, value: Any, choices: Iterable[str]) -> None:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, known))}, got {value!r}")
 
 
-def as_centre(centre: Any) -> Any:
-    """A public point of R^d as an array, None as it is; raises ValueError for what has not one number a coefficient."""
+def as_centre(centre: Any, dimension: int | None) -> Any:
+    """A public point of R^d as an array, None as it is.
+
+    Raises ValueError for what has not one number a coefficient, and for numbers that float64 cannot square.
+    """
     if centre is None or is_traced(centre):
         return centre
+    given = centre
     try:
-        numbers = parameter(centre)
+        centre = parameter(given)
     except (TypeError, ValueError):
-        numbers = None
-    if numbers is None or np.ndim(numbers) != 1:
+        centre = None
+    if centre is None or np.ndim(centre) != 1:
         raise ValueError(
             "centre must have one public number a coefficient, the intercept first, like [6.5, 0.0, 0.0]; got "
-            f"{centre!r}"
+            f"{given!r}"
         )
-    return numbers
-
-
-def check_centre(centre: Any, dimension: int | None) -> None:
-    """Raises ValueError for a centre of another number of coefficients, or of numbers that float64 cannot square."""
-    if centre is None:
-        return
     if dimension is not None and len(centre) != dimension:
         raise ValueError(
             f"centre has {len(centre)} numbers, and there are {dimension} coefficients, intercept included: give one "
@@ -133,6 +130,7 @@ def check_centre(centre: Any, dimension: int | None) -> None:
     if not np.all(np.isfinite(np.asarray(centre))):
         raise ValueError(f"centre must be finite, got {np.asarray(centre)}")
     require_moderate("the centre", centre)
+    return centre
 
 
 def require_part(name: str, value: Any) -> Any:

@@ -202,11 +202,9 @@ class AbstractIntake(abc.ABC):
                 "mechanism of a loss with a sufficient statistic: give X and y as they are"
             )
 
-    def records(
-        self, X: Any = None, y: Any = None, *, dither_key: Any = None, may_be_empty: bool | None = None
-    ) -> Records:
+    def records(self, X: Any = None, y: Any = None, *, dither_key: Any = None) -> Records:
         """Returns the validated and clipped rows without weights; UnfitType where records keep theirs. Private."""
-        made = self.rows(X, y, dither_key=dither_key, may_be_empty=may_be_empty)
+        made = self.rows(X, y, dither_key=dither_key)
         if isinstance(made, Records):
             return made
         raise UnfitType(f"{type(self.mechanism.loss).__name__} with these settings takes no weights of records")
@@ -328,17 +326,22 @@ class PlainIntake(AbstractIntake):
     """Takes records as the bounds describe them, and summarises them as the loss does."""
 
 
-def values_alone(X: Any, y: Any) -> tuple[Any, Any]:
-    """(None, y) of values, shape (n,), given as `X` or as `y`; with weights these in the place of None.
+class AbstractValuesIntake(AbstractIntake):
+    """Takes values, shape (n,), given as `X` or as `y`: each is the response of a record."""
 
-    Raises UnfitShape for both.
-    """
-    if isinstance(X, WeightedTable):
-        nothing, values = values_alone(X.table, y)
-        return WeightedTable(nothing, X.weights), values
-    if X is not None and y is not None:
-        raise UnfitShape("this mechanism is of one column: pass the values alone, as X or as y")
-    return None, X if y is None else y
+    def as_records(self, X: Any, y: Any) -> tuple[Any, Any]:
+        """(None, y) of the values; with weights these in the place of None. Raises UnfitShape for both X and y."""
+        if isinstance(X, WeightedTable):
+            nothing, values = self.as_records(X.table, y)
+            return WeightedTable(nothing, X.weights), values
+        if X is not None and y is not None:
+            raise UnfitShape("this mechanism is of one column: pass the values alone, as X or as y")
+        return None, X if y is None else y
+
+    @property
+    def _dimension_of_records(self) -> int:
+        # However many numbers are released.
+        return 1
 
 
 def require_own_responses(X: Any, y: Any) -> None:

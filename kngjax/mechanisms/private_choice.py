@@ -76,9 +76,6 @@ class PrivateChoice(AbstractMechanism):
     def sensitivity_for(self, dimension: int) -> Sensitivity:
         return loss_changes.explain_loss_changes(self.adjacency)
 
-    def densities(self) -> tuple[AbstractMechanism, ...]:
-        raise ValueError("a choice has no density: leave the sampler out")
-
 
 class LossesIntake(AbstractIntake):
     """Takes the losses of each record, which are rounded one by one before they are added up."""

@@ -24,7 +24,7 @@ from kngjax.mechanisms.joint_quantiles import JointLaw, log_normaliser
 from kngjax.mechanisms.kng import KNG
 from kngjax.mechanisms.noise_facts import AbstractNoiseFacts
 from kngjax.mechanisms.parameters import require_choice, require_part
-from kngjax.mechanisms.preparation import AbstractIntake, values_alone
+from kngjax.mechanisms.preparation import AbstractValuesIntake
 from kngjax.sensitivity import gradients
 from kngjax.sensitivity.gradients import Sensitivity
 
@@ -182,7 +182,7 @@ class PrivateQuantile(AbstractDirectMechanism):
 
         **Arguments:** `theta`: shape (m,). `data`: from `prepare`. Raises ValueError for a split budget and m > 7.
         """
-        theta, edges = jnp.asarray(theta), self._edges(data)
+        theta, edges = jnp.asarray(theta), self.jumps(data)
         counts = jnp.searchsorted(edges[1:-1], theta, side="right")
         log_value = (self._joint_log_density if self._is_joint else self._split_log_density)(counts, edges)
         inside = jnp.all((edges[0] <= theta) & (theta <= edges[-1])) & jnp.all(jnp.diff(theta) >= 0.0)
@@ -216,9 +216,6 @@ class PrivateQuantile(AbstractDirectMechanism):
 
     def jumps(self, data: Data) -> Float[Array, " jumps"]:
         """The bounds and the values: between them f is constant, in every quantile. Private."""
-        return self._edges(data)
-
-    def _edges(self, data: Data) -> Array:
         values = self._own(data, SortedValues).values
         lower, upper = (jnp.reshape(side, 1) for side in self.loss.response_interval(self.bounds))
         return jnp.concatenate([lower, jnp.asarray(values), upper])
@@ -241,7 +238,7 @@ class PrivateQuantile(AbstractDirectMechanism):
         """Independent draws, each in increasing order; always successful."""
         if self._is_joint:
             return self._joint_draws(data, key, num_draws), jnp.asarray(True)
-        edges = self._edges(data)
+        edges = self.jumps(data)
         uniforms = jax.random.uniform(key, (self.dimension, num_draws, 2))
         return _drawn_by_parts(edges, jnp.asarray(self.tau), self._rates(), uniforms), jnp.asarray(True)
 
@@ -254,7 +251,7 @@ class PrivateQuantile(AbstractDirectMechanism):
         size, left = self.dimension, np.arange(num_draws)
         found = np.empty((num_draws, size))
         with float64():
-            law = JointLaw.near(np.asarray(self._edges(data)), np.asarray(self.tau), float(self._joint_rate()))
+            law = JointLaw.near(np.asarray(self.jumps(data)), np.asarray(self.tau), float(self._joint_rate()))
             while left.size:
                 key, own = jax.random.split(key)
                 drawn, is_kept = law.draws(np.array(jax.random.uniform(own, (left.size, 4 * size + 2))))
@@ -262,17 +259,8 @@ class PrivateQuantile(AbstractDirectMechanism):
         return jnp.asarray(found)
 
 
-class SortedIntake(AbstractIntake):
+class SortedIntake(AbstractValuesIntake):
     """Takes each record as a value, and sorts the values."""
-
-    def as_records(self, X: Any, y: Any) -> tuple[Any, Any]:
-        """The values, shape (n,), given as `X` or as `y`: each is a response."""
-        return values_alone(X, y)
-
-    @property
-    def _dimension_of_records(self) -> int:
-        # However many quantiles are asked for.
-        return 1
 
     def summarise(self, records: Records) -> SortedValues:
         """The responses in increasing order. O(n log n)."""
