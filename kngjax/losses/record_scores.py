@@ -5,7 +5,7 @@ than `NEXT_TO_ZERO`. That is added to what is known of a score. Slopes are given
 room for one more rounding of each, as of the other factors of its products.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -52,19 +52,17 @@ class RecordScores(NamedTuple):
 
     def balls(self, predictors: Sequence[arb]) -> list[arb]:
         """Balls that contain w_i s_i for each η_i in these, one of every record."""
-        return self._weighted(
-            [self.score.ball(p, Fraction(y)) for p, y in zip(predictors, self.y.tolist(), strict=True)]
-        )
+        return self._of_each(self.score.ball, predictors)
 
     def slope_balls(self, predictors: Sequence[arb]) -> list[arb]:
         """Balls that contain the slopes of w_i s_i over these, one of every record."""
-        pairs = zip(predictors, self.y.tolist(), strict=True)
-        return self._weighted([self.score.slope_ball(p, Fraction(y)) for p, y in pairs])
+        return self._of_each(self.score.slope_ball, predictors)
+
+    def _of_each(self, function: Callable[[arb, Fraction], arb], predictors: Sequence[arb]) -> list[arb]:
+        found = [function(p, Fraction(y)) for p, y in zip(predictors, self.y.tolist(), strict=True)]
+        if self.weights is None:
+            return found
+        return [one * arb(w) for one, w in zip(found, self.weights.tolist(), strict=True)]
 
     def _times(self, ends: tuple[Floats, Floats]) -> tuple[Floats, Floats]:
         return ends if self.weights is None else (self.weights * ends[0], self.weights * ends[1])
-
-    def _weighted(self, balls: list[arb]) -> list[arb]:
-        if self.weights is None:
-            return balls
-        return [one * arb(w) for one, w in zip(balls, self.weights.tolist(), strict=True)]

@@ -235,10 +235,13 @@ class LogisticScore(AbstractSmoothScore):
         # Read once: the precision is that of all threads, of which another may set it meanwhile.
         digits, away = ctx.prec, abs(place)
         tail = (-away).exp() if not away > 2 * digits else arb(0.5, 0.5) * arb(2) ** (-2 * digits)
-        weight = tail / (1 + tail) ** 2
-        # From the side where nothing cancels; a ball about 0 is on neither.
-        share = tail / (1 + tail) if place < 0 else 1 / (1 + tail) if place > 0 else 1 / (1 + (-place).exp())
-        return share - (response if self.level is None else arb(self.level)), weight / arb(self.bandwidth)
+        # σ(-|t|), from which nothing cancels; a ball about 0 is on neither side.
+        beyond = tail / (1 + tail)
+        share = beyond if place < 0 else 1 - beyond if place > 0 else 1 / (1 + (-place).exp())
+        weight = beyond * (1 - beyond)
+        if self.level is None:
+            return share - response, weight
+        return share - arb(self.level), weight / arb(self.bandwidth)
 
     def wider(self, times):
         return self if self.level is None else LogisticScore(self.bandwidth * times, self.level)

@@ -35,15 +35,13 @@ class ExpectedNoise(NamedTuple):
     at: Callable[[np.ndarray], np.ndarray] | None = None
 
     @classmethod
-    def of_gradient_noise(
-        cls, hessian: np.ndarray, noise: np.ndarray, ridge: float = 0.0, is_exact: bool = False
-    ) -> "ExpectedNoise":
+    def of_gradient_noise(cls, hessian: np.ndarray, noise: np.ndarray, ridge: float = 0.0) -> "ExpectedNoise":
         """Returns the law of θ̃ - θ̂ from (H + γI)(θ̃ - θ̂) = z - γθ̂.
 
         **Arguments:** `noise`: the covariance of z. `ridge`: γ.
         """
         inverse = np.linalg.inv(hessian + ridge * np.eye(len(hessian)))
-        return cls(inverse @ noise @ inverse, ridge * inverse, is_exact)
+        return cls(inverse @ noise @ inverse, ridge * inverse)
 
 
 def k_norm_covariance(norm: AbstractNorm, rate: float, dimension: int) -> Float[np.ndarray, "dimension dimension"]:

@@ -96,9 +96,7 @@ class GaussianNoise(AbstractNoiseFacts):
 
     def expected(self, hessian: np.ndarray, num_records: int) -> ExpectedNoise:
         """N(0, A^{-1}/γ) about the minimiser with the ridge λ."""
-        dimension, ridge = len(hessian), float(self.mechanism.regularization)
-        noise = np.linalg.matrix_power(hessian + ridge * np.eye(dimension), 2 - self.mechanism.power)
-        return ExpectedNoise.of_gradient_noise(hessian, noise / self.mechanism.known_gamma(dimension), ridge)
+        return self.of_error(len(hessian), {}).expected(hessian)
 
     def of_error(self, dimension: int, published: Mapping[str, np.ndarray]) -> NormalNoise:
         """(H + λI)(θ̃ - θ̂) of noise N(0, A^{-1}/γ) on θ̂, A a power of H + λI."""

@@ -12,6 +12,7 @@ from kngjax.core.randomness import research_key
 from kngjax.data.public_units import PublicUnits
 from kngjax.geometry.abstract_norms import AbstractNorm
 from kngjax.geometry.norms import k_norm_noise
+from kngjax.mechanisms.expected_noise import ExpectedNoise, k_norm_covariance
 
 _AT_ONCE = 4096
 
@@ -34,6 +35,11 @@ class GradientNoise(NamedTuple):
     def pull(self, theta: Any) -> Any:
         """γ(θ - m)."""
         return self.ridge * (theta if self.centre is None else theta - self.centre)
+
+    def expected(self, hessian: np.ndarray) -> ExpectedNoise:
+        """Foresees θ̃ - θ̂, with θ̂ the minimiser of ℓ_n, from H(θ̃ - θ̂) = z - γ(θ̃ - m) to first order."""
+        noise = k_norm_covariance(self.norm, self.rate, len(hessian))
+        return ExpectedNoise.of_gradient_noise(hessian, noise, self.ridge)
 
     def draws(self, hessian: Float[np.ndarray, "draws dimension dimension"], seed: int) -> np.ndarray:
         """Draws of z, one for each H, shape (draws, d): post-processing, whose seed may be public."""
@@ -62,6 +68,12 @@ class NormalNoise(NamedTuple):
     def pull(self, theta: Any) -> Any:
         """γθ."""
         return self.ridge * theta
+
+    def expected(self, hessian: np.ndarray) -> ExpectedNoise:
+        """Foresees θ̃ - θ̂, with θ̂ the minimiser of ℓ_n, to first order."""
+        with_ridge = hessian + self.ridge * np.eye(len(hessian))
+        noise = np.linalg.matrix_power(with_ridge, self.power) / self.precision
+        return ExpectedNoise.of_gradient_noise(hessian, noise, self.ridge)
 
     def draws(self, hessian: Float[np.ndarray, "draws dimension dimension"], seed: int) -> np.ndarray:
         """Draws z once for each H, shape (draws, d): post-processing, whose seed may be public."""

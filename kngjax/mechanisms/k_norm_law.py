@@ -16,7 +16,7 @@ from kngjax.geometry.norms import k_norm_log_mass, k_norm_noise
 from kngjax.geometry.scaled_norms import AbstractScaledNoise
 from kngjax.losses.distance import SquaredDistanceLoss
 from kngjax.mechanisms.direct import AbstractDirectMechanism, Drawn
-from kngjax.mechanisms.expected_noise import ExpectedNoise, k_norm_covariance
+from kngjax.mechanisms.expected_noise import ExpectedNoise
 from kngjax.mechanisms.gradient_noise import GradientNoise
 from kngjax.mechanisms.noise_facts import AbstractNoiseFacts
 from kngjax.sensitivity import sums
@@ -91,16 +91,15 @@ class KNormNoise(AbstractNoiseFacts):
 
     def expected(self, hessian: np.ndarray, num_records: int) -> ExpectedNoise:
         """Gives the exact law of the error from K-norm noise of rate ε/Δ on Σx, whatever the records are."""
-        dimension = len(hessian)
-        with float64():
-            rate = float(self.mechanism.epsilon) / float(self.mechanism.sensitivity_value(dimension))
-            noise = k_norm_covariance(self.mechanism.score_norm(dimension), rate, dimension)
-        return ExpectedNoise.of_gradient_noise(hessian, noise, is_exact=True)
+        return self._law(len(hessian)).expected(hessian)._replace(is_exact=True)
 
     def of_gradient(self, dimension: int) -> GradientNoise:
         """nθ̃ - Σx is the noise itself, of rate ε/Δ."""
         if self.mechanism._is_sum:
             raise ValueError("the likelihood of a release is served for means, not for sums: statistic='mean'")
+        return self._law(dimension)
+
+    def _law(self, dimension: int) -> GradientNoise:
         with float64():
             rate = float(self.mechanism.epsilon) / float(self.mechanism.sensitivity_value(dimension))
             return GradientNoise(self.mechanism.score_norm(dimension), rate, 0.0, None)

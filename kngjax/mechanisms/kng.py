@@ -19,7 +19,7 @@ from kngjax.geometry.domains import AbstractDomain
 from kngjax.geometry.reach import Reach, SinglePoint
 from kngjax.losses.base import AbstractLoss
 from kngjax.mechanisms.density import AbstractDensityMechanism, Exponent
-from kngjax.mechanisms.expected_noise import ExpectedNoise, k_norm_covariance
+from kngjax.mechanisms.expected_noise import ExpectedNoise
 from kngjax.mechanisms.gradient_noise import GradientNoise
 from kngjax.mechanisms.noise_facts import AbstractNoiseFacts
 from kngjax.mechanisms.parameters import order_domain, require_part
@@ -161,17 +161,15 @@ class KNGNoise(AbstractNoiseFacts):
 
     def expected(self, hessian: np.ndarray, num_records: int) -> ExpectedNoise | None:
         """Hθ̃ ≈ Hθ̂ + z with K-norm noise z of rate ε/(2Δ) (Theorem 3.2), on a Θ that does not bind."""
-        if self.mechanism.pointwise_sensitivity or not self.mechanism.domain.is_uniform:
-            return None
-        dimension = len(hessian)
-        with float64(), quick_compilation():
-            rate = self.mechanism.known_rate(dimension)
-            noise = k_norm_covariance(self.mechanism.score_norm(dimension), rate, dimension)
-        return ExpectedNoise.of_gradient_noise(hessian, noise)
+        return self.of_gradient(len(hessian)).expected(hessian) if self._has_one_law else None
+
+    @property
+    def _has_one_law(self) -> bool:
+        return self.mechanism.domain.is_uniform and not self.mechanism.pointwise_sensitivity
 
     def of_gradient(self, dimension: int) -> GradientNoise:
         """Rate ε/(2Δ), where one rate serves all of a Θ that has no other weight."""
-        if self.mechanism.pointwise_sensitivity or not self.mechanism.domain.is_uniform:
+        if not self._has_one_law:
             raise ValueError(
                 "the likelihood of a release of KNG needs a noise of one law over all of Θ: it is not served for "
                 "pointwise_sensitivity, nor for a base measure that is not uniform"

@@ -357,12 +357,9 @@ class ObjectiveNoise(AbstractNoiseFacts):
 
     def expected(self, hessian: np.ndarray, num_records: int) -> ExpectedNoise:
         """(H + γI)(θ̃ - θ̂) ≈ -b - γ(θ̂ - c): noise, and what the ridge takes."""
-        dimension, mechanism = len(hessian), self.mechanism
-        with float64(), quick_compilation():
-            rate, ridge, _ = map(float, _constants(mechanism, dimension))
-            noise = k_norm_covariance(mechanism.score_norm(dimension), rate, dimension)
-            towards = np.asarray(mechanism.centre_for(dimension))
-        return ExpectedNoise.of_gradient_noise(hessian, noise, ridge)._replace(tilt=(noise, ridge), towards=towards)
+        law = self.of_gradient(len(hessian))
+        tilt = k_norm_covariance(law.norm, law.rate, len(hessian)), law.ridge
+        return law.expected(hessian)._replace(tilt=tilt, towards=law.centre)
 
     def of_gradient(self, dimension: int) -> GradientNoise:
         """∇ℓ_n(θ̃) + γ(θ̃ - c) = -b, by the change of variables b ↦ θ̃ of the proof, inside Θ."""
