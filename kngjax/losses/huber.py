@@ -14,12 +14,10 @@ from kngjax.losses.smooth_scores import PseudoHuberScore
 from kngjax.losses.verified_scores import HuberScore, number
 
 
-class HuberLoss(AbstractResidualLoss):
-    """ρ(r) = ½r² for |r| ≤ k, k|r| - ½k² beyond; score -clip(r, -k, k).
+class AbstractThresholdLoss(AbstractResidualLoss):
+    """A loss that turns from quadratic to linear about |r| = k: its score lies in [-k, k], and its curvature in [0, 1].
 
-    Score interval: [-k, k] by the clip, whatever y and θ: only x needs bounds.
-
-    **Arguments:** `k`: the threshold, from 1e-100 to 1e100 in the units of y. Public.
+    `k`: the threshold, from 1e-100 to 1e100 in the units of y. Public.
     """
 
     k: Scalar = eqx.field(converter=parameter)
@@ -28,6 +26,25 @@ class HuberLoss(AbstractResidualLoss):
 
     def __check_init__(self):
         check_width("the threshold k", self.k)
+
+    def residual_minimiser(self) -> Number:
+        return 0.0
+
+    def curvature_bound(self, predictor: Interval) -> Number:
+        """1: ρ'' is 1 for |r| < k and 0 beyond; or (1 + (r/k)²)^(-3/2), which is largest at r = 0."""
+        return 1.0
+
+    def score_interval(self, predictor: Interval, response: Interval | None) -> Interval:
+        return -jnp.asarray(self.k), jnp.asarray(self.k)
+
+
+class HuberLoss(AbstractThresholdLoss):
+    """ρ(r) = ½r² for |r| ≤ k, k|r| - ½k² beyond; score -clip(r, -k, k).
+
+    Score interval: [-k, k] by the clip, whatever y and θ: only x needs bounds.
+
+    **Arguments:** `k`: the threshold, from 1e-100 to 1e100 in the units of y. Public.
+    """
 
     def verified_score(self) -> HuberScore:
         return HuberScore(number(self.k))
@@ -39,21 +56,11 @@ class HuberLoss(AbstractResidualLoss):
     def residual_slope(self, residual: Number) -> Float[Array, ""]:
         return jnp.clip(jnp.asarray(residual), -self.k, self.k)
 
-    def residual_minimiser(self) -> Number:
-        return 0.0
-
     def record_curvature(self, predictor: Number, response: Number) -> Float[Array, ""]:
         return jnp.where(jnp.abs(response - predictor) <= self.k, 1.0, 0.0)
 
-    def curvature_bound(self, predictor: Interval) -> Number:
-        """1: ρ'' is 1 for |r| < k, 0 for |r| > k."""
-        return 1.0
 
-    def score_interval(self, predictor: Interval, response: Interval | None) -> Interval:
-        return -jnp.asarray(self.k), jnp.asarray(self.k)
-
-
-class PseudoHuberLoss(AbstractResidualLoss):
+class PseudoHuberLoss(AbstractThresholdLoss):
     """ρ(r) = k²(√(1 + (r/k)²) - 1); score -r/√(1 + (r/k)²).
 
     Score interval: |r|/√(1 + (r/k)²) increases to its limit k, so s ∈ [-k, k], whatever y and θ: only x needs
@@ -63,14 +70,8 @@ class PseudoHuberLoss(AbstractResidualLoss):
     **Arguments:** `k`: where the loss turns from quadratic to linear, positive, in the units of y. Public.
     """
 
-    k: Scalar = eqx.field(converter=parameter)
-
     is_smooth: ClassVar[bool] = True
     has_curvature_facts: ClassVar[bool] = True
-    target: ClassVar[str] = "mean"
-
-    def __check_init__(self):
-        check_width("the threshold k", self.k)
 
     @staticmethod
     def public_threshold(num_records: int, dimension: int, scale: float, epsilon: float) -> float:
@@ -103,19 +104,9 @@ class PseudoHuberLoss(AbstractResidualLoss):
         residual = jnp.asarray(residual)
         return residual * (self.k / jnp.hypot(self.k, residual))
 
-    def residual_minimiser(self) -> Number:
-        return 0.0
-
     def record_curvature(self, predictor: Number, response: Number) -> Float[Array, ""]:
         # A cube costs a tenth of a power of -3/2.
         return (self.k / jnp.hypot(self.k, jnp.asarray(response - predictor))) ** 3
-
-    def curvature_bound(self, predictor: Interval) -> Number:
-        """1: ρ'' = (1 + (r/k)²)^(-3/2) is largest at r = 0."""
-        return 1.0
-
-    def score_interval(self, predictor: Interval, response: Interval | None) -> Interval:
-        return -jnp.asarray(self.k), jnp.asarray(self.k)
 
     def curvature_facts(self, predictor: Number, response: Number, reach: Number) -> CurvatureFacts:
         """log ρ'' = -(3/2)·log(1 + T/k²) is convex in T = r², and T(u) = r² - 2ru + u².

@@ -22,7 +22,26 @@ def _standard_deviation(values: Array) -> Array:
     return jnp.sqrt(block_sums(jnp.sum, (jnp.square(values - mean),)) / count)
 
 
-class QuantileLoss(AbstractResidualLoss):
+class AbstractLevelLoss(AbstractResidualLoss):
+    """A loss of a quantile: its score is a probability less the level τ, and so lies in [-τ, 1-τ].
+
+    `tau`: τ, strictly between 0 and 1. Public.
+    """
+
+    tau: Scalar = eqx.field(converter=parameter)
+
+    def __check_init__(self):
+        check_level(self.tau)
+
+    @property
+    def target(self) -> float:  # pyright: ignore[reportIncompatibleVariableOverride]
+        return float(self.tau)
+
+    def score_interval(self, predictor: Interval, response: Interval | None) -> Interval:
+        return -jnp.asarray(self.tau), 1.0 - jnp.asarray(self.tau)
+
+
+class QuantileLoss(AbstractLevelLoss):
     """ρ_τ(r) = r(τ - 1{r ≤ 0}) with r = y - x'θ; one record's gradient is (1{y ≤ x'θ} - τ)·x.
 
     Score interval: the indicator is 0 or 1, so s ∈ [-τ, 1-τ], whatever y and θ: only x needs bounds. For
@@ -34,21 +53,12 @@ class QuantileLoss(AbstractResidualLoss):
     **Arguments:** `tau`: the quantile level, strictly between 0 and 1. Public.
     """
 
-    tau: Scalar = eqx.field(converter=parameter)
-
     score_is_piecewise_constant: ClassVar[bool] = True
     is_homogeneous: ClassVar[bool] = True
 
     @property
     def whole_score(self) -> WholeScore:
         return WholeScore("check", exactly(float(self.tau), "tau"))
-
-    def __check_init__(self):
-        check_level(self.tau)
-
-    @property
-    def target(self) -> float:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return float(self.tau)
 
     def residual_value(self, residual: Number) -> Float[Array, ""]:
         return residual * (self.tau - jnp.where(jnp.asarray(residual) <= 0, 1.0, 0.0))
@@ -66,9 +76,6 @@ class QuantileLoss(AbstractResidualLoss):
     def curvature_bound(self, predictor: Interval) -> Number:
         """∞: the score jumps at η = y, so no number bounds its slope."""
         return jnp.inf
-
-    def score_interval(self, predictor: Interval, response: Interval | None) -> Interval:
-        return -jnp.asarray(self.tau), 1.0 - jnp.asarray(self.tau)
 
     def score_step(self) -> Interval:
         return -jnp.asarray(self.tau), jnp.asarray(1.0)

@@ -8,9 +8,10 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from kngjax.core.arrays import Scalar, parameter
-from kngjax.losses.base import AbstractResidualLoss, CurvatureFacts, Interval, Number
+from kngjax.losses.base import CurvatureFacts, Interval, Number
 from kngjax.losses.kernels import KERNELS, LOGISTIC, Kernel
 from kngjax.losses.public_numbers import check_level, check_positive, check_width, whole_sizes
+from kngjax.losses.quantile import AbstractLevelLoss
 from kngjax.losses.smooth_scores import LogisticScore
 from kngjax.losses.verified_gaussian import GaussianScore
 from kngjax.losses.verified_scores import number
@@ -19,7 +20,7 @@ from kngjax.losses.verified_scores import number
 DRAWN_EXACTLY = 120.0
 
 
-class SmoothedQuantileLoss(AbstractResidualLoss):
+class SmoothedQuantileLoss(AbstractLevelLoss):
     """E ρ_τ(r + hZ) = h·log(1 + e^(-r/h)) + τr with r = y - x'θ and logistic Z; score K((x'θ - y)/h) - τ.
 
     K is the kernel's distribution function: σ(t) = 1/(1 + e^-t), or Φ on request, for which the loss is
@@ -37,7 +38,6 @@ class SmoothedQuantileLoss(AbstractResidualLoss):
     Source: He, Pan, Tan and Zhou (2023), "Smoothed quantile regression with large-scale inference".
     """
 
-    tau: Scalar = eqx.field(converter=parameter)
     bandwidth: Scalar = eqx.field(converter=parameter)
     kernel: Literal["logistic", "gaussian"] = eqx.field(static=True, default="logistic")
 
@@ -45,7 +45,6 @@ class SmoothedQuantileLoss(AbstractResidualLoss):
     has_curvature_facts: ClassVar[bool] = True
 
     def __check_init__(self):
-        check_level(self.tau)
         check_width("the bandwidth", self.bandwidth)
         _named(self.kernel)
 
@@ -91,10 +90,6 @@ class SmoothedQuantileLoss(AbstractResidualLoss):
         kind = LogisticScore if self.kernel == "logistic" else GaussianScore
         return kind(number(self.bandwidth), number(self.tau))
 
-    @property
-    def target(self) -> float:  # pyright: ignore[reportIncompatibleVariableOverride]
-        return float(self.tau)
-
     def residual_value(self, residual: Number) -> Float[Array, ""]:
         return self.bandwidth * self._kernel.integral(-residual / self.bandwidth) + self.tau * residual
 
@@ -117,9 +112,6 @@ class SmoothedQuantileLoss(AbstractResidualLoss):
         h = self.bandwidth
         facts = self._kernel.facts((jnp.asarray(predictor) - response) / h, reach / h)
         return CurvatureFacts(facts.slope / h, facts.bend / h**2, facts.mean / h, facts.third / h**2)
-
-    def score_interval(self, predictor: Interval, response: Interval | None) -> Interval:
-        return -jnp.asarray(self.tau), 1.0 - jnp.asarray(self.tau)
 
 
 def _named(kernel: str) -> Kernel:

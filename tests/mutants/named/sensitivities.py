@@ -6,7 +6,7 @@ from tests.mutants.syntax import called, condition, constant, reference, returne
 SLIPS = (
     Slip(
         "the check loss has slopes of at most 1 - tau, as was printed",
-        "QuantileLoss.score_interval",
+        "AbstractLevelLoss.score_interval",
         returned("jnp.asarray(self.tau) - 1.0, 1.0 - jnp.asarray(self.tau)"),
     ),
     Slip(
