@@ -105,9 +105,8 @@ class AdaSSP(AbstractDirectMechanism):
             raise ValueError(f"shares must be three positive numbers that add up to 1, got {shares.tolist()}")
         # Refuses what no Gaussian noise is known to hide.
         _ = self.guarantee
-        with float64(), quick_compilation():
-            is_far = bool(_is_far(self.bounds, self.dimension or 1 + self.bounds.intercept))
-        if is_far:
+        units = self.public_units(self.dimension or 1 + self.bounds.intercept)
+        if np.any(np.abs(units.middles) > _FARTHEST * units.half_widths):
             raise ValueError(
                 "a column of x lies so far from 0, next to the width of its bounds, that rounding its coefficient and "
                 f"the intercept in own units would move predictions: beyond {_FARTHEST:g} half widths. Subtract a "
@@ -161,7 +160,7 @@ class AdaSSP(AbstractDirectMechanism):
 
     def public_units(self, dimension: int) -> PublicUnits:
         """The units that exact sums are taken in: float64 numbers on the host."""
-        with float64():
+        with float64(), quick_compilation():
             return jax.tree.map(np.asarray, _facts(self, dimension).units)
 
     def released_moments(self, published: Mapping[str, np.ndarray]) -> ReleasedMoments:
@@ -267,12 +266,6 @@ class _PublicNumbers(NamedTuple):
     radii: tuple[Array, Array]
     changes: Array
     deviations: Array
-
-
-@functools.partial(Compiled, static_argnames="dimension")
-def _is_far(bounds: Bounds, dimension: int) -> Array:
-    units = PublicUnits.of(bounds, dimension)
-    return jnp.any(jnp.abs(units.middles) > _FARTHEST * units.half_widths)
 
 
 @functools.partial(Compiled, static_argnames="dimension")

@@ -8,9 +8,8 @@ import numpy as np
 from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.core.arrays import Scalar
 from kngjax.data.bounds import Bounds
-from kngjax.losses.distance import SquaredDistanceLoss
+from kngjax.losses.distance import GeometricMedianLoss
 from kngjax.mechanisms.base import AbstractMechanism
-from kngjax.mechanisms.preparation import AbstractIntake
 from kngjax.sensitivity import loss_changes
 from kngjax.sensitivity.gradients import Sensitivity
 
@@ -39,8 +38,8 @@ class PrivateChoice(AbstractMechanism):
     epsilon: Scalar
     adjacency: Adjacency = eqx.field(static=True)
 
-    # It stands in to say that there is no response.
-    loss: ClassVar[SquaredDistanceLoss] = SquaredDistanceLoss()
+    # It stands in to say that there is no response, and that records are not summed: each is rounded by itself first.
+    loss: ClassVar[GeometricMedianLoss] = GeometricMedianLoss()
     proofs: ClassVar[tuple[str, ...]] = ("kng",)
 
     def __init__(
@@ -60,27 +59,9 @@ class PrivateChoice(AbstractMechanism):
             raise ValueError("losses of candidates lie in [0, 1]: give Bounds(x={'a': (0, 1), ...}, intercept=False)")
 
     @property
-    def dimension(self) -> int | None:
-        """The number of candidates."""
-        return self.bounds.dimension
-
-    @property
     def guarantee(self) -> Guarantee:
         """ε-bounded-range."""
         return Guarantee.bounded_range(float(self.epsilon), self.adjacency).of(self.bounds.protects)
 
-    @property
-    def intake(self) -> "LossesIntake":
-        return LossesIntake(self)
-
     def sensitivity_for(self, dimension: int) -> Sensitivity:
         return loss_changes.explain_loss_changes(self.adjacency)
-
-
-class LossesIntake(AbstractIntake):
-    """Takes the losses of each record, which are rounded one by one before they are added up."""
-
-    @property
-    def is_of_sums(self) -> bool:
-        """Is False, since each loss is rounded by itself before losses are added up."""
-        return False
