@@ -46,7 +46,7 @@ def replayed_sums(plan: WithIntervals, first: Pair, second: Pair, *, seed: int =
         parts = [audited.released(0, theta)]
         for place, summing in enumerate(audited.later):
             is_last = place == len(audited.later) - 1
-            columns = making._columns(parts, is_last)
+            columns = making.columns(parts)
             one, other = (summing.intake.exact_sums(columns(pair)[0]).moment for pair in (first, second))
             ratios.append(_length(summing, (one - other).astype(float)) / making.epsilons[is_last])
             if not is_last:
@@ -101,7 +101,7 @@ class _Replayed:
     def __init__(self, plan: WithIntervals, pair: Pair):
         self.making, self._pair = _making(plan, pair), pair
         self._ways: dict[int, Any] = {}
-        self.later = [one for one in (self.making.summing, self.making.of_variances) if one is not None]
+        self.later = self.making.later
         count = plan.adjacency.public_count(len(pair[1]))
         self._count = count
         self._certificates = [certify(self.making.mechanism, *pair)]
@@ -128,7 +128,7 @@ class _Replayed:
         for _ in range(number):
             parts = [self.released(0, way.draw_alone(data, bits))]
             for place, summing in enumerate(self.later):
-                columns = self.making._columns(parts, place == len(self.later) - 1)(self._pair)[0]
+                columns = self.making.columns(parts)(self._pair)[0]
                 drawing = self.way(summing)
                 parts.append(self.released(place + 1, drawing.draw_alone(drawing.prepare(columns, None), bits)))
             yield np.concatenate([part.value for part in parts])

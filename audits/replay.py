@@ -2,6 +2,7 @@
 
 import dataclasses
 import sys
+import warnings
 from typing import Any
 
 import jax
@@ -15,7 +16,7 @@ from kngjax.core.randomness import require_typed_key
 from kngjax.data.records import QuadraticSummary
 from kngjax.mechanisms.base import AbstractMechanism
 from kngjax.mechanisms.density import AbstractDensityMechanism
-from kngjax.releases.research import sampled
+from kngjax.releases.research import sample
 
 # What float64 may add to a ratio that is 1 in real numbers, besides what sums of large terms lose.
 _ROUNDING = 1e-9
@@ -72,7 +73,10 @@ def replayed_sensitivity(
     data = [mechanism.prepare(X, y, person=one) for X, y, one in ((*first, None)[:3], (*second, None)[:3])]
     record_key, uniform_key = jax.random.split(key)
     half = max(num_points // 2, 4)
-    recorded = sampled(mechanism, data[0], key=record_key, sampler=sampler, num_draws=-(-half // 4), progress=False)
+    with warnings.catch_warnings():
+        # Points are wanted, and no draws of the law.
+        warnings.simplefilter("ignore")
+        recorded = sample(mechanism, data[0], key=record_key, sampler=sampler, num_draws=-(-half // 4), progress=False)
     dimension = data[0].dimension
     with float64():
         draw_key, sign_key = jax.random.split(uniform_key)

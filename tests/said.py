@@ -65,7 +65,7 @@ def noting_counts(monkeypatch: Any) -> list[Any]:
 
     monkeypatch.setattr(interval_choices, "usual_setting", lambda mechanism, count: noted(count))
     monkeypatch.setattr(interval_choices, "offer_of", offered)
-    monkeypatch.setattr(with_intervals, "require_offer", lambda mechanism, covariance, count, *_: noted(count))
+    monkeypatch.setattr(with_intervals, "require_offer", lambda making, mechanism, count, *_: noted(count))
     monkeypatch.setattr(public_facts, "expecting", lambda analysis, count, *_: noted(count, analysis))
     return seen
 

@@ -390,7 +390,6 @@ def nothing_is_drawn(monkeypatch):
         (plan, "reserve_cost"),
         (research, "estimate"),
         (research, "independent_draws"),
-        (research, "direct_draws"),
         (simulation.SimulatedPart, "of"),
     ):
         monkeypatch.setattr(place, name, stop)

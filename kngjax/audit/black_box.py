@@ -23,7 +23,7 @@ from kngjax.data.records import Records, WeightedRecords, prepare_rows
 from kngjax.mechanisms.base import AbstractMechanism
 from kngjax.mechanisms.density import AbstractDensityMechanism
 from kngjax.mechanisms.direct import AbstractDirectMechanism
-from kngjax.releases.chains import direct_draws, independent_draws, require_success
+from kngjax.releases.chains import independent_draws
 
 Rows = Records | WeightedRecords
 # Of two data sets, which have different numbers of rows.
@@ -280,7 +280,7 @@ def _records(mechanism: AbstractMechanism, data: Any) -> tuple[Rows, Codes | Non
 def _draws(
     mechanism: AbstractMechanism,
     records: Rows,
-    sampler: AbstractSampler | None,
+    sampler: Any,
     key: PRNGKeyArray,
     num_draws: int,
 ) -> np.ndarray:
@@ -291,15 +291,8 @@ def _draws(
     with float64():
         for number in range(-(-num_draws // batch)):
             batch_key = jax.random.fold_in(key, number)
-            if isinstance(mechanism, AbstractDirectMechanism):
-                thetas, succeeded = direct_draws(mechanism, data, batch_key, batch)
-                require_success(bool(succeeded), mechanism.advice)
-            else:
-                assert isinstance(mechanism, AbstractDensityMechanism)
-                assert isinstance(sampler, AbstractIndependentSampler)
+            if isinstance(mechanism, AbstractDensityMechanism) and sampler is not None:
                 sampler.check(jax.eval_shape(mechanism.target, data))
-                thetas, succeeded = independent_draws(mechanism, data, sampler, batch_key, batch)
-                require_success(bool(succeeded))
             # A copy: a view would keep the float64 JAX array alive.
-            parts.append(np.array(thetas))
+            parts.append(np.array(independent_draws(mechanism, data, sampler, batch_key, batch)))
     return np.concatenate(parts)[:num_draws]

@@ -1,6 +1,5 @@
 """Ways to know H = Σ w xx' at the released θ̃: what of it is released, and what it may have been given that."""
 
-import abc
 import dataclasses
 from collections.abc import Sequence
 from typing import Any, ClassVar
@@ -30,56 +29,8 @@ BY_PERSON = "persons are independent of one another, and so many that sums of th
 Matrices = Float[np.ndarray, "draws dimension dimension"]
 
 
-class AbstractCovariance(abc.ABC):
-    """Defines how H becomes known beside an estimate, for a share of ε. All of it is public.
-
-    Sampling variances are released besides (`kngjax.inference.score_variances`).
-
-    **Arguments:** `share`: the share of ε for H; None lets public facts settle it. `bandwidth`: of the quantile loss.
-    """
-
-    share: float | None
-    bandwidth: float | None
-    # Whether H is known by what the estimate publishes.
-    is_public: ClassVar[bool] = False
-
-    def __post_init__(self):
-        share = self.share
-        if share is not None and not (isinstance(share, int | float) and 0.0 < share < 1.0):
-            raise ValueError(f"share must lie strictly between 0 and 1: what of epsilon is for H; got {share!r}")
-
-    @property
-    @abc.abstractmethod
-    def method(self) -> str:
-        """Says how H is known, in words."""
-
-    def settings(self) -> dict[str, Any]:
-        """Returns the settings, JSON-ready."""
-        given = {name: value for name, value in vars(self).items() if not name.startswith("_")}
-        return {"type": type(self).__name__, **given}
-
-    def check(self, mechanism: Any) -> None:
-        """Raises ValueError for settings that do not suit the mechanism of the estimate."""
-        if self.bandwidth is not None and not 0.0 < self.bandwidth < np.inf:
-            raise ValueError(f"bandwidth must be a positive number in units of y, got {self.bandwidth!r}")
-
-    @abc.abstractmethod
-    def summing(self, mechanism: Any, epsilon: float) -> Any:
-        """Returns the mechanism that releases sums for H, whatever θ̃ is; None where nothing more is released."""
-
-    @abc.abstractmethod
-    def columns(self, x: Floats, curvature: Floats, mechanism: Any) -> Floats:
-        """Computes each record's part of these sums, by itself. Private. **Arguments:** as of `RecordCurvature.of`."""
-
-    @abc.abstractmethod
-    def hessians(
-        self, sums: Floats, summing: Any, first: Release, mechanism: Any, curvature: RecordCurvature
-    ) -> Matrices:
-        """Draws H as it may be, always positive definite, given what was released. **Arguments:** `first`: of θ̃."""
-
-
 @dataclasses.dataclass(frozen=True)
-class Sandwich(AbstractCovariance):
+class Sandwich:
     """Releases H = Σwxx' at θ̃, each of its different numbers once, and assumes nothing of the errors.
 
     The numbers get noise in blocks (`BlockSums`). Intervals draw H from its law given the released numbers and given
@@ -98,13 +49,16 @@ class Sandwich(AbstractCovariance):
     slopes: Sequence[Sequence[int]] = ()
 
     def __post_init__(self):
-        super().__post_init__()
+        share = self.share
+        if share is not None and not (isinstance(share, int | float) and 0.0 < share < 1.0):
+            raise ValueError(f"share must lie strictly between 0 and 1: what of epsilon is for H; got {share!r}")
         for name in ("indicators", "slopes"):
             groups = tuple(tuple(map(int, group)) for group in getattr(self, name))
             object.__setattr__(self, name, groups)
 
     @property
     def method(self) -> str:
+        """Says how H is known, in words."""
         return (
             f"the Hessian H at the released value ({self.share or 0.0:g} of epsilon), drawn given its noise and that "
             "it is positive definite, and a sampling variance of each number"
@@ -118,21 +72,30 @@ class Sandwich(AbstractCovariance):
             lower, upper = (np.asarray(side, np.float64) for side in bounds.features(dimension))
         return DistinctProducts(lower, upper, self.indicators, self.slopes, mechanism.adjacency, has_curvature)
 
+    def settings(self) -> dict[str, Any]:
+        """Returns the settings, JSON-ready."""
+        return {"type": type(self).__name__, **vars(self)}
+
     def check(self, mechanism: Any) -> None:
-        super().check(mechanism)
+        """Raises ValueError for settings that do not suit the mechanism of the estimate."""
+        if self.bandwidth is not None and not 0.0 < self.bandwidth < np.inf:
+            raise ValueError(f"bandwidth must be a positive number in units of y, got {self.bandwidth!r}")
         self.products(mechanism)
 
     def summing(self, mechanism: Any, epsilon: float) -> Any:
+        """Returns the mechanism that releases sums for H, whatever θ̃ is."""
         found = self.products(mechanism)
         bounds = Bounds(found.ends, intercept=False, unit=unit_of_sums(mechanism.bounds))
         return BlockSums(bounds, epsilon, mechanism.adjacency, found.exclusive, allow_large_epsilon=True)
 
     def columns(self, x: Floats, curvature: Floats, mechanism: Any) -> Floats:
+        """Computes each record's part of these sums, by itself. Private. **Arguments:** as of `RecordCurvature.of`."""
         return self.products(mechanism).of(x, curvature)
 
     def hessians(
         self, sums: Floats, summing: Any, first: Release, mechanism: Any, curvature: RecordCurvature
     ) -> Matrices:
+        """Draws H as it may be, always positive definite, given what was released. **Arguments:** `first`: of θ̃."""
         products = self.products(mechanism)
         count = None if products.has_curvature else first.certificate.num_records
         return _matrices_of(sums, products, block_noise_of(summing), count) * _unit_of(curvature, first)
@@ -182,29 +145,24 @@ def _unit_of(curvature: RecordCurvature, first: Release) -> float:
 
 
 @dataclasses.dataclass(frozen=True)
-class PublishedMoments(AbstractCovariance):
+class PublishedMoments:
     """Takes H = X'X from the noisy moments that an estimate such as `AdaSSP` publishes, and releases nothing more.
 
     Draws subtract fresh noise of the same law from the moments. In public units the eigenvalues of the difference are
-    kept at least at a hundredth of the noise's deviation.
+    kept at least at a hundredth of the noise's deviation. It has the settings of `Sandwich`, which are None.
     """
 
-    share: float | None = None
-    bandwidth: float | None = None
-    is_public: ClassVar[bool] = True
+    share: None = None
+    bandwidth: None = None
+    method: ClassVar[str] = "the published moments, whose noise is drawn again, and a sampling variance of each number"
 
-    @property
-    def method(self) -> str:
-        return "the published moments, whose noise is drawn again, and a sampling variance of each number"
-
-    def summing(self, mechanism: Any, epsilon: float) -> Any:
-        return None
-
-    def columns(self, x: Floats, curvature: Floats, mechanism: Any) -> Floats:
-        return np.empty((len(x), 0))
+    def settings(self) -> dict[str, Any]:
+        """Returns the settings, JSON-ready."""
+        return {"type": type(self).__name__, **vars(self)}
 
     def hessians(
         self, sums: Floats, summing: Any, first: Release, mechanism: Any, curvature: RecordCurvature
     ) -> Matrices:
+        """Draws H as it may be. **Arguments:** as of `Sandwich.hessians`."""
         moments = mechanism.released_moments(first.published)
         return moments.grams(np.random.default_rng(_SEED), _GRAMS, least=0.01 * moments.on_matrix)

@@ -11,7 +11,7 @@ from kngjax.accounting.exact_costs import exactly, inward
 from kngjax.data.schema import Schema
 from kngjax.draws.choice import proved_draw
 from kngjax.inference import mean_plans
-from kngjax.inference.covariances import AbstractCovariance, PublishedMoments, Sandwich
+from kngjax.inference.covariances import PublishedMoments, Sandwich
 from kngjax.inference.interval_plans import AbstractIntervalPlan, Combinations, RegressionPlan
 from kngjax.inference.mean_plans import MeanPlan
 from kngjax.inference.offers import offer_of, usual_setting
@@ -71,12 +71,13 @@ def interval_plan_of(
         return _of_mean(mechanism, covariance)
     # What a mechanism publishes of H has no other way to be known.
     way = PublishedMoments() if mechanism.noise.publishes_moments else covariance
-    way.check(mechanism)
-    bandwidth = _bandwidth(mechanism, way, count)
+    if isinstance(way, Sandwich):
+        way.check(mechanism)
+    bandwidth = _bandwidth(mechanism, way.bandwidth, count)
     setting = usual_setting(mechanism, count) if setting is None else setting
     offer = offer_of(setting, way, float(mechanism.epsilon), count, bandwidth)
     of_hessian = Fraction(0)
-    if not way.is_public:
+    if isinstance(way, Sandwich):
         way, of_hessian = dataclasses.replace(way, share=offer.share), exactly(offer.share)
     point, (first, second) = _divided(mechanism, of_hessian, exactly(SHARE))
     law = None if setting is None else setting.law
@@ -168,8 +169,7 @@ def _require_served(mechanism: Any) -> None:
     mechanism.noise.of_error(dimension, {})
 
 
-def _bandwidth(mechanism: Any, covariance: AbstractCovariance, count: int | None) -> float | None:
-    bandwidth = covariance.bandwidth
+def _bandwidth(mechanism: Any, bandwidth: float | None, count: int | None) -> float | None:
     if not mechanism.loss.score_is_piecewise_constant:
         if bandwidth is not None:
             raise ValueError(f"{type(mechanism.loss).__name__} has a curvature of its own: leave bandwidth out")

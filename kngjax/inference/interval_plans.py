@@ -28,7 +28,7 @@ from kngjax.data.schema import Schema
 from kngjax.data.streams import stream
 from kngjax.data.weights import WeightedTable
 from kngjax.inference import score_variances
-from kngjax.inference.covariances import BY_PERSON, NOTHING_ASSUMED, AbstractCovariance, Matrices
+from kngjax.inference.covariances import BY_PERSON, NOTHING_ASSUMED, Matrices, PublishedMoments, Sandwich
 from kngjax.inference.intervals_from_sums import ErrorDraws
 from kngjax.inference.offers import TELLING
 from kngjax.inference.score_moments import RecordCurvature
@@ -36,7 +36,7 @@ from kngjax.inference.score_variances import Directions, UsualScores
 from kngjax.releases import debits
 from kngjax.releases.certificate import Certificate
 from kngjax.releases.plan import Plan
-from kngjax.releases.release import Release, plan_for, plan_of_mechanism
+from kngjax.releases.release import OneRelease, Release, plan_for
 from kngjax.releases.totals import composed
 
 Combinations = Float[np.ndarray, "combinations dimension"] | None
@@ -50,9 +50,29 @@ class AbstractIntervalPlan(abc.ABC):
 
     mechanism: Any
 
+    @property
     @abc.abstractmethod
+    def later(self) -> Sequence[Any]:
+        """Lists the mechanisms that release sums after the estimate, in order."""
+
+    @abc.abstractmethod
+    def columns(self, parts: Sequence[Release]) -> "AbstractColumns":
+        """Settles what of each record the next release sums, given those before."""
+
     def resolve(self, facts: Schema) -> Plan:
         """Resolves the draws with their certificates, before a value is looked at."""
+        plans = OneRelease(self.mechanism).resolve(facts), *(plan_for(one, facts.num_records) for one in self.later)
+        certificates = tuple(one for plan in plans for one in plan.certificates)
+        return Plan(certificates, *self.owed(certificates), functools.partial(self._draw, plans), check=require_passes)
+
+    def _draw(self, plans: Sequence[Plan], records: tuple[Any, Any], progress: bool | None) -> list[Release]:
+        parts, has_noise = plans[0].draw(records, progress), self.mechanism.bounds.dither is not None
+        for plan in plans[1:]:
+            columns = self.columns(parts)
+            # Without noise they are validated once.
+            records = records if has_noise else in_parts(columns, records)
+            parts += plan.draw((mapped(columns, records, has_noise), None), False)
+        return parts
 
     def owed(self, certificates: Sequence[Certificate]) -> tuple[Guarantee, bool]:
         """Computes what the releases of these certificates cost together, and whether that is proved."""
@@ -84,7 +104,7 @@ class RegressionPlan(AbstractIntervalPlan):
     """
 
     mechanism: Any
-    covariance: AbstractCovariance
+    covariance: Sandwich | PublishedMoments
     epsilons: tuple[float, float]
     bandwidth: float | None
     usual: UsualScores
@@ -109,7 +129,8 @@ class RegressionPlan(AbstractIntervalPlan):
     @functools.cached_property
     def summing(self) -> Any:
         """Returns the mechanism that releases the sums for H, which is the same whatever θ̃ is; None for none."""
-        return self.covariance.summing(self.mechanism, self.epsilons[0])
+        way = self.covariance
+        return way.summing(self.mechanism, self.epsilons[0]) if isinstance(way, Sandwich) else None
 
     @functools.cached_property
     def of_variances(self) -> Any:
@@ -131,25 +152,13 @@ class RegressionPlan(AbstractIntervalPlan):
             "cuts": cuts,
         }
 
-    def resolve(self, facts: Schema) -> Plan:
-        later = [one for one in (self.summing, self.of_variances) if one is not None]
-        plans = plan_of_mechanism(self.mechanism, None, facts), *(plan_for(one, facts.num_records) for one in later)
-        certificates = tuple(one for plan in plans for one in plan.certificates)
-        return Plan(certificates, *self.owed(certificates), functools.partial(self._draw, plans), check=require_passes)
+    @property
+    def later(self) -> Sequence[Any]:
+        return [one for one in (self.summing, self.of_variances) if one is not None]
 
-    def _draw(self, plans: Sequence[Plan], records: tuple[Any, Any], progress: bool | None) -> list[Release]:
-        parts, has_noise = plans[0].draw(records, progress), self.mechanism.bounds.dither is not None
-        for plan in plans[1:]:
-            columns = self._columns(parts, plan is plans[-1])
-            # Without noise they are validated once.
-            records = records if has_noise else in_parts(columns, records)
-            parts += plan.draw((mapped(columns, records, has_noise), None), False)
-        return parts
-
-    def _columns(self, parts: Sequence[Release], is_last: bool) -> "RecordColumns":
-        """Settles what is summed of each record: for H, or last for the variances."""
+    def columns(self, parts: Sequence[Release]) -> "RecordColumns":
         theta, curvature = parts[0].value, self.curvature
-        if not is_last:
+        if len(parts) < len(self.later):
             of: Any = functools.partial(_of_hessian, self.covariance, self.mechanism)
         else:
             of = functools.partial(_of_variances, self._directions(parts), curvature.units(theta)[1])
@@ -232,7 +241,7 @@ class RecordColumns(AbstractColumns):
         return self.of(rows, *self.curvature.of(rows, self.theta, self.units))
 
 
-def _of_hessian(covariance: AbstractCovariance, mechanism: Any, rows: Any, curvature: Any, scores: Any) -> Any:
+def _of_hessian(covariance: Any, mechanism: Any, rows: Any, curvature: Any, scores: Any) -> Any:
     columns = covariance.columns(np.asarray(rows.rows.x, np.float64), curvature, mechanism)
     if not mechanism.bounds.of_persons:
         return columns

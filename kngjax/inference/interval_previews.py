@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from kngjax.inference.covariances import PublishedMoments
 from kngjax.inference.far_draws import LITTLE, levels_off
-from kngjax.inference.interval_choices import interval_plan_of
 from kngjax.inference.interval_plans import AbstractIntervalPlan, RegressionPlan
 from kngjax.inference.offers import Offer, offer_of, usual_setting
 from kngjax.inference.score_laws import scatter_is_known
@@ -38,19 +38,6 @@ class IntervalPreview:
     num_records: int
     combinations: Any = None
     times: float = 1.0
-
-    @classmethod
-    def of(
-        cls, mechanism: Any, covariance: Any, num_records: int, design: Any = None, combinations: Any = None
-    ) -> "IntervalPreview | None":
-        """Previews a mechanism, at the whole ε, with this covariance; None where nothing of it is known beforehand.
-
-        **Arguments:** `num_records`: n, or a guess of it. `design`: as of `kngjax.preview`. Raises as
-        `kngjax.WithIntervals`.
-        """
-        setting = Scenario.of(mechanism, design, None)
-        making = interval_plan_of(mechanism, covariance, num_records, None, setting)
-        return None if setting is None else cls(making, setting, num_records, combinations)
 
     @functools.cached_property
     def offer(self) -> Offer | None:
@@ -132,20 +119,19 @@ def why_not_foreseen(making: Any, knows_count: bool) -> str | None:
             f"{_NOT_FORESEEN} nobody said how far responses scatter: their bounds, Bounds(..., y=(lower, upper)), "
             "would tell"
         )
-    if making.covariance.is_public:
+    if isinstance(making.covariance, PublishedMoments):
         return f"{_NOT_FORESEEN} they follow from what {type(making.mechanism).__name__} publishes"
     return None
 
 
-def require_offer(mechanism: Any, covariance: Any, num_records: int, setting: Scenario | None = None) -> None:
+def require_offer(making: AbstractIntervalPlan, mechanism: Any, num_records: int, setting: Scenario | None) -> None:
     """Raises ValueError for intervals that are not offered, saying which n and which ε would do.
 
-    Nothing is raised where `why_not_foreseen` says why. **Arguments:** as of `IntervalPreview.of`. `setting`: what is
-    assumed; None for what is usual.
+    Nothing is raised where `why_not_foreseen` says why. **Arguments:** `making`: of the plan. `mechanism`: its own, at
+    the whole ε. `num_records`: n, or a guess of it. `setting`: what is assumed; None for what is usual.
     """
     setting = usual_setting(mechanism, num_records) if setting is None else setting
     if setting is None:
         return
-    making = interval_plan_of(mechanism, covariance, num_records, None, setting)
     if (why := IntervalPreview(making, setting, num_records).why_not(type(mechanism).__name__)) is not None:
         raise ValueError(f"{why}. {LEAVE}")

@@ -11,15 +11,13 @@ from kngjax.core.arrays import float64
 from kngjax.data.bounds import Bounds
 from kngjax.data.persons import sums_by_person
 from kngjax.data.records import WeightedRecords
-from kngjax.data.schema import Schema
 from kngjax.inference.covariances import BY_PERSON, NOTHING_ASSUMED
-from kngjax.inference.interval_plans import AbstractColumns, AbstractIntervalPlan, mapped, require_passes
+from kngjax.inference.interval_plans import AbstractColumns, AbstractIntervalPlan
 from kngjax.inference.intervals_from_sums import ErrorDraws
 from kngjax.inference.noise_of_sums import box_noise
 from kngjax.inference.score_moments import Floats
 from kngjax.inference.score_variances import summing_of
-from kngjax.releases.plan import Plan
-from kngjax.releases.release import Release, plan_for, plan_of_mechanism
+from kngjax.releases.release import Release
 
 # Of ε, for the variances beside a mean: with more the noise of the mean grows, with less that of the variances.
 SHARE = 0.15
@@ -56,15 +54,12 @@ class MeanPlan(AbstractIntervalPlan):
         bounds = self.mechanism.bounds
         return summing_of(self.mechanism.dimension, self.epsilon, self.mechanism.adjacency, bounds.unit_alone)
 
-    def resolve(self, facts: Schema) -> Plan:
-        plans = plan_of_mechanism(self.mechanism, None, facts), plan_for(self.summing, facts.num_records)
-        certificates = tuple(one for plan in plans for one in plan.certificates)
-        return Plan(certificates, *self.owed(certificates), functools.partial(self._draw, plans), check=require_passes)
+    @property
+    def later(self) -> Sequence[Any]:
+        return [self.summing]
 
-    def _draw(self, plans: Sequence[Plan], records: tuple[Any, Any], progress: bool | None) -> list[Release]:
-        [first] = plans[0].draw(records, progress)
-        columns = _Squares(self.mechanism, np.asarray(first.value, np.float64))
-        return [first, *plans[1].draw((mapped(columns, records), None), False)]
+    def columns(self, parts: Sequence[Release]) -> AbstractColumns:
+        return _Squares(self.mechanism, np.asarray(parts[0].value, np.float64))
 
     def errors(self, parts: Sequence[Release]) -> ErrorDraws:
         count, theta = parts[0].certificate.num_records, np.asarray(parts[0].value, np.float64)

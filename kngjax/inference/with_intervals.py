@@ -106,7 +106,7 @@ class WithIntervals(AbstractReleasePlan):
         making = self.making(facts.num_records)
         count = self.num_records if facts.num_records is None else facts.num_records
         if not self.force and count is not None:
-            require_offer(self.mechanism, self.covariance, count, self.setting)
+            require_offer(making, self.mechanism, count, self.setting)
         plan = making.resolve(facts)
 
         def joined(releases: Any) -> list[ReleaseWithIntervals]:
@@ -209,21 +209,17 @@ class ReleaseWithIntervals(AbstractKeptAsJson, AbstractSummarised):
         """
         if not (isinstance(level, int | float) and 0.0 < level < 1.0):
             raise ValueError(f"level must lie between 0 and 1, like 0.95, got {level!r}")
-        if combinations is None:
-            found = self._interval(float(level), None)
-            return dataclasses.replace(found, names=self.names) if isinstance(found, Interval) else found
-        return self._interval(float(level), self._checked(combinations))
+        matrix = None if combinations is None else self._checked(combinations)
+        if isinstance(self._drawn, NoInterval):
+            return self._drawn
+        found = interval_of(self.value, self._drawn, float(level), matrix)
+        return dataclasses.replace(found, names=self.names) if matrix is None else found
 
     def _checked(self, combinations: Any) -> Float[np.ndarray, "combinations dimension"]:
         matrix, dimension = np.asarray(combinations, np.float64), len(self.value)
         if matrix.ndim != 2 or matrix.shape[1] != dimension or not np.all(np.isfinite(matrix)):
             raise ValueError(f"combinations must be finite rows of {dimension} numbers each, not {matrix.shape}")
         return matrix
-
-    def _interval(self, level: float, combinations: Any) -> Interval | NoInterval:
-        if isinstance(self._drawn, NoInterval):
-            return self._drawn
-        return interval_of(self.value, self._drawn, level, combinations)
 
     @functools.cached_property
     def _drawn(self) -> ErrorDraws | NoInterval:

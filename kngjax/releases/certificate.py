@@ -5,6 +5,7 @@ import functools
 import importlib.metadata
 import json
 import math
+from collections.abc import Callable
 from typing import Any
 
 from kngjax.accounting.adjacency import RECORD
@@ -296,16 +297,10 @@ class Certificate:
             proved = {"epsilon": None, "delta": None, "rho": self.guarantee.rho}
             if self.rounding is not None:
                 proved["distance"] = outward(self.rounding.distance)
-        del fields["membership"]
-        if self.num_records is None:
-            del fields["num_records"]
-        if self.mixture is None:
-            del fields["mixture"]
-        if not self.proofs:
-            del fields["proofs"]
+        given = {name: one for name, one in fields.items() if name not in _ONLY_IF_GIVEN or one not in (None, ())}
         if self.membership is not None:
-            fields["membership"] = self.membership.to_dict()
-        return {**fields, "guarantee": self.guarantee.to_dict(), "proved_of_this_release": proved}
+            given["membership"] = self.membership.to_dict()
+        return {**given, "guarantee": self.guarantee.to_dict(), "proved_of_this_release": proved}
 
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> "Certificate":
@@ -313,19 +308,25 @@ class Certificate:
 
         Raises ValueError for no certificate's."""
         fields = renewed({name: value for name, value in fields.items() if name != "proved_of_this_release"})
-        return cls(
-            **{
-                **fields,
-                "guarantee": Guarantee.from_dict(fields["guarantee"]),
-                "sensitivity": Sensitivity(**fields["sensitivity"]),
-                "mixture": Mixture(**fields["mixture"]) if "mixture" in fields else None,
-                "rounding": _rounding(fields["rounding"]),
-                "assumptions": tuple(fields["assumptions"]),
-                "unproved": tuple(fields["unproved"]),
-                "proofs": tuple(fields.get("proofs", ())),
-                "membership": Membership.from_dict(fields["membership"]) if "membership" in fields else None,
-            }
-        )
+        for name, read in _READERS.items():
+            if fields.get(name) is not None:
+                fields[name] = read(fields[name])
+        return cls(**fields)
+
+
+# Fields that certificates without them leave out.
+_ONLY_IF_GIVEN = frozenset({"membership", "num_records", "mixture", "proofs"})
+# How the fields are read of which JSON has another form.
+_READERS: dict[str, Callable[[Any], Any]] = {
+    "guarantee": Guarantee.from_dict,
+    "sensitivity": lambda fields: Sensitivity(**fields),
+    "rounding": lambda fields: Rounding(**{name: tuple(values) for name, values in fields.items()}),
+    "assumptions": tuple,
+    "unproved": tuple,
+    "membership": Membership.from_dict,
+    "mixture": lambda fields: Mixture(**fields),
+    "proofs": tuple,
+}
 
 
 def _as_call(described: Any) -> str:
@@ -370,7 +371,3 @@ def failures_of(mechanism: AbstractMechanism) -> list[str]:
     if getattr(mechanism, "max_records", None) is not None:
         causes += TOO_MANY
     return causes
-
-
-def _rounding(fields: dict[str, Any] | None) -> Rounding | None:
-    return None if fields is None else Rounding(**{name: tuple(values) for name, values in fields.items()})

@@ -58,8 +58,8 @@ def draw(
     """
     require_sampler(mechanism, sampler)
     require_declared(mechanism, data.dimension, sampler)
-    if isinstance(mechanism, AbstractDirectMechanism):
-        draws, succeeded = mechanism.draws(data, key, 1)
+    if sampler is None:
+        draws, succeeded = _independent_draws(mechanism, data, None, key, 1)
         return draws[0], succeeded
     assert isinstance(mechanism, AbstractDensityMechanism)
     assert isinstance(sampler, AbstractSampler)
@@ -72,7 +72,7 @@ def draw(
                 f"{type(sampler).__name__} works on the host for this density, between compiled calls, and "
                 f"cannot be traced: call kngjax.draw outside of jit and vmap, or ask for {chain(Density.of(target))}"
             )
-        draws, succeeded = sampler.draws(target, key, 1, centre)
+        draws, succeeded = _independent_draws(mechanism, data, sampler, key, 1, centre)
         return draws[0], succeeded
     assert isinstance(sampler, AbstractChainSampler)
     num_blocks, block = blocks(sampler, target.dimension)
@@ -106,12 +106,6 @@ def require_sampler(mechanism: AbstractMechanism, sampler: AbstractSampler | Lat
         raise TypeError(
             f"sampler must be an object like kngjax.chains.Exact(), or None, not a {type(sampler).__name__}"
         )
-
-
-def require_success(succeeded: bool, advice: str = SEARCH_GIVEN_UP) -> None:
-    """Raises RuntimeError with this advice unless all draws were found."""
-    if not succeeded:
-        raise RuntimeError(advice)
 
 
 def estimate(mechanism: AbstractDensityMechanism, data: Data) -> Float[np.ndarray, " dimension"]:
@@ -148,43 +142,36 @@ def blocks(sampler: AbstractChainSampler, dimension: int) -> tuple[int, int]:
     return -(-num_sweeps // block), block
 
 
-def direct_draws(
-    mechanism: AbstractDirectMechanism, data: Data, key: PRNGKeyArray, num_draws: int
-) -> tuple[Float[Array, "draws dimension"], Bool[Array, ""]]:
-    """Makes independent draws of a mechanism from its own law, and tells whether all succeeded."""
-    if mechanism.runs_on_host:
-        return mechanism.draws(data, key, num_draws)
-    return _compiled_direct_draws(mechanism, data, key, num_draws)
-
-
-@functools.partial(Compiled, static_argnames="num_draws")
-def _compiled_direct_draws(mechanism, data, key, num_draws):
-    return mechanism.draws(data, key, num_draws)
-
-
 def independent_draws(
-    mechanism: AbstractDensityMechanism,
+    mechanism: AbstractMechanism,
     data: Data,
-    sampler: AbstractIndependentSampler,
+    sampler: AbstractIndependentSampler | None,
     key: PRNGKeyArray,
     num_draws: int,
-) -> tuple[Float[Array, "draws dimension"], Bool[Array, ""]]:
-    """Makes independent exact draws, and tells whether the search for them succeeded."""
-    if sampler.runs_on_host(jax.eval_shape(mechanism.target, data)):
-        return sampler.draws(mechanism.target(data), key, num_draws)
-    return compiled_independent_draws(mechanism, data, sampler, key, num_draws)
+) -> Float[Array, "draws dimension"]:
+    """Makes independent draws by a sampler of a density, or, without one, from a mechanism's own law.
+
+    Raises RuntimeError, with advice, unless all of them were found.
+    """
+    source: Any = mechanism
+    if sampler is None:
+        runs_on_host, advice = source.runs_on_host, source.advice
+    else:
+        runs_on_host, advice = sampler.runs_on_host(jax.eval_shape(source.target, data)), SEARCH_GIVEN_UP
+    draw_all = _independent_draws if runs_on_host else compiled_independent_draws
+    draws, succeeded = draw_all(mechanism, data, sampler, key, num_draws)
+    if not succeeded:
+        raise RuntimeError(advice)
+    return draws
 
 
-@functools.partial(Compiled, static_argnames="num_draws")
-def compiled_independent_draws(
-    mechanism: AbstractDensityMechanism,
-    data: Data,
-    sampler: AbstractIndependentSampler,
-    key: PRNGKeyArray,
-    num_draws: int,
-) -> tuple[Float[Array, "draws dimension"], Bool[Array, ""]]:
-    """Makes independent exact draws in one program, for samplers that do not run on the host."""
-    return sampler.draws(mechanism.target(data), key, num_draws)
+def _independent_draws(mechanism, data, sampler, key, num_draws, centre=None):
+    if sampler is None:
+        return mechanism.draws(data, key, num_draws)
+    return sampler.draws(mechanism.target(data), key, num_draws, centre)
+
+
+compiled_independent_draws = Compiled(_independent_draws, static_argnames="num_draws")
 
 
 @functools.partial(Compiled, static_argnames="num_chains")

@@ -4,6 +4,7 @@ Functions of public facts alone.
 """
 
 import math
+from typing import Any
 
 import jax
 
@@ -22,20 +23,39 @@ from kngjax.chains.slice_gibbs import SliceGibbs
 from kngjax.data.schema import Schema
 from kngjax.draws.lattice.lattice import ELSE, Lattice
 from kngjax.draws.shell_draws import more_records
-from kngjax.mechanisms.declared_facts import found_contradictions
+from kngjax.mechanisms.base import AbstractMechanism
+from kngjax.mechanisms.declared_facts import found_contradictions, require_declared
 from kngjax.mechanisms.density import AbstractDensityMechanism
+from kngjax.releases.chains import require_sampler
 
 WEIGHTED = "Chosen because it asks the loss for every sum, and so knows the records' weights."
 
 
 def default_sampler(
-    mechanism: AbstractDensityMechanism, dimension: int, num_records: int | None = None
-) -> tuple[AbstractSampler, str]:
+    mechanism: AbstractMechanism, dimension: int, num_records: int | None = None
+) -> tuple[AbstractSampler | None, str]:
     """Chooses the sampler that serves this mechanism best, and says why, from public facts alone.
 
-    **Arguments:** `num_records`: n where it is public, which decides for smooth losses.
+    It is None for a mechanism that draws from its own law. **Arguments:** `num_records`: n where it is public, which
+    decides for smooth losses.
     """
+    if not isinstance(mechanism, AbstractDensityMechanism):
+        return None, "Each is drawn from the mechanism's own law."
     return _best(mechanism, density_of(mechanism, dimension), num_records)
+
+
+def research_sampler(
+    mechanism: AbstractMechanism, sampler: Any, dimension: int, num_records: int | None
+) -> AbstractSampler | None:
+    """Returns what research draws with: the sampler that was asked for, else the default.
+
+    Raises as `require_sampler`, and ValueError for a user's loss that contradicts its own declarations.
+    """
+    if sampler is None:
+        sampler, _ = default_sampler(mechanism, dimension, num_records)
+    require_sampler(mechanism, sampler)
+    require_declared(mechanism, dimension, sampler)
+    return sampler
 
 
 def _best(

@@ -55,15 +55,6 @@ class Division:
         )
         return f"{_divided(unit)} are divided by {columns}; each is in one group at most"
 
-    def to_dict(self) -> dict[str, Any]:
-        """Returns a JSON-ready dictionary."""
-        return {"by": list(self.by), "levels": [list(levels) for levels in self.levels]}
-
-    @classmethod
-    def from_dict(cls, fields: dict[str, Any]) -> "Division":
-        """Reads what `to_dict` wrote."""
-        return cls(tuple(fields["by"]), tuple(tuple(levels) for levels in fields["levels"]))
-
 
 @dataclasses.dataclass(frozen=True)
 class Membership:
@@ -89,9 +80,11 @@ class Membership:
 
     def to_dict(self) -> dict[str, Any]:
         """Returns a JSON-ready dictionary."""
-        return {**self.division.to_dict(), "group": list(self.group), "together": self.together.to_dict()}
+        by = {"by": list(self.division.by), "levels": [list(levels) for levels in self.division.levels]}
+        return {**by, "group": list(self.group), "together": self.together.to_dict()}
 
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> "Membership":
         """Reads what `to_dict` wrote."""
-        return cls(Division.from_dict(fields), tuple(fields["group"]), Guarantee.from_dict(fields["together"]))
+        division = Division(tuple(fields["by"]), tuple(map(tuple, fields["levels"])))
+        return cls(division, tuple(fields["group"]), Guarantee.from_dict(fields["together"]))

@@ -1,12 +1,12 @@
 """Draws computed in float64: independent ones, exact in real arithmetic, and those of Markov chains."""
 
+import abc
 import dataclasses
 from typing import Any, ClassVar
 
 import numpy as np
 from jaxtyping import Float
 
-from kngjax.chains.base import AbstractChainSampler, AbstractIndependentSampler
 from kngjax.core.arrays import float64
 from kngjax.core.randomness import key_from
 from kngjax.core.representation import describe
@@ -16,16 +16,7 @@ from kngjax.draws.base import IN_REALS, NONE, AbstractDraw
 from kngjax.draws.uniforms import Bits
 from kngjax.losses.base import AbstractPredictorLoss
 from kngjax.mechanisms.density import AbstractDensityMechanism
-from kngjax.mechanisms.direct import AbstractDirectMechanism
-from kngjax.releases.chains import (
-    SEARCH_GIVEN_UP,
-    blocks,
-    direct_draws,
-    estimate,
-    independent_draws,
-    require_success,
-    run_chains,
-)
+from kngjax.releases.chains import blocks, estimate, independent_draws, run_chains
 
 UNPROVED_OF_CHAINS = (
     "how far the law of this draw is from the law that the guarantee is about: it comes from a Markov chain after "
@@ -39,23 +30,22 @@ UNPROVED_OF_CONVERGENCE = (
 
 
 @dataclasses.dataclass(frozen=True)
-class DirectDraw(AbstractDraw):
-    """Draws independently, exactly in real arithmetic: by the mechanism itself, or by a sampler from its density.
+class AbstractFloat64Draw(AbstractDraw):
+    """Draws in float64, by a sampler or from a mechanism's own law. No table asks for it: `draw_choice` makes it.
 
     **Arguments:** `sampler`: with all tuning from public facts; None of a mechanism that draws from its own law.
     `reason`: why this sampler.
     """
 
     mechanism: Any
-    sampler: AbstractIndependentSampler | None = None
+    sampler: Any = None
     reason: str = ""
 
-    assurance: ClassVar[str] = IN_REALS
-    serves: ClassVar[tuple[type, ...]] = (AbstractDirectMechanism,)
+    serves: ClassVar[tuple[type, ...]] = ()
 
     @classmethod
-    def of(cls, mechanism: AbstractDirectMechanism, facts: Schema) -> "DirectDraw":
-        return cls(mechanism)
+    def of(cls, mechanism: Any, facts: Schema) -> None:
+        """Serves nothing unasked."""
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -73,12 +63,6 @@ class DirectDraw(AbstractDraw):
     def failures(self) -> tuple[str, ...]:
         return (self.sampler or self.mechanism).failures
 
-    @property
-    def duration(self) -> str:
-        if self.sampler is None:
-            return super().duration
-        return "fractions of a second where the domain holds the estimate and noise about it; else it may be given up"
-
     def prepare(self, X: Any, y: Any) -> Data:
         data = self.mechanism.prepare(X, y)
         return data if self.sampler is None else with_a_row(self.mechanism, data)
@@ -86,50 +70,35 @@ class DirectDraw(AbstractDraw):
     def draw_all_alone(self, data: Data, bits: Bits, progress: bool | None = False) -> Float[np.ndarray, " dimension"]:
         return self.draw(data, bits, progress)
 
-    def draw(self, data: Data, bits: Bits, progress: bool | None = False) -> Float[np.ndarray, " dimension"]:
-        with float64():
-            key = key_from(bits)
-            if self.sampler is None:
-                draws, succeeded = direct_draws(self.mechanism, data, key, 1)
-            else:
-                draws, succeeded = independent_draws(self.mechanism, data, self.sampler, key, 1)
-            require_success(bool(succeeded), self.mechanism.advice if self.sampler is None else SEARCH_GIVEN_UP)
-            return np.array(draws[0])
+    @abc.abstractmethod
+    def draw(self, data: Data, bits: Bits, progress: bool | None = False) -> Float[np.ndarray, " dimension"]: ...
 
 
 @dataclasses.dataclass(frozen=True)
-class ChainDraw(AbstractDraw):
+class DirectDraw(AbstractFloat64Draw):
+    """Draws independently, exactly in real arithmetic: by the mechanism itself, or by a sampler from its density."""
+
+    assurance: ClassVar[str] = IN_REALS
+
+    @property
+    def duration(self) -> str:
+        if self.sampler is None:
+            return super().duration
+        return "fractions of a second where the domain holds the estimate and noise about it; else it may be given up"
+
+    def draw(self, data: Data, bits: Bits, progress: bool | None = False) -> Float[np.ndarray, " dimension"]:
+        with float64():
+            return np.array(independent_draws(self.mechanism, data, self.sampler, key_from(bits), 1)[0])
+
+
+@dataclasses.dataclass(frozen=True)
+class ChainDraw(AbstractFloat64Draw):
     """Draws by a Markov chain, whose law after finitely many sweeps nobody has proved to be the mechanism's.
 
-    **Arguments:** `sampler`: with all tuning and its number of sweeps from public facts. `reason`: why this one.
+    Its sampler has a public number of sweeps.
     """
 
-    mechanism: AbstractDensityMechanism
-    sampler: AbstractChainSampler
-    reason: str
-
     assurance: ClassVar[str] = NONE
-    serves: ClassVar[tuple[type, ...]] = ()
-
-    @classmethod
-    def of(cls, mechanism: Any, facts: Schema) -> None:
-        """Serves nothing unasked: a chain is named."""
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        return describe(self.sampler)
-
-    @property
-    def method(self) -> str:
-        return self.reason
-
-    @property
-    def assumptions(self) -> tuple[str, ...]:
-        return self.sampler.assumptions
-
-    @property
-    def failures(self) -> tuple[str, ...]:
-        return self.sampler.failures
 
     @property
     def unproved(self) -> tuple[str, ...]:
@@ -138,12 +107,6 @@ class ChainDraw(AbstractDraw):
     @property
     def duration(self) -> str:
         return f"{self.sampler.num_sweeps} sweeps of the chain"
-
-    def prepare(self, X: Any, y: Any) -> Data:
-        return with_a_row(self.mechanism, self.mechanism.prepare(X, y))
-
-    def draw_all_alone(self, data: Data, bits: Bits, progress: bool | None = False) -> Float[np.ndarray, " dimension"]:
-        return self.draw(data, bits, progress)
 
     def draw(self, data: Data, bits: Bits, progress: bool | None = False) -> Float[np.ndarray, " dimension"]:
         with float64():

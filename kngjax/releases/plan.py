@@ -17,9 +17,9 @@ from kngjax.core.errors import holding_no_records, run_hiding_errors, run_tellin
 from kngjax.data.bars import showing_passes
 from kngjax.data.schema import Schema
 from kngjax.ledger.book import LedgerError
-from kngjax.ledger.ledgers import Ledger, Reservation
+from kngjax.ledger.ledgers import BudgetExceeded, Ledger, Reservation
 from kngjax.releases.certificate import Certificate
-from kngjax.releases.debits import reserve_cost
+from kngjax.releases.debits import is_allowed, reserve_cost
 from kngjax.releases.told import telling
 
 
@@ -39,7 +39,8 @@ class Plan:
     provably cost no more. `draw`: makes all releases from records; they stay private until all are kept, since a
     later failure may depend on the data. Its second argument says whether to show a progress bar. `joined`: puts
     releases together for the caller. `check`: raises `UnfitType` for records X and y of the wrong type, and sees no
-    value. `is_one`: whether a ledger keeps the release itself, not a list of releases.
+    value. `is_one`: whether a ledger keeps the release itself, not a list of releases. `instead`: says which other draw
+    a budget allows, if any; it is told which certificates the budget allows.
     """
 
     certificates: tuple[Certificate, ...]
@@ -49,6 +50,7 @@ class Plan:
     joined: Callable[[Any], list[Any]] = _as_they_are
     check: Callable[[Any, Any], None] = _taken
     is_one: bool = False
+    instead: Callable[[Callable[[Certificate], bool]], str] | None = None
 
     @property
     def owed(self) -> tuple[Guarantee, bool]:
@@ -74,7 +76,11 @@ class Plan:
         """
         side_doors.refuse()
         arithmetic.require_right()
-        reservation = reserve_cost(ledger, self.cost, self.proved, what)
+        try:
+            reservation = reserve_cost(ledger, self.cost, self.proved, what)
+        except BudgetExceeded as error:
+            instead = "" if self.instead is None else self.instead(functools.partial(is_allowed, ledger))
+            raise BudgetExceeded(f"{error}. {instead[:1].upper()}{instead[1:]}" if instead else str(error)) from None
         drawn, refusal = run_hiding_errors(functools.partial(_draw_of, self, read, progress))
         if refusal is not None:
             raise refusal

@@ -17,7 +17,7 @@ from jaxtyping import Float
 from kngjax.chains.base import AbstractSampler
 from kngjax.core import arithmetic
 from kngjax.core.compiling import quick_compilation
-from kngjax.core.errors import holding_no_records, run_telling_refusals
+from kngjax.core.errors import holding_no_records
 from kngjax.core.kept_as_json import AbstractKeptAsJson
 from kngjax.core.summary_table import AbstractSummarised, SummaryTable, names_of
 from kngjax.data.passes import Passes
@@ -27,7 +27,7 @@ from kngjax.data.weights import with_weights
 from kngjax.draws.base import AbstractDraw
 from kngjax.draws.lattice.lattice import Lattice
 from kngjax.draws.shells.shells import Shells
-from kngjax.ledger.ledgers import BudgetExceeded, Ledger, Reservation
+from kngjax.ledger.ledgers import Ledger, Reservation
 from kngjax.mechanisms.base import AbstractMechanism
 from kngjax.releases import debits
 from kngjax.releases.certificate import Certificate
@@ -203,37 +203,44 @@ def release(
             "whoever knows a seed can subtract the noise. For reproducible research draws use kngjax.sample(..., "
             "key=kngjax.research_key(seed))"
         )
-    if isinstance(mechanism, AbstractReleasePlan):
-        _check_nothing_else(weights, sampler, progress)
-        return mechanism.release(with_persons(X, person), y, ledger=ledger, progress=progress)
-    _check_arguments(mechanism, X, y, (weights, person), sampler, ledger, progress)
-    X = with_persons(with_weights(X, weights), person)
-    # What types, shapes and settings refuse is refused before anything is spent.
-    facts, refusal = run_telling_refusals(functools.partial(mechanism.intake.check_schema, X, y))
-    if refusal is not None:
-        raise refusal
-    plan = plan_of_mechanism(mechanism, sampler, facts)
-    [certificate] = plan.certificates
-    try:
-        [released] = plan.release(lambda: (X, y), ledger, debits.in_json(certificate.mechanism), progress)
-    except BudgetExceeded as error:
-        instead = ""
-        if certificate.rounding is not None:
-            instead = instead_of_rounding(mechanism, sampler, facts, functools.partial(debits.is_allowed, ledger))
-        raise BudgetExceeded(f"{error}. {instead[:1].upper()}{instead[1:]}" if instead else str(error)) from None
-    return released
+    asked = asked_for(mechanism, sampler, weights)
+    if asked is mechanism:
+        _check_progress(progress)
+    else:
+        _check_arguments(mechanism, X, y, (weights, person), sampler, ledger, progress)
+    return asked.release(with_persons(with_weights(X, weights), person), y, ledger=ledger, progress=progress)
 
 
-def plan_of_mechanism(mechanism: AbstractMechanism, sampler: Any, facts: Schema) -> Plan:
-    """Resolves one draw of a mechanism, with its certificate: from public facts alone.
+@dataclasses.dataclass(frozen=True, eq=False)
+class OneRelease(AbstractReleasePlan):
+    """Asks for one draw of a mechanism. **Arguments:** `sampler`: what the caller asked for, or None."""
 
-    **Arguments:** `sampler`: what the caller asked for, or None. The records of the plan are a pair, X and y.
-    """
-    with quick_compilation():
-        draw = draw_for(mechanism, sampler, facts)
-        certificate = Certificate.of(draw, facts)
-    drawing = functools.partial(_drawn_alone, draw, certificate, facts.names)
-    return Plan((certificate,), *debits.owed(certificate), drawing, is_one=True)
+    mechanism: Any
+    sampler: Any = None
+
+    def admit(self, X: Any, y: Any) -> Schema:
+        return self.mechanism.intake.check_schema(X, y)
+
+    def resolve(self, facts: Schema) -> Plan:
+        with quick_compilation():
+            draw = draw_for(self.mechanism, self.sampler, facts)
+            certificate = Certificate.of(draw, facts)
+        drawing = functools.partial(_drawn_alone, draw, certificate, facts.names)
+        instead = functools.partial(instead_of_rounding, self.mechanism, self.sampler, facts)
+        instead = None if certificate.rounding is None else instead
+        return Plan((certificate,), *debits.owed(certificate), drawing, is_one=True, instead=instead)
+
+    def settings(self) -> Any:
+        return debits.settings(self.mechanism)
+
+
+def asked_for(asked: Any, sampler: Any, weights: Any = None) -> AbstractReleasePlan:
+    """Returns a plan as it is, or that of one draw of a mechanism; raises TypeError for what no plan takes."""
+    if not isinstance(asked, AbstractReleasePlan):
+        return OneRelease(asked, sampler)
+    if weights is not None or sampler is not None:
+        raise TypeError("a plan of several releases takes neither weights nor a sampler: leave them out")
+    return asked
 
 
 def plan_for(asked: Any, num_records: int | None = None, sampler: Any = None) -> Plan:
@@ -244,10 +251,7 @@ def plan_for(asked: Any, num_records: int | None = None, sampler: Any = None) ->
     facts refuse, and for a sampler that cannot serve.
     """
     facts = Schema(asked.dimension or 1, asked.adjacency.public_count(num_records))
-    if not isinstance(asked, AbstractReleasePlan):
-        return plan_of_mechanism(asked, sampler, facts)
-    _check_nothing_else(None, sampler, None)
-    return asked.resolve(facts)
+    return asked_for(asked, sampler).resolve(facts)
 
 
 @holding_no_records
@@ -269,19 +273,8 @@ def certify(
     """
     _check_arguments(mechanism, X, y, (weights, person), sampler, None, None)
     X = with_persons(with_weights(X, weights), person)
-    facts, refusal = run_telling_refusals(functools.partial(mechanism.intake.check_schema, X, y))
-    if refusal is not None:
-        raise refusal
-    [certificate] = plan_of_mechanism(mechanism, sampler, facts).certificates
+    [certificate] = OneRelease(mechanism, sampler).planned(X, y).certificates
     return certificate
-
-
-def _check_nothing_else(weights: Any, sampler: Any, progress: Any) -> None:
-    """Raises TypeError for what plans of several releases do not take."""
-    if not isinstance(progress, bool | None):
-        raise TypeError(f"progress must be True, False or None, not a {type(progress).__name__}")
-    if weights is not None or sampler is not None:
-        raise TypeError("a plan of several releases takes neither weights nor a sampler: leave them out")
 
 
 def _check_arguments(
@@ -306,6 +299,10 @@ def _check_arguments(
         raise TypeError(
             f"sampler must be an object like kngjax.chains.Exact(), or None, not a {type(sampler).__name__}"
         )
+    _check_progress(progress)
+
+
+def _check_progress(progress: Any) -> None:
     if not isinstance(progress, bool | None):
         raise TypeError(f"progress must be True, False or None, not a {type(progress).__name__}")
 

@@ -3,12 +3,13 @@
 import dataclasses
 import time
 import warnings
+from typing import Any
 
 import jax
 import numpy as np
 from jaxtyping import PRNGKeyArray
 
-from kngjax.chains.base import AbstractChainSampler, AbstractIndependentSampler, AbstractSampler, Info
+from kngjax.chains.base import AbstractChainSampler, AbstractSampler
 from kngjax.core.arrays import float64
 from kngjax.core.compiling import quick_compilation
 from kngjax.core.randomness import require_typed_key
@@ -16,20 +17,11 @@ from kngjax.data.records import Data
 from kngjax.draws.lattice.lattice import Lattice
 from kngjax.draws.shells.shells import Shells
 from kngjax.mechanisms.base import AbstractMechanism
-from kngjax.mechanisms.declared_facts import require_declared
 from kngjax.mechanisms.density import AbstractDensityMechanism
-from kngjax.mechanisms.direct import AbstractDirectMechanism
 from kngjax.owner.diagnostics import UNMIXED, DrawsSummary
 from kngjax.owner.draws import Draws
-from kngjax.releases.chains import (
-    direct_draws,
-    estimate,
-    independent_draws,
-    require_sampler,
-    require_success,
-    run_chains,
-)
-from kngjax.releases.default_sampler import default_sampler
+from kngjax.releases.chains import estimate, independent_draws, run_chains
+from kngjax.releases.default_sampler import research_sampler
 
 # Chains start and run alike, so that a thousand of them tell, and no sample waits long for it.
 _CHAINS_LOOKED_AT = 1000
@@ -65,26 +57,6 @@ def sample(
     **Returns** `Draws`, with R-hat, Monte Carlo errors and effective sample sizes by the coefficients' names.
     `summary()` holds these and the time that the draws took; `to_arviz()` and plots are there too.
     """
-    draws = sampled(mechanism, data, key, sampler, num_draws, num_chains, num_warmup, thinning, progress)
-    if draws.info is not None:
-        looked_at = draws.theta[:_CHAINS_LOOKED_AT]
-        if not DrawsSummary.of(looked_at, ()).suffices:
-            warnings.warn(f"{UNMIXED}; the owner sees which coefficient by draws.summary().explain()", stacklevel=2)
-    return draws
-
-
-def sampled(
-    mechanism: AbstractMechanism,
-    data: Data,
-    key: PRNGKeyArray,
-    sampler: AbstractSampler | Lattice | Shells | None,
-    num_draws: int,
-    num_chains: int = 4,
-    num_warmup: int | None = None,
-    thinning: int = 1,
-    progress: bool | None = None,
-) -> Draws:
-    """Draws as `sample` does, and judges nothing: for whoever shows the diagnostics himself, or needs none."""
     start = time.perf_counter()
     require_typed_key(key)
     if not isinstance(data, Data):
@@ -92,40 +64,27 @@ def sampled(
     for name, count in (("num_draws", num_draws), ("num_chains", num_chains), ("thinning", thinning)):
         if count < 1:
             raise ValueError(f"{name} must be at least 1, got {count}")
-    if sampler is None and isinstance(mechanism, AbstractDensityMechanism):
-        sampler, _ = default_sampler(mechanism, data.dimension, data.num_records)
-    require_sampler(mechanism, sampler)
-    require_declared(mechanism, data.dimension, sampler)
-    if isinstance(sampler, AbstractChainSampler) and num_warmup is not None:
-        sampler = dataclasses.replace(sampler, num_warmup=num_warmup)
+    chosen: Any = research_sampler(mechanism, sampler, data.dimension, data.num_records)
+    if isinstance(chosen, AbstractChainSampler) and num_warmup is not None:
+        chosen = dataclasses.replace(chosen, num_warmup=num_warmup)
     num_read = num_chains * num_draws * sum(map(np.size, jax.tree.leaves(data)))
-    if isinstance(mechanism, AbstractDirectMechanism):
-        with float64(), quick_compilation(num_read):
-            draws, succeeded = direct_draws(mechanism, data, key, num_draws * num_chains)
-            require_success(bool(succeeded), mechanism.advice)
-            thetas = np.array(draws).reshape(num_chains, num_draws, -1)
-        return _draws(mechanism, thetas, type(mechanism).__name__, None, start)
-    assert isinstance(mechanism, AbstractDensityMechanism)
-    assert isinstance(sampler, AbstractSampler)
     with float64(), quick_compilation(num_read):
-        # Types and shapes decide, so nothing is computed.
-        sampler.admit(jax.eval_shape(mechanism.target, data))
-        if isinstance(sampler, AbstractIndependentSampler):
-            draws, succeeded = independent_draws(mechanism, data, sampler, key, num_draws * num_chains)
-            require_success(bool(succeeded))
-            # A copy: a NumPy view would keep the float64 JAX array alive.
-            thetas, info = np.array(draws).reshape(num_chains, num_draws, -1), None
-        else:
-            assert isinstance(sampler, AbstractChainSampler)
-            centre, warmup = estimate(mechanism, data), sampler.num_warmup
+        if isinstance(mechanism, AbstractDensityMechanism):
+            # Types and shapes decide, so nothing is computed.
+            chosen.admit(jax.eval_shape(mechanism.target, data))
+        if isinstance(chosen, AbstractChainSampler):
+            assert isinstance(mechanism, AbstractDensityMechanism)
+            centre, warmup = estimate(mechanism, data), chosen.num_warmup
             thetas, info = run_chains(
-                mechanism, data, sampler, centre, key, num_chains, warmup, num_draws, thinning, progress
+                mechanism, data, chosen, centre, key, num_chains, warmup, num_draws, thinning, progress
             )
-    return _draws(mechanism, thetas, type(sampler).__name__, info, start)
-
-
-def _draws(mechanism: AbstractMechanism, thetas: np.ndarray, name: str, info: Info | None, start: float) -> Draws:
+        else:
+            drawn = independent_draws(mechanism, data, chosen, key, num_draws * num_chains)
+            # A copy: a NumPy view would keep the float64 JAX array alive.
+            thetas, info = np.array(drawn).reshape(num_chains, num_draws, -1), None
+    seconds = time.perf_counter() - start
+    if info is not None and not DrawsSummary.of(thetas[:_CHAINS_LOOKED_AT], ()).suffices:
+        warnings.warn(f"{UNMIXED}; the owner sees which coefficient by draws.summary().explain()", stacklevel=2)
     names = mechanism.bounds.coefficients
-    if names is None or len(names) != thetas.shape[2]:
-        names = None
-    return Draws(thetas, name, info, names, time.perf_counter() - start)
+    names = names if names is not None and len(names) == thetas.shape[2] else None
+    return Draws(thetas, type(chosen or mechanism).__name__, info, names, seconds)

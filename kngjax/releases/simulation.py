@@ -17,12 +17,9 @@ from kngjax.chains.base import AbstractSampler
 from kngjax.core.compiling import Compiled
 from kngjax.core.randomness import require_typed_key
 from kngjax.mechanisms.base import AbstractMechanism
-from kngjax.mechanisms.declared_facts import require_declared
 from kngjax.mechanisms.density import AbstractDensityMechanism
-from kngjax.mechanisms.direct import AbstractDirectMechanism
 from kngjax.mechanisms.parameters import check_epsilon
-from kngjax.releases.chains import require_sampler
-from kngjax.releases.default_sampler import default_sampler
+from kngjax.releases.default_sampler import research_sampler
 from kngjax.releases.replicates import AXIS, DataGenerator, SimulatedPart, batch_of, estimates
 
 Measure = Callable[[Array, Array], Array]
@@ -153,9 +150,12 @@ def simulate(  # pyright: ignore[reportInconsistentOverload]
         _require_numbers(functions, dimension)
         parts = {}
         for name, one in named.items():
-            is_without = not is_one and isinstance(one, AbstractDirectMechanism)
-            asked = None if is_without else sampler
-            chosen_sampler = _sampler(one, asked, dimension, min(sizes), float(own[name].min()))
+            least, asked = one, sampler
+            if isinstance(one, AbstractDensityMechanism):
+                least = eqx.tree_at(lambda one: one.epsilon, one, own[name].min())
+            elif not is_one:
+                asked = None
+            chosen_sampler = research_sampler(least, asked, dimension, min(sizes))
             parts[name] = SimulatedPart.of(design, one, chosen_sampler, losses, sizes[0], key)
         if float32 and any(part.is_on_host or part.ends_on_host for part in parts.values()):
             raise ValueError(
@@ -175,25 +175,6 @@ def simulate(  # pyright: ignore[reportInconsistentOverload]
             by_measure = dict(zip(functions, values, strict=True))
             simulations[name] = Simulation(np.asarray(sizes), own[name], thetas, truths, by_measure)
     return simulations[""] if is_one else simulations
-
-
-def _sampler(
-    mechanism: AbstractMechanism,
-    sampler: AbstractSampler | None,
-    dimension: int,
-    num_records: int,
-    epsilon: float,
-) -> AbstractSampler | None:
-    """Returns the sampler of a mechanism, by default the best; raises ValueError for one that does not serve it.
-
-    **Arguments:** `num_records`, `epsilon`: the least that it has to serve.
-    """
-    if sampler is None and isinstance(mechanism, AbstractDensityMechanism):
-        least = eqx.tree_at(lambda one: one.epsilon, mechanism, np.asarray(epsilon))
-        sampler, _ = default_sampler(least, dimension, num_records)
-    require_sampler(mechanism, sampler)
-    require_declared(mechanism, dimension, sampler)
-    return sampler
 
 
 def _require_numbers(measures: Mapping[str, Measure], dimension: int) -> None:

@@ -10,7 +10,6 @@ from kngjax.core.compiling import quick_compilation
 from kngjax.data.schema import Schema
 from kngjax.mechanisms.base import AbstractMechanism
 from kngjax.mechanisms.declared_facts import require_declared
-from kngjax.mechanisms.density import AbstractDensityMechanism
 from kngjax.releases.certificate import Certificate, failures_of
 from kngjax.releases.default_sampler import default_sampler
 from kngjax.releases.draw_choice import draw_for
@@ -74,9 +73,7 @@ def which(mechanism: AbstractMechanism, num_records: int | None = None) -> DrawC
         raise ValueError(f"num_records must be a whole number of at least 1 or None, not {num_records!r}")
     if (dimension := mechanism.dimension) is None:
         raise ValueError("bounds leave the number of columns open: give it, Bounds(..., columns=5)")
-    sampler, reason = None, "Each is drawn from the mechanism's own law."
-    if isinstance(mechanism, AbstractDensityMechanism):
-        sampler, reason = default_sampler(mechanism, dimension, num_records)
+    sampler, reason = default_sampler(mechanism, dimension, num_records)
     try:
         require_declared(mechanism, dimension, sampler)
     except ValueError:

@@ -80,10 +80,11 @@ def test_the_lowered_text_of_a_release_holds_no_data(sought):
     case = every_mechanism.CASES["AdaSSP"]()
     data = case.mechanism.prepare(X, Y)
     key = jax.random.key(0)
-    text = chains._compiled_direct_draws.plain.lower(case.mechanism, data, key, 1).as_text().encode()
+    text = chains.compiled_independent_draws.plain.lower(case.mechanism, data, None, key, 1).as_text().encode()
     assert len(text) > 1000
     assert not sought.within(text)
-    closed = jax.jit(functools.partial(chains._compiled_direct_draws.__wrapped__, case.mechanism, data, num_draws=1))
+    drawn = functools.partial(chains.compiled_independent_draws.__wrapped__, case.mechanism, data, None, num_draws=1)
+    closed = jax.jit(drawn)
     assert sought.within(closed.lower(key).as_text().encode())
 
 

@@ -11,7 +11,7 @@ from audits import replay
 from audits.replay import replayed_sensitivity
 from kngjax.accounting.guarantees import Adjacency
 from kngjax.data import records
-from kngjax.releases.research import sampled
+from kngjax.releases.research import sample
 from kngjax.sensitivity import gradients
 
 DIMENSION = 8
@@ -48,10 +48,10 @@ def one_chain_a_loss(monkeypatch):
     def remembered(mechanism, data, **settings):
         asked = (repr(mechanism.loss), data.dimension, repr(settings["sampler"]), settings["num_draws"])
         if asked not in DRAWN:
-            DRAWN[asked] = sampled(mechanism, data, **settings)
+            DRAWN[asked] = sample(mechanism, data, **settings)
         return DRAWN[asked]
 
-    monkeypatch.setattr(replay, "sampled", remembered)
+    monkeypatch.setattr(replay, "sample", remembered)
 
 
 DRAWN = {}
@@ -75,7 +75,7 @@ CASES = [
 def replayed_without_a_chain(monkeypatch, num_points):
     """Replays at points of Θ and at its ends alone, where gradients are largest: chains take long to compile."""
     nowhere = types.SimpleNamespace(theta=np.zeros((1, 1, DIMENSION)))
-    monkeypatch.setattr(replay, "sampled", lambda *_, **__: nowhere)
+    monkeypatch.setattr(replay, "sample", lambda *_, **__: nowhere)
     pair, key = neighbours("squared", "replace"), kng.research_key(0)
     return replayed_sensitivity(mechanism("squared"), *pair, key=key, num_points=num_points)
 

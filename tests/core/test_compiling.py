@@ -96,7 +96,7 @@ def test_inside_of_another_program_it_is_a_part_of_it(way):
 def test_a_release_that_is_drawn_directly_compiles_quickly_and_research_where_it_reads_little(monkeypatch):
     bounds = kng.Bounds(x=([0.0], [1.0]), intercept=False)
     mechanism = kng.KNormMechanism(bounds, 1.0, "replace", kng.Ellipsoid([[1.0]]))
-    x, drawn = np.linspace(0.0, 1.0, 7)[:, None], chains._compiled_direct_draws
+    x, drawn = np.linspace(0.0, 1.0, 7)[:, None], chains.compiled_independent_draws
     at_first = programs(drawn)
     kng.release(mechanism, x)
     released = programs(drawn)

@@ -83,7 +83,7 @@ def test_blocks_of_rows_change_nothing(monkeypatch):
     x, y = table(1000)
     whole = value(without_noise(), x, y)
     monkeypatch.setattr("kngjax.mechanisms.irls._ROWS", 64)
-    chains._compiled_direct_draws.plain.clear_cache()
+    chains.compiled_independent_draws.plain.clear_cache()
     np.testing.assert_allclose(value(without_noise(), x, y), whole, rtol=1e-12)
 
 

@@ -21,7 +21,7 @@ from kngjax.releases import debits
 from kngjax.releases.certificate import Certificate
 from kngjax.releases.draw_choice import draw_for
 from kngjax.releases.float64_draws import DirectDraw
-from kngjax.releases.release import plan_of_mechanism
+from kngjax.releases.release import OneRelease
 from tests.made_once import MadeOnce
 
 BOUNDS = kng.Bounds(x=([-1.0], [1.0]), y=(-1.0, 1.0))
@@ -442,8 +442,8 @@ def test_clones_do_not_reset_the_budget(tmp_path):
 def test_a_release_that_costs_more_than_was_reserved_is_not_committed(tmp_path):
     """The last of two guards: whatever becomes of a certificate on the way, the ledger has what is released."""
     own = ledger(tmp_path, kng.Budget.approximate(2, "0.1"))
-    twice = plan_of_mechanism(kng.KNormMechanism(HALF.bounds, 1.0, "replace"), None, Schema(1))
-    plan = dataclasses.replace(plan_of_mechanism(HALF, None, Schema(1)), draw=twice.draw)
+    twice = OneRelease(kng.KNormMechanism(HALF.bounds, 1.0, "replace")).resolve(Schema(1))
+    plan = dataclasses.replace(OneRelease(HALF).resolve(Schema(1)), draw=twice.draw)
     with pytest.raises(kng.ledger.LedgerError, match=r"costs? another guarantee than was reserved"):
         plan.release(lambda: (values(), None), own, "half")
     assert own.read().unfinished == [2]

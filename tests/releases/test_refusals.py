@@ -239,7 +239,7 @@ def test_whatever_happens_inside_is_sealed(monkeypatch):
         def centre(*_, error=error):
             raise error
 
-        monkeypatch.setattr(float64_draws, "direct_draws", centre)
+        monkeypatch.setattr(float64_draws, "independent_draws", centre)
         monkeypatch.setattr(noisy_sums, "draw_cell", centre)
         for mechanism in (MEAN, IN_FLOATS):
             with pytest.raises(kng.ReleaseFailed) as caught:
@@ -248,7 +248,7 @@ def test_whatever_happens_inside_is_sealed(monkeypatch):
 
 
 def test_a_draw_that_is_no_number_is_not_released(monkeypatch):
-    monkeypatch.setattr(float64_draws, "direct_draws", lambda *_: (np.full((1, 1), np.nan), True))
+    monkeypatch.setattr(float64_draws, "independent_draws", lambda *_: np.full((1, 1), np.nan))
     with pytest.raises(kng.ReleaseFailed):
         kng.release(IN_FLOATS, X)
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import kngjax as kng
-from kngjax.releases import research
+from kngjax.releases import default_sampler
 from tests.losses.test_row_losses import TooNarrow
 from tests.made_once import MadeOnce
 
@@ -83,7 +83,7 @@ def test_it_is_what_a_sample_takes(name, monkeypatch):
         taken.append(sampler)
         raise Stop
 
-    monkeypatch.setattr(research, "require_sampler", stop)
+    monkeypatch.setattr(default_sampler, "require_sampler", stop)
     found, data = kng.which(mechanism, num_records), mechanism.prepare(*arrays(mechanism, num_records))
     with pytest.raises(Stop):
         kng.sample(mechanism, data, key=kng.research_key(0))

@@ -6,15 +6,13 @@ import pytest
 from scipy import stats
 
 import kngjax as kng
-from kngjax.releases.chains import direct_draws
+from kngjax.releases.chains import independent_draws
 from tests.oracles.goodness_of_fit import assert_cell_frequencies, assert_gamma, assert_mean_within, assert_same_law
 from tests.oracles.perturbed_problems import FACTS, constants, law, squared, squared_log_density, table
 
 
 def draws_of(mechanism, data, number, seed=0):
-    thetas, succeeded = direct_draws(mechanism, data, jax.random.key(seed), number)
-    assert succeeded
-    return np.asarray(thetas)
+    return np.asarray(independent_draws(mechanism, data, None, jax.random.key(seed), number))
 
 
 def _expectile_scores(predictors, y):
