@@ -93,13 +93,17 @@ class IntervalPreview:
             what, self.times * self.setting.epsilon, self.num_records, counted, "; ".join(self.setting.words)
         )
 
-    def explain(self) -> str:
-        """Says in words how wide the plan's intervals would be."""
+    def explain(self, is_guess: bool = False) -> str:
+        """Says in words how wide the plan's intervals would be.
+
+        **Arguments:** `is_guess`: whether the width rests on records that nobody described.
+        """
         if (why := self.why_not(self.setting.mechanism.__class__.__name__)) is not None:
             return f"{why[0].upper()}{why[1:]}."
         if self.width is None:
             return "How wide the intervals will be is not known beforehand."
-        return f"The intervals would be up to {np.max(self.width):.3g} times as wide as without privacy."
+        who = "By a guess of what was not described, the" if is_guess else "The"
+        return f"{who} intervals would be up to {np.max(self.width):.3g} times as wide as without privacy."
 
 
 def why_not_foreseen(making: Any, knows_count: bool) -> str | None:

@@ -76,7 +76,8 @@ class Preview(AbstractSummarised):
     def noise(self) -> "pd.Series | None":
         """Returns the expected standard deviation of each coefficient's privacy noise; None where it is unknown.
 
-        The noise follows from the assumptions in `setting.words`; it is a guess where `withheld` says why.
+        The noise follows from the assumptions in `setting.words`. It is a guess where `withheld` says why, as are
+        `ratio` and `width`.
         """
         if self.expected is None:
             return None
@@ -91,7 +92,8 @@ class Preview(AbstractSummarised):
     @property
     def ratio(self) -> "pd.Series | None":
         """Returns noise over standard error."""
-        return None if self.noise is None or self.standard_error is None else self.noise / self.standard_error
+        noise, error = self.noise, self.standard_error
+        return None if noise is None or error is None else noise / error
 
     @property
     def width(self) -> "pd.Series | None":
@@ -115,7 +117,7 @@ class Preview(AbstractSummarised):
         x. The pseudo-Huber loss has none for symmetric laws about the mean; that of a smoothed quantile loss falls with
         the bandwidth. Neither noise nor the pull of a ridge is part of it.
         """
-        bias = None if self.setting is None else self.setting.bias()
+        bias = None if self.setting is None else self.setting.bias
         if bias is None:
             return None
         return self._named(bias if self.own_units is None else self.own_units @ bias)
@@ -123,21 +125,19 @@ class Preview(AbstractSummarised):
     @property
     def epsilon(self) -> float:
         """Returns ε of the mechanism, or of the whole plan."""
-        assert self.setting is not None
-        return self.setting.epsilon / self.kept
+        return self._assumed.epsilon / self.kept
 
     @property
     def is_in_the_limit(self) -> bool:
         """Tells whether the limit law holds: n·ε is at least 30d and draws are hardly far off, or noise has one law."""
-        if self.setting is None or self.expected is None:
+        if self.expected is None:
             return False
         return self.expected.noise.is_exact or (self.has_enough and (self.expected.far or 0.0) <= LITTLE)
 
     @property
     def has_enough(self) -> bool:
         """Tells whether n·ε is at least 30d, with the n and ε that one estimate has."""
-        assert self.setting is not None
-        return self.num_records * self.kept * self.epsilon >= LIMIT_LAW_FROM * self.setting.dimension
+        return self.num_records * self.kept * self.epsilon >= LIMIT_LAW_FROM * self._assumed.dimension
 
     @property
     def trusted(self) -> bool:
@@ -158,9 +158,9 @@ class Preview(AbstractSummarised):
     @property
     def hopeless(self) -> str | None:
         """Says why a release would be little but noise; None where it would not, and where that is not known."""
-        if self.setting is None or self.expected is None:
+        if self.expected is None:
             return None
-        return _why_hopeless(self.setting, self.expected, self.own_units, self.intervals is not None)
+        return _why_hopeless(self._assumed, self.expected, self.own_units, self.intervals is not None)
 
     def enough(self) -> str:
         """Says in words which n, or which ε, would not be hopeless."""
@@ -168,7 +168,7 @@ class Preview(AbstractSummarised):
 
         def serves(number: float | int, epsilon: float | int) -> bool:
             setting, expected = self._at(number, epsilon)
-            if setting is None or expected is None:
+            if expected is None:
                 return False
             return _why_hopeless(setting, expected, is_unpulled=self.intervals is not None) is None
 
@@ -185,8 +185,7 @@ class Preview(AbstractSummarised):
         infinite where a release is little but noise even with all of H.
         """
         self._require_known()
-        assert self.setting is not None
-        setting = dataclasses.replace(self.setting, law=None)
+        setting = dataclasses.replace(self._assumed, law=None)
 
         def serves(share: float) -> bool:
             thinner = dataclasses.replace(
@@ -209,14 +208,12 @@ class Preview(AbstractSummarised):
 
     def stated(self) -> "pd.DataFrame | None":
         """Returns `to_frame()`; None where no figure is known, or none is stated."""
-        is_known = self.setting is not None and self.expected is not None
-        return self.to_frame() if is_known and self.ratio is not None and self.withheld is None else None
+        return None if self.expected is None or self.withheld is not None else self.to_frame()
 
     def told(self) -> list[str]:
         """Says what is previewed, and then what is to be known of it, a sentence each."""
-        if self.setting is None or self.expected is None or self.ratio is None:
+        if self.expected is None or (ratio := self.ratio) is None:
             return [f"{self.mechanism}: how large its noise will be is not known beforehand."]
-        ratio = self.ratio
         lines = [f"{self.mechanism} of {self.num_records:,} {self._counted} at epsilon = {self.epsilon:g}, previewed"]
         if self.withheld is not None:
             return [*lines, f"Its noise is not stated: {self.withheld}.", *self._other_words()]
@@ -227,7 +224,7 @@ class Preview(AbstractSummarised):
                 f"That is noise of small coefficients: of such as explain responses that fill their bounds it is up to "
                 f"{growth:.2g} times as large."
             )
-        if self.setting.coefficients is not None and self.expected.noise.at is not None:
+        if self._assumed.coefficients is not None and self.expected.noise.at is not None:
             lines.append("That is noise of the coefficients that were guessed, by which it goes.")
         lines += self._bias_in_words()
         if self.intervals is None:
@@ -246,14 +243,12 @@ class Preview(AbstractSummarised):
 
     def _other_words(self) -> list[str]:
         """Says what is expected of far draws and of intervals, what was assumed, and whether it is hopeless."""
-        assert self.setting is not None
-        assert self.expected is not None
-        far, lines = self.expected.far, []
+        far, lines = None if self.expected is None else self.expected.far, []
         if far is not None and far > LITTLE:
             lines.append(f"With probability {far:.0%} a draw comes from anywhere in the domain.")
         if self.intervals is not None:
-            lines.append(self.intervals.explain())
-        lines.append("Assumed: " + "; ".join(self.setting.words) + ".")
+            lines.append(self.intervals.explain(is_guess=self.withheld is not None))
+        lines.append("Assumed: " + "; ".join(self._assumed.words) + ".")
         if self.hopeless is not None:
             lines.append(f"Little but noise: {self.hopeless}; {self.enough()}.")
         return lines
@@ -265,25 +260,25 @@ class Preview(AbstractSummarised):
 
     def plot(self, ax: Any = None) -> Any:
         """Plots noise and standard error of each coefficient over ε, and returns the logarithmic axes of Matplotlib."""
-        if self.setting is None or self.standard_error is None:
+        if (errors := self.standard_error) is None:
             raise ValueError(f"the noise of {self.mechanism} is not known beforehand")
         if self.withheld is not None:
             raise ValueError(f"the noise of {self.mechanism} is not stated: {self.withheld}")
-        axes = axes_of(ax)
+        axes, bias = axes_of(ax), self.bias
         epsilons = np.geomspace(self.epsilon / 30.0, min(30.0 * self.epsilon, 100.0), 25)
         parts = [self._at(self.num_records, one, and_far=False)[1] for one in epsilons]
         noises = np.array([self._deviations(part.noise.covariance) for part in parts if part is not None])
         drawn = epsilons[[part is not None for part in parts]]
-        for number, (name, curve, error) in enumerate(zip(self.names, noises.T, self.standard_error, strict=True)):
+        for number, (name, curve, error) in enumerate(zip(self.names, noises.T, errors, strict=True)):
             looks = style(number, marker=MARKERS)
             axes.loglog(drawn, curve, label=name, markevery=(number, 5), **looks)
             axes.axhline(error, color=looks["color"], linestyle=":")
         words = "noise (dotted: standard error)"
-        if self._largest_bias() is not None and self.bias is not None:
+        if self._largest_bias() is not None and bias is not None:
             words = "noise (dotted: standard error; dashed: bias)"
-            for line, bias, error in zip(list(axes.lines[::2]), self.bias, self.standard_error, strict=True):
-                if abs(bias) > NEXT_TO_NONE * error:
-                    axes.axhline(abs(bias), color=line.get_color(), linestyle="--")
+            for line, one, error in zip(list(axes.lines[::2]), bias, errors, strict=True):
+                if abs(one) > NEXT_TO_NONE * error:
+                    axes.axhline(abs(one), color=line.get_color(), linestyle="--")
         axes.set_xlabel("epsilon")
         axes.set_ylabel(words)
         axes.legend(frameon=False)
@@ -291,7 +286,7 @@ class Preview(AbstractSummarised):
 
     @property
     def _counted(self) -> str:
-        return "records" if self.setting is None else self.setting.mechanism.bounds.counted
+        return self._assumed.mechanism.bounds.counted
 
     def _largest_bias(self) -> "tuple[str, float, float] | None":
         """Finds the largest bias over its standard error: the coefficient, its bias, the ratio; None for next to 0."""
@@ -300,25 +295,22 @@ class Preview(AbstractSummarised):
             return None
         shares = np.abs(bias.to_numpy()) / error.to_numpy()
         worst = int(np.argmax(shares))
-        return (
-            (self.names[worst], float(bias.iloc[worst]), float(shares[worst])) if shares[worst] > NEXT_TO_NONE else None
-        )
+        largest = self.names[worst], float(bias.iloc[worst]), float(shares[worst])
+        return largest if largest[2] > NEXT_TO_NONE else None
 
     def _bias_in_words(self) -> list[str]:
         if (largest := self._largest_bias()) is None:
             return []
-        assert self.setting is not None
         name, bias, share = largest
         return [
-            f"What the loss estimates is not quite the {self.setting.target}: the bias is up to {share:.2g} standard "
+            f"What the loss estimates is not quite the {self._assumed.target}: the bias is up to {share:.2g} standard "
             f"errors, {bias:.2g} of {name}, whatever epsilon is."
         ]
 
-    def _at(self, num_records: float | int, epsilon: float, and_far: bool = True) -> tuple[Scenario | None, Any]:
+    def _at(self, num_records: float | int, epsilon: float, and_far: bool = True) -> tuple[Any, Any]:
         """Returns what is assumed and expected at another n and ε; twice None where no mechanism is made there."""
-        assert self.setting is not None
         count = round(num_records)
-        setting = self.setting.at(self.kept * epsilon) if self.again is None else self.again(count, epsilon)
+        setting = self._assumed.at(self.kept * epsilon) if self.again is None else self.again(count, epsilon)
         if setting is None or not setting.mechanism.intake.allows(max(count, 1)):
             return None, None
         return setting, setting.expected(max(count, 1), and_far=and_far)
@@ -330,8 +322,14 @@ class Preview(AbstractSummarised):
         return float(np.max(self._deviations(expected.noise.covariance) / self._deviations(expected.sampling)))
 
     def _require_known(self) -> None:
-        if self.setting is None or self.expected is None:
+        if self.expected is None:
             raise ValueError(f"the noise of {self.mechanism} is not known beforehand")
+
+    @property
+    def _assumed(self) -> Scenario:
+        """Returns the assumptions, where there are some."""
+        assert self.setting is not None
+        return self.setting
 
     def _least(self, serves: Any, start: float | int, most: float, precision: float = 1.01) -> float:
         """Finds the least number from which on something serves, to that factor; infinite where no number serves."""

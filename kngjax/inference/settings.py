@@ -1,7 +1,6 @@
 """States what a preview assumes, and derives what follows for any number of records and any ε."""
 
 import functools
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -48,9 +47,9 @@ class Scenario:
 
     **Arguments:** `mechanism`. `hessian`, `score_covariance`: of one record on average, shape (d, d). `law`, `rows`: of
     a regression, else None. `room`: for each coefficient the deviation of a number of which nothing is known but what
-    the bounds allow. `words`: what was assumed. `far_draws`: makes those of KNG, once. `theta`: what is estimated, of
-    residuals about 0, where it is more than a constant; else None. `target`: what it stands for, in words. `bias`:
-    computes θ* less it, once. `coefficients`: a guess of θ̃, where noise goes by it; else None.
+    the bounds allow. `words`: what was assumed. `theta`: what is estimated, of residuals about 0, where it is more
+    than a constant; else None. `asked`: the `target` of `kngjax.preview` that it stands for. `coefficients`: a guess of
+    θ̃, where noise goes by it; else None.
     """
 
     mechanism: Any
@@ -61,10 +60,8 @@ class Scenario:
     responses: Responses | None
     room: np.ndarray
     words: tuple[str, ...]
-    far_draws: Callable[[], FarDraws | None] = lambda: None
     theta: np.ndarray | None = None
-    target: str | None = None
-    bias: Callable[[], np.ndarray | None] = lambda: None
+    asked: Any = None
     coefficients: np.ndarray | None = None
 
     @classmethod
@@ -100,8 +97,9 @@ class Scenario:
         if not isinstance(loss, AbstractResidualLoss):
             return found
         target = loss.target if target is None else target
-        words = None if target is None else target_in_words(target)
-        return replace(found, target=words, bias=_Once(_bias, found, target))
+        if target is not None:
+            _ = target_in_words(target)
+        return replace(found, asked=target)
 
     @classmethod
     def _of_regression(cls, mechanism: Any, design: Any, residual: Any) -> "Scenario":
@@ -135,8 +133,7 @@ class Scenario:
         hessian, squares, theta = law.curvature * gram, law.score_square * gram, None
         if responses.by_row is not None:
             theta, hessian, squares = estimand_of(loss, rows, responses.law)
-        far = _Once(FarDraws.of, mechanism, rows, law)
-        return cls(mechanism, hessian, squares, law, rows, responses, room, words, far, theta)
+        return cls(mechanism, hessian, squares, law, rows, responses, room, words, theta)
 
     @classmethod
     def _of_means(cls, mechanism: Any, design: Any) -> "Scenario":
@@ -209,11 +206,32 @@ class Scenario:
 
     def of_mechanism(self, mechanism: Any) -> "Scenario":
         """Returns the setting of a mechanism that differs in its ε alone."""
-        return replace(self, mechanism=mechanism)
+        made = replace(self, mechanism=mechanism)
+        # Neither of these depends on ε.
+        vars(made).update({name: vars(self)[name] for name in ("far_draws", "bias") if name in vars(self)})
+        return made
+
+    @functools.cached_property
+    def far_draws(self) -> FarDraws | None:
+        """Returns the facts of KNG far from the estimate; None for other mechanisms."""
+        return None if self.rows is None or self.law is None else FarDraws.of(self.mechanism, self.rows, self.law)
+
+    @property
+    def target(self) -> str | None:
+        """Says what θ* stands for, in words."""
+        return None if self.asked is None else target_in_words(self.asked)
+
+    @functools.cached_property
+    def bias(self) -> Float[np.ndarray, " dimension"] | None:
+        """Returns θ* less its target; None without a target, and without a law of residuals."""
+        law = None if self.responses is None else self.responses.law
+        if self.asked is None or law is None or self.rows is None:
+            return None
+        return bias_of(self.mechanism.loss, self.rows, law, self.asked)
 
     def far_share(self, num_records: int) -> float | None:
         """Returns the probability of a draw from far off; None for mechanisms of which that is not asked."""
-        if (far := self.far_draws()) is not None:
+        if (far := self.far_draws) is not None:
             return far.share(num_records, self.epsilon)
         if self.responses is None or self.law is not None:
             return None
@@ -222,26 +240,6 @@ class Scenario:
         rates = self.mechanism.rank_rates()
         shares = zip(rates, np.diag(self.hessian), np.asarray(self.mechanism.tau), strict=True)
         return float(max(end_gap_share(*share, num_records, width) for share in shares))
-
-
-class _Once:
-    """Calls a function once and keeps what it returns. It can be sent to workers, unlike `functools.cache`."""
-
-    def __init__(self, function: Callable[..., Any], *arguments: Any):
-        self._function, self._arguments, self._kept = function, arguments, []
-
-    def __call__(self) -> Any:
-        if not self._kept:
-            self._kept.append(self._function(*self._arguments))
-        return self._kept[0]
-
-
-def _bias(setting: Scenario, target: Any) -> np.ndarray | None:
-    if target is None:
-        return None
-    assert setting.responses is not None
-    assert setting.rows is not None
-    return bias_of(setting.mechanism.loss, setting.rows, setting.responses.law, target)
 
 
 def _guessed(coefficients: Any, dimension: int) -> np.ndarray:

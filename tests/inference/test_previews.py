@@ -107,7 +107,7 @@ def test_the_share_of_far_draws_is_that_of_quadrature(fine_previews):
 def test_far_shares_of_other_domains_fall_with_epsilon(domain):
     bounds = kng.Bounds(x=(-1.0, 1.0), columns=2)
     made = kng.KNG(kng.LogisticLoss(), bounds, domain, 1.0, "replace", kng.L2())
-    far = kng.preview(made, num_records=100, simulate=False).setting.far_draws()
+    far = kng.preview(made, num_records=100, simulate=False).setting.far_draws
     shares = [far.share(100, epsilon) for epsilon in (1.0, 2.0, 8.0)]
     assert shares[1] == far.share(200, 1.0)
     assert 1.0 > shares[0] > shares[1] > shares[2] >= 0.0
