@@ -1,7 +1,7 @@
 """Finds the minimiser of an expected loss, and how far it lies from the mean or the quantile that it stands for."""
 
 from statistics import NormalDist
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -11,24 +11,12 @@ from jaxtyping import Array, Float
 from kngjax.core.arrays import float64
 from kngjax.core.compiling import Compiled, quick_compilation
 from kngjax.core.randomness import research_key
-from kngjax.inference.response_laws import density_of, nodes_and_weights, quantiles_of
+from kngjax.inference.response_laws import nodes_and_weights, quantiles_of
 from kngjax.losses.base import AbstractResidualLoss
 
 # Rows over which nodes of one law are shifted against one another; draws where a law has no quantile function.
 _SHIFTED, _DRAWN, _LEAST_ROWS, _MOST_ROWS = 64, 2000, 512, 4096
 _STEPS, _HALVINGS = 60, 30
-
-
-class Estimand(NamedTuple):
-    """Holds θ* = argmin E ρ(e - x'θ) for residuals e, with the moments of a record at θ*.
-
-    **Arguments:** `theta`: θ*, shape (d,).
-    `hessian`: E ρ''xx'. `score_square`: E s²xx', both of shape (d, d).
-    """
-
-    theta: np.ndarray
-    hessian: np.ndarray
-    score_square: np.ndarray
 
 
 def target_in_words(target: Any) -> str:
@@ -43,35 +31,34 @@ def target_in_words(target: Any) -> str:
 def bias_of(loss: AbstractResidualLoss, rows: np.ndarray, law: Any, target: Any) -> Float[np.ndarray, " dimension"]:
     """Returns θ* - θ_T: argmin_θ E ρ(e - x'θ) less the least squares coefficients of the target of e given x.
 
-    Where the residuals have one law and an intercept is in the span of the columns, it is that of the intercept alone.
+    Where an intercept is in the span of the columns, it is that of the intercept alone.
 
     **Arguments:** all public. `rows`: features, shape (m, d). `law`: of residuals, a NumPyro distribution of batch
-    shape () or (m,), or `statistics.NormalDist`. `target`: "mean", "median", or the level of a quantile.
+    shape (), or `statistics.NormalDist`. `target`: "mean", "median", or the level of a quantile.
     """
-    rows = repeated(rows[:: -(-len(rows) // _MOST_ROWS)]) if _is_one(law) else rows
     ones = np.linalg.lstsq(rows, np.ones(len(rows)), rcond=None)[0]
     ones[np.abs(ones) < 1e-9 * np.max(np.abs(ones))] = 0.0
-    if _is_one(law) and np.allclose(rows @ ones, 1.0, atol=1e-9):
+    if np.allclose(rows @ ones, 1.0, atol=1e-9):
         column = np.ones((_SHIFTED, 1))
-        return float((estimand_of(loss, column, law).theta - _target_of(column, law, target))[0]) * ones
-    return estimand_of(loss, rows, law).theta - _target_of(rows, law, target)
+        return float((_minimiser(loss, column, law) - _target_of(column, law, target))[0]) * ones
+    few = rows[:: -(-len(rows) // _MOST_ROWS)]
+    # Nodes shift from row to row, and errors average out.
+    few = np.tile(few, (-(-_LEAST_ROWS // len(few)), 1))
+    return _minimiser(loss, few, law) - _target_of(few, law, target)
 
 
-def estimand_of(loss: AbstractResidualLoss, rows: np.ndarray, law: Any) -> Estimand:
-    """Computes θ* and its moments over the rows and the law of residuals at each row, by Newton's method.
+def _minimiser(loss: AbstractResidualLoss, rows: np.ndarray, law: Any) -> Float[np.ndarray, " dimension"]:
+    """Computes θ* over the rows and the law of residuals, by Newton's method.
 
-    For the quantile loss θ* is the least squares fit to the quantiles, and the mean of ρ'' is the density.
+    For the quantile loss θ* is the least squares fit to the quantiles.
     """
     values, weights = residual_nodes(law, len(rows))
     if loss.score_is_piecewise_constant:
         with float64():
             low, jump = map(float, loss.score_step())
-        theta = _target_of(rows, law, -low / jump)
-        densities = jump * density_of(law, rows @ theta)
-        _, _, _, squares = _moments_at(loss, theta, rows, values, weights)
-        return Estimand(theta, (rows * densities[:, None]).T @ rows / len(rows), squares)
+        return _target_of(rows, law, -low / jump)
     theta = np.linalg.lstsq(rows, np.sum(weights * values, axis=1), rcond=None)[0]
-    value, gradient, hessian, squares = _moments_at(loss, theta, rows, values, weights)
+    value, gradient, hessian = _moments_at(loss, theta, rows, values, weights)
     for _ in range(_STEPS):
         # Huber's loss bends nowhere where all residuals are outliers.
         ridge = 1e-9 * (np.trace(hessian) + 1e-9) * np.eye(len(theta))
@@ -84,19 +71,14 @@ def estimand_of(loss: AbstractResidualLoss, rows: np.ndarray, law: Any) -> Estim
         else:
             break
         theta = theta - length * move
-        value, gradient, hessian, squares = trial
+        value, gradient, hessian = trial
         if np.max(np.abs(move)) <= 1e-12 * (1.0 + np.max(np.abs(theta))):
             break
-    return Estimand(theta, hessian, squares)
-
-
-def repeated(rows: np.ndarray) -> np.ndarray:
-    """Repeats the rows up to some five hundred: nodes shift from row to row, and errors average out."""
-    return np.tile(rows, (-(-_LEAST_ROWS // len(rows)), 1))
+    return theta
 
 
 def residual_nodes(law: Any, number: int) -> tuple[np.ndarray, np.ndarray]:
-    """Returns values and weights of residuals at each of so many rows, shape (number, nodes)."""
+    """Returns values and weights of residuals, shape (number, nodes), shifted from row to row."""
     from numpyro import distributions
 
     made = distributions.Normal(law.mean, law.stdev) if isinstance(law, NormalDist) else law
@@ -104,16 +86,11 @@ def residual_nodes(law: Any, number: int) -> tuple[np.ndarray, np.ndarray]:
         try:
             values, weights = nodes_and_weights(made, number, None, is_smooth=False)
         except ValueError:
-            if made.batch_shape not in ((), (1,), (number,)):
+            if made.batch_shape not in ((), (1,)):
                 raise
             drawn = np.asarray(made.sample(research_key(0), (_DRAWN,)), np.float64).reshape(_DRAWN, -1)
             values, weights = np.broadcast_to(drawn.T, (number, _DRAWN)), np.full((number, _DRAWN), 1.0 / _DRAWN)
         return np.asarray(values), np.asarray(weights)
-
-
-def _is_one(law: Any) -> bool:
-    """Tells whether residuals have one law at all rows."""
-    return isinstance(law, NormalDist) or law.batch_shape in ((), (1,))
 
 
 def _target_of(rows: np.ndarray, law: Any, target: Any) -> np.ndarray:
@@ -127,25 +104,19 @@ def _target_of(rows: np.ndarray, law: Any, target: Any) -> np.ndarray:
     return np.linalg.lstsq(rows, np.broadcast_to(found, len(rows)), rcond=None)[0]
 
 
-def _moments_at(loss: Any, theta: np.ndarray, *arrays: np.ndarray) -> tuple[float, np.ndarray, np.ndarray, np.ndarray]:
+def _moments_at(loss: Any, theta: np.ndarray, *arrays: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
     with float64(), quick_compilation():
-        value, *others = _moments(loss, theta, *arrays)
-        gradient, hessian, squares = map(np.asarray, others)
-    return float(value), gradient, hessian, squares
+        value, gradient, hessian = map(np.asarray, _moments(loss, theta, *arrays))
+    return float(value), gradient, hessian
 
 
 @Compiled
 def _moments(loss: Any, theta: Any, rows: Any, values: Any, weights: Any) -> tuple[Array, ...]:
-    """Returns E ρ, E sx, E ρ''xx' and E s²xx' of one record."""
+    """Returns E ρ, E sx and E ρ''xx' of one record."""
 
-    def of_each(function: Any) -> Array:
+    def mean_of(function: Any) -> Array:
         of_row = jax.vmap(function, (None, 0))
-        return jax.vmap(of_row)(rows @ theta, values)
+        return jnp.sum(weights * jax.vmap(of_row)(rows @ theta, values), axis=1) / rows.shape[0]
 
-    def products(numbers: Array) -> Array:
-        return (rows * jnp.sum(weights * numbers, axis=1)[:, None]).T @ rows / rows.shape[0]
-
-    scores = of_each(loss.record_score)
-    value = jnp.sum(weights * of_each(loss.record_value)) / rows.shape[0]
-    gradient = jnp.sum(weights * scores, axis=1) @ rows / rows.shape[0]
-    return value, gradient, products(of_each(loss.record_curvature)), products(scores**2)
+    hessian = (rows * mean_of(loss.record_curvature)[:, None]).T @ rows
+    return jnp.sum(mean_of(loss.record_value)), mean_of(loss.record_score) @ rows, hessian

@@ -14,8 +14,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from kngjax.core.arrays import float64
+from kngjax.core.randomness import research_key
 from kngjax.geometry.abstract_norms import AbstractNorm
-from kngjax.geometry.shapes import Shape
 from kngjax.inference.score_laws import ScoreLaw
 from kngjax.sensitivity import weighted
 
@@ -47,8 +47,7 @@ class FarDraws:
         """
         dimension = rows.shape[1]
         domain = getattr(mechanism, "domain", None)
-        shape = None if domain is None else domain.exact_shape(dimension)
-        if shape is None or not levels_off(mechanism):
+        if domain is None or domain.exact_shape(dimension) is None or not levels_off(mechanism):
             return None
         with float64():
             norm = mechanism.score_norm(dimension)
@@ -57,7 +56,10 @@ class FarDraws:
         weight = weighted.largest(mechanism.bounds)
         hessian = weight * law.curvature * (rows.T @ rows) / len(rows)
         log_near = math.lgamma(dimension + 1.0) + log_ball - np.linalg.slogdet(hessian)[1]
-        steps, log_volume = _points(shape, dimension)
+        with float64():
+            middle = np.asarray(domain.interior_point(dimension))
+            steps = np.asarray(domain.draw(research_key(0), (_POINTS,), dimension)) - middle
+            log_volume = float(domain.log_volume(dimension))
         few = rows[np.random.default_rng(1).permutation(len(rows))[:_ROWS]]
         gradients = weight * law.mean_score(steps @ few.T) @ few / len(few)
         linear, norms = _norms(norm, steps @ hessian), _norms(norm, gradients)
@@ -95,26 +97,6 @@ def end_gap_share(rate: float, density: float, level: float, num_records: int, w
     return far / (far + 2.0 / (rate * num_records * density))
 
 
-def _points(shape: Shape, dimension: int) -> tuple[np.ndarray, float]:
-    """Spreads points evenly over Θ, about its middle, and computes the logarithm of its volume."""
-    random = np.random.default_rng(0)
-    if shape.radius is None:
-        half = 0.5 * (shape.upper - shape.lower)
-        return random.uniform(-1.0, 1.0, (_POINTS, dimension)) * half, float(np.sum(np.log(2.0 * half)))
-    radii = shape.radius * random.uniform(size=(_POINTS, 1)) ** (1.0 / dimension)
-    if shape.power == 1:
-        directions = random.laplace(size=(_POINTS, dimension))
-        log_unit = dimension * math.log(2.0) - math.lgamma(dimension + 1.0)
-    else:
-        directions = random.standard_normal((_POINTS, dimension))
-        log_unit = 0.5 * dimension * math.log(math.pi) - math.lgamma(0.5 * dimension + 1.0)
-    lengths = np.sum(np.abs(directions) ** shape.power, axis=1, keepdims=True) ** (1.0 / shape.power)
-    return directions / lengths * radii, log_unit + dimension * math.log(shape.radius)
-
-
 def _norms(norm: AbstractNorm, vectors: np.ndarray) -> np.ndarray:
     with float64():
-        sides = norm.box_sides(vectors.shape[1])
-        if sides is not None:
-            return np.max(np.abs(vectors) / np.asarray(sides), axis=1)
         return np.asarray(jax.vmap(norm)(jnp.asarray(vectors)))

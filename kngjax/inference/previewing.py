@@ -49,11 +49,10 @@ def preview(
     - `residual`: the law of responses about the regression, as a NumPyro distribution or as the standard deviation of
         a normal one; for logistic and Poisson regression the law of the responses, for a quantile of numbers that of
         the numbers. None takes a tenth of the width of the bounds of y; half of the responses 1; a mean count of a
-        tenth of its bound. A function maps rows of features, the intercept's 1 first, to the law at each row:
-        `lambda x: Normal(0.0, 0.3 + 0.2 * x[:, 1])`.
+        tenth of its bound.
     - `simulate`: whether to draw from the mechanism itself on a hundred made-up tables, which takes seconds to
         minutes. None does so for regressions with n·ε < 30d, where the limit law says little, unless they are
-        hopeless. With weights it draws from the mechanism without weights, or not at all if the noise would differ.
+        hopeless. Records with weights are not simulated.
     - `target`: the estimand that `bias` refers to: "mean", "median" or the level of a quantile of responses given
         features. None takes the level of a quantile loss, smoothed or not, and the mean for the squared, Huber and
         pseudo-Huber losses; expectiles are their own target.

@@ -30,23 +30,20 @@ class Responses:
     """Describes the law of responses about a regression without slopes. Public.
 
     **Arguments:** `quantiles`: equally likely values. `density`: of the law, None where it has none. `words`: what was
-    assumed. `law`: of residuals itself, None of responses. `by_row`: where it varies with the features, equally likely
-    values at each row, of which `quantiles` and `density` are the mixture; else None.
+    assumed. `law`: of residuals itself, None of responses.
     """
 
     quantiles: Float[np.ndarray, " values"]
     density: Callable[[float], float] | None
     words: str
     law: Any = None
-    by_row: Float[np.ndarray, "rows levels"] | None = None
 
     @classmethod
-    def of(cls, residual: Any, loss: Any, bounds: Bounds, rows: np.ndarray | None = None) -> "Responses":
+    def of(cls, residual: Any, loss: Any, bounds: Bounds) -> "Responses":
         """Returns the law that the user gives, else the usual one of the loss.
 
-        `residual` is a NumPyro distribution, the scale of a normal one, or, for a regression on `rows`, a function of
-        these to the law of the residual given each. Raises ValueError where it is None and the responses have no bounds
-        to tell their scatter.
+        `residual` is a NumPyro distribution, or the scale of a normal one. Raises ValueError where it is None and the
+        responses have no bounds to tell their scatter.
         """
         if isinstance(residual, Responses):
             return residual
@@ -65,12 +62,6 @@ class Responses:
             return cls.normal(residual, f"residuals normal with deviation {residual:.3g}, a tenth of the bounds of y")
         if is_scatter:
             return cls.normal(float(residual), f"residuals normal with deviation {residual:.3g}")
-        if callable(residual) and not hasattr(residual, "batch_shape"):
-            if rows is None or usual is not None:
-                raise ValueError(
-                    "residual may be a function of features where a regression has residuals, and not here"
-                )
-            return cls._of_rows(residual, rows)
         if not hasattr(residual, "sample"):
             raise ValueError(
                 "residual must be a positive number, the standard deviation of normal residuals, or a NumPyro "
@@ -104,27 +95,6 @@ class Responses:
             return float(density_of(law, value))
 
         return cls(quantiles, density, f"{what} by {type(law).__name__}", law)
-
-    @classmethod
-    def _of_rows(cls, residual: Callable[[Any], Any], rows: np.ndarray) -> "Responses":
-        with float64():
-            law = residual(jnp.asarray(rows))
-            if getattr(law, "batch_shape", None) != (len(rows),):
-                raise ValueError(
-                    f"residual must give one law for each of {len(rows)} rows, a NumPyro distribution of batch shape "
-                    f"({len(rows)},)"
-                )
-            try:
-                levels = np.broadcast_to(_levels(_HALF)[:, None], (_HALF, len(rows)))
-                by_row = np.asarray(jax.vmap(law.icdf)(jnp.asarray(levels)), np.float64).T
-            except (NotImplementedError, ImportError):
-                by_row = np.asarray(law.sample(research_key(0), (_HALF,)), np.float64).T
-
-        def density(value: float) -> float:
-            return float(np.mean(density_of(law, np.full(len(rows), value))))
-
-        words = f"residuals by {type(law).__name__}, which vary with the features"
-        return cls(np.quantile(by_row, _levels()), density, words, law, by_row)
 
     def quantile(self, level: float) -> float:
         """Returns the value that a share of about `level` does not exceed."""

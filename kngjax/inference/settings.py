@@ -11,7 +11,7 @@ from jaxtyping import Float
 from kngjax.core.arrays import float64
 from kngjax.data.terms import Design
 from kngjax.inference.designs import rows_of
-from kngjax.inference.estimands import bias_of, estimand_of, repeated, target_in_words
+from kngjax.inference.estimands import bias_of, target_in_words
 from kngjax.inference.far_draws import FarDraws, end_gap_share
 from kngjax.inference.perturbed_minima import noise_of_minima
 from kngjax.inference.score_laws import Responses, ScoreLaw
@@ -47,9 +47,8 @@ class Scenario:
 
     **Arguments:** `mechanism`. `hessian`, `score_covariance`: of one record on average, shape (d, d). `law`, `rows`: of
     a regression, else None. `room`: for each coefficient the deviation of a number of which nothing is known but what
-    the bounds allow. `words`: what was assumed. `theta`: what is estimated, of residuals about 0, where it is more
-    than a constant; else None. `asked`: the `target` of `kngjax.preview` that it stands for. `coefficients`: a guess of
-    θ̃, where noise goes by it; else None.
+    the bounds allow. `words`: what was assumed. `asked`: the `target` of `kngjax.preview` that the
+    estimate stands for. `coefficients`: a guess of θ̃, where noise goes by it; else None.
     """
 
     mechanism: Any
@@ -60,7 +59,6 @@ class Scenario:
     responses: Responses | None
     room: np.ndarray
     words: tuple[str, ...]
-    theta: np.ndarray | None = None
     asked: Any = None
     coefficients: np.ndarray | None = None
 
@@ -109,9 +107,7 @@ class Scenario:
             # An ε that follows from other settings depends on d.
             bounds = bounds.for_dimension(rows.shape[1])
             mechanism = eqx.tree_at(lambda one: one.bounds, mechanism, bounds)
-        if callable(residual) and not hasattr(residual, "batch_shape"):
-            rows = repeated(rows)
-        responses = Responses.of(residual, loss, bounds, rows)
+        responses = Responses.of(residual, loss, bounds)
         dimension, gram = rows.shape[1], rows.T @ rows / len(rows)
         domain = getattr(mechanism, "domain", None)
         with float64():
@@ -130,10 +126,8 @@ class Scenario:
         half = np.where(constant, largest, (sides[1] - sides[0]) / 2) if np.any(constant) else largest
         size = _size(loss, bounds, reach, bool(np.any(constant)))
         room = 2.0 * EVEN * (size / half if size is not None else np.full(dimension, np.inf))
-        hessian, squares, theta = law.curvature * gram, law.score_square * gram, None
-        if responses.by_row is not None:
-            theta, hessian, squares = estimand_of(loss, rows, responses.law)
-        return cls(mechanism, hessian, squares, law, rows, responses, room, words, theta)
+        hessian, squares = law.curvature * gram, law.score_square * gram
+        return cls(mechanism, hessian, squares, law, rows, responses, room, words)
 
     @classmethod
     def _of_means(cls, mechanism: Any, design: Any) -> "Scenario":
@@ -247,22 +241,6 @@ def _guessed(coefficients: Any, dimension: int) -> np.ndarray:
     if guess.shape != (dimension,) or not np.all(np.isfinite(guess)):
         raise ValueError(f"coefficients must be a guess of each of {dimension} numbers, the intercept first")
     return guess
-
-
-def without_weights(mechanism: Any) -> Any:
-    """Removes weights: returns a mechanism with the law of records that all have the weight W, where Δ scales by W.
-
-    Losses and noise are W times as large then, so that W cancels, but from fixed numbers: λ counts as λ/W, and γ, of
-    the noise (γH)^{-1} with H in proportion to W, as Wγ.
-    """
-    if (largest := mechanism.bounds.weight) is None:
-        return mechanism
-    for name, factor in (("regularization", 1.0 / largest), ("gamma", largest)):
-        if (number := getattr(mechanism, name, None)) is not None:
-            mechanism = eqx.tree_at(lambda one, name=name: getattr(one, name), mechanism, number * factor)
-    unit = mechanism.bounds.unit_alone
-    mechanism = eqx.tree_at(lambda one: one.bounds.weight, mechanism, None)
-    return eqx.tree_at(lambda one: one.bounds.unit, mechanism, unit, is_leaf=lambda part: part is None)
 
 
 def _weights_in_words(bounds: Any) -> str:

@@ -128,11 +128,16 @@ class Certificate:
         )
 
     @property
-    def names(self) -> tuple[str, ...] | None:
-        """Returns the declared names of the coefficients, the intercept first; None where none were declared."""
+    def names_of_columns(self) -> tuple[str, ...] | None:
+        """Returns the declared names of the columns, the intercept first; None where none were declared."""
         bounds = self.mechanism.get("bounds") or {}
-        declared = None if self.mechanism["type"] in _OF_NO_COLUMN else bounds.get("names")
+        declared = bounds.get("names")
         return None if declared is None else ("intercept",) * bounds["intercept"] + tuple(declared)
+
+    @property
+    def names(self) -> tuple[str, ...] | None:
+        """Returns the declared names of the coefficients; None where none were declared."""
+        return None if self.mechanism["type"] in _OF_NO_COLUMN else self.names_of_columns
 
     @property
     def exact(self) -> bool:

@@ -1,5 +1,6 @@
 """Widths of intervals before anything is spent: against what is then released, against formulas, in words."""
 
+import dataclasses
 import re
 
 import numpy as np
@@ -53,7 +54,12 @@ def test_a_preview_of_a_plan_says_how_wide_intervals_would_be_and_which_epsilon(
     made = mechanism(kind=kng.KNG, epsilon=2.0)
     chosen = kng.preview(kng.WithIntervals(made), num_records=20_000, residual=RESIDUAL)
     assert "KNG of 20,000 records at epsilon = 2, previewed" in chosen.explain()
-    assert "The intervals would be up to" in chosen.explain()
+    # No rows were described, so that figures of noise are withheld, and the width is said to be a guess.
+    width = f"intervals would be up to {chosen.width.max():.3g} times as wide as without privacy."
+    assert f"By a guess of what was not described, the {width}" in chosen.explain()
+    described = dataclasses.replace(chosen, withheld=None).explain()
+    assert f"The {width}" in described
+    assert "guess" not in described
     assert chosen.epsilon == pytest.approx(2.0)
     # Of the whole, of which 0.6 is left to the estimate.
     alone = kng.preview(made, num_records=20_000, residual=RESIDUAL)

@@ -131,7 +131,7 @@ class Halving:
         """
         size = len(self.mechanisms)
         shares: dict[int | None, np.ndarray] = {None: np.zeros(size)}
-        for node in (node for nodes in self.depths for node in nodes):
+        for node in self._nodes:
             own = self.noise(node) * np.eye(size)[node.index]
             t = float(node.relative)
             shares[node.index] = own + t * shares[node.above] + (1.0 - t) * shares[node.below]
@@ -144,7 +144,7 @@ class Halving:
         Noise of θ is H^{-1} times that of the score, and H at a curve is the same of the records about it and of all.
         """
         whole, found = self.whole_noises(), {}
-        for node in (node for nodes in self.depths for node in nodes):
+        for node in self._nodes:
             mechanism, level = self.mechanisms[node.index], levels[node.index]
             own, of_level = _changes([float(node.relative), level], mechanism)
             epsilon = float(mechanism.epsilon) * of_level / own * self.noise(node) / whole[node.index]
@@ -160,7 +160,11 @@ class Halving:
     @property
     def _in_order(self) -> list[Node]:
         """Lists the nodes, in increasing order of their levels."""
-        return sorted((node for nodes in self.depths for node in nodes), key=lambda node: node.index)
+        return sorted(self._nodes, key=lambda node: node.index)
+
+    @property
+    def _nodes(self) -> list[Node]:
+        return [node for nodes in self.depths for node in nodes]
 
     def sampler(self, levels: Any) -> dict[str, Any]:
         """Describes the draw for a certificate, JSON-ready."""

@@ -51,8 +51,7 @@ class QuantileCurves(AbstractKeptAsJson, AbstractSummarised):
     @property
     def names(self) -> tuple[str, ...] | None:
         """Names the coefficients as the bounds declare them, the intercept first; None where none are declared."""
-        bounds = self.certificate.mechanism["bounds"]
-        return None if bounds["names"] is None else ("intercept",) * bounds["intercept"] + tuple(bounds["names"])
+        return self.certificate.names_of_columns
 
     def quantiles(self, x: Any, tau: Any) -> Float[np.ndarray, "rows ..."]:
         """Predicts quantiles at public rows, increasing with their level: linear in Φ⁻¹(τ) between the released levels.

@@ -1,31 +1,37 @@
 """The quantile process: regression curves of several levels for one ε, which never cross."""
 
 import dataclasses
-from collections.abc import Sequence
+import functools
 from typing import Any
 
 import numpy as np
 
 from kngjax.accounting.guarantees import Adjacency
+from kngjax.core import arithmetic
 from kngjax.core.arrays import parameter
 from kngjax.core.errors import holding_no_records
 from kngjax.core.representation import ShownAsTyped, describe
-from kngjax.data.bounds import Bounds
+from kngjax.data.passes import Passes
 from kngjax.data.schema import Schema
 from kngjax.draws.lattice.lattice import LARGEST_DIMENSION
-from kngjax.geometry.domains import AbstractDomain
+from kngjax.draws.lattice_draws import LatticeDraw
 from kngjax.mechanisms.parameters import check_count, check_epsilon, order_domain, require_part
 from kngjax.releases.certificate import Certificate
-from kngjax.releases.curves.curve_draws import plan_of
 from kngjax.releases.curves.halving import Halving
-from kngjax.releases.debits import in_json
+from kngjax.releases.curves.quantile_curves import QuantileCurves
+from kngjax.releases.debits import in_json, owed
 from kngjax.releases.plan import AbstractReleasePlan, Plan
+from kngjax.releases.release import Release
 
 # Under add_remove, where nothing else is said.
 MOST_RECORDS = 2**20
 # By halving a curve takes about half a second, of 20,000 records and two coefficients on one core: all percentiles
 # about a minute. What lies between released levels costs nothing.
 MOST_LEVELS = 99
+_REASON = (
+    "Every curve is an exact draw on a lattice, of the records between the curves that were drawn before, on the part "
+    "of the domain where it lies between them. No draw is given up."
+)
 # An outer level has so many times the noise of a node, in records, beyond it.
 _CLEAR = 4.0
 
@@ -70,39 +76,27 @@ class QuantileProcess(ShownAsTyped, AbstractReleasePlan):
     public or `max_records` is given.
     """
 
-    levels: Sequence[float]
-    bounds: Bounds
-    domain: AbstractDomain
-    epsilon: Any
-    adjacency: Any
-    max_records: int | None = None
-    force: bool = False
-    allow_large_epsilon: bool = False
+    levels: Any = None
+    bounds: Any = None
+    domain: Any = None
+    epsilon: Any = None
+    adjacency: Any = None
+    max_records: Any = None
+    force: bool = dataclasses.field(default=False, kw_only=True)
+    allow_large_epsilon: bool = dataclasses.field(default=False, kw_only=True)
 
-    def __init__(
-        self,
-        levels: Any = None,
-        bounds: Bounds | None = None,
-        domain: AbstractDomain | None = None,
-        epsilon: Any = None,
-        adjacency: str | Adjacency | None = None,
-        max_records: Any = None,
-        *,
-        force: bool = False,
-        allow_large_epsilon: bool = False,
-    ):
+    def __post_init__(self):
         def keep(name: str, value: Any) -> None:
             object.__setattr__(self, name, value)
 
-        keep("levels", _levels(levels))
-        keep("bounds", require_part("bounds", bounds))
-        keep("domain", order_domain(require_part("domain", domain), self.bounds))
-        keep("epsilon", float(check_epsilon(require_part("epsilon", epsilon), allow_large_epsilon)))
-        keep("adjacency", Adjacency.parse(adjacency))
-        meaning = "a number that n does not exceed"
-        keep("max_records", None if max_records is None else int(check_count("max_records", max_records, meaning)))
-        keep("force", bool(force))
-        keep("allow_large_epsilon", allow_large_epsilon)
+        keep("levels", _levels(self.levels))
+        keep("domain", order_domain(require_part("domain", self.domain), require_part("bounds", self.bounds)))
+        keep("epsilon", float(check_epsilon(require_part("epsilon", self.epsilon), self.allow_large_epsilon)))
+        keep("adjacency", Adjacency.parse(self.adjacency))
+        if self.max_records is not None:
+            meaning = "a number that n does not exceed"
+            keep("max_records", int(check_count("max_records", self.max_records, meaning)))
+        keep("force", bool(self.force))
         if self.max_records is not None and self.adjacency is Adjacency.REPLACE:
             raise ValueError("under 'replace' the number of records is public: leave max_records out")
         if self.bounds.weight is not None and not self.bounds.has_one_vote:
@@ -146,7 +140,21 @@ class QuantileProcess(ShownAsTyped, AbstractReleasePlan):
         count = self.max_records if facts.num_records is None else facts.num_records
         if count is not None and not self.force and (why := self._unclear(halving, count)) is not None:
             raise ValueError(why)
-        return plan_of(halving, self.settings(), facts)
+        first, settings = halving.first, self.settings()
+        # Under replace their number is public, and nothing is limited.
+        limit = None if first.adjacency is Adjacency.REPLACE else halving.most
+        draw = LatticeDraw(first, dataclasses.replace(halving.settings, max_records=limit), _REASON)
+        of_first = Certificate.of(draw, facts)
+        certificate = dataclasses.replace(
+            of_first,
+            mechanism=settings,
+            sampler=halving.sampler(settings["levels"]),
+            guarantee=halving.guarantee,
+            sensitivity=halving.sensitivity,
+            proofs=("docs/proofs/halving.md", *of_first.proofs),
+        )
+        drawing = functools.partial(_drawn, halving, certificate)
+        return Plan((certificate,), *owed(certificate), drawing, lambda releases: [QuantileCurves(*releases)])
 
     def refusal(self, num_records: int) -> str | None:
         """Says in words which levels would be little but noise: min(τ, 1 - τ)·n is below four times their own noise.
@@ -183,6 +191,16 @@ class QuantileProcess(ShownAsTyped, AbstractReleasePlan):
                 "max_records": self.max_records,
             }
         )
+
+
+def _drawn(halving: Halving, certificate: Certificate, records: tuple[Any, Any], _: bool | None) -> list[Release]:
+    X, y = records
+    X = X.held(certificate.num_records) if isinstance(X, Passes) else X
+    numbers = halving.draw(halving.prepare(X, y)).reshape(-1)
+    # A library may have changed the arithmetic since it was tried: then nobody knows what was drawn.
+    if arithmetic.broken():
+        raise RuntimeError("the arithmetic that proofs rest on was changed during the draw")
+    return [Release._of(numbers, certificate)]
 
 
 def _levels(levels: Any) -> tuple[float, ...]:
