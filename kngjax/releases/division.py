@@ -55,6 +55,10 @@ class Division:
         )
         return f"{_divided(unit)} are divided by {columns}; each is in one group at most"
 
+    def to_dict(self) -> dict[str, Any]:
+        """Returns a JSON-ready dictionary."""
+        return {"by": list(self.by), "levels": [list(levels) for levels in self.levels]}
+
 
 @dataclasses.dataclass(frozen=True)
 class Membership:
@@ -80,8 +84,7 @@ class Membership:
 
     def to_dict(self) -> dict[str, Any]:
         """Returns a JSON-ready dictionary."""
-        by = {"by": list(self.division.by), "levels": [list(levels) for levels in self.division.levels]}
-        return {**by, "group": list(self.group), "together": self.together.to_dict()}
+        return {**self.division.to_dict(), "group": list(self.group), "together": self.together.to_dict()}
 
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> "Membership":
