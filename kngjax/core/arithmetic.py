@@ -23,23 +23,19 @@ import numpy as np
 from flint import arb, fmpq, fmpz
 from jaxtyping import Float
 
-from kngjax.core.balls import precision
+from kngjax.core.balls import power_of_two, precision
 
 # Odd, so that arrays have a part that fills a processor's registers and a rest that does not.
 _PAIRS = 251
-_OPERATIONS: dict[str, Callable] = {
-    "addition": np.add,
-    "subtraction": np.subtract,
-    "multiplication": np.multiply,
-    "division": np.divide,
-}
-# The operators that Python applies number by number.
-_BY_PYTHON: dict[str, Callable] = {
+_OF_REALS: dict[str, Callable] = {
     "addition": operator.add,
     "subtraction": operator.sub,
     "multiplication": operator.mul,
     "division": operator.truediv,
 }
+# The same operators serve arrays and single numbers.
+_BY_NUMPY: dict[str, Callable] = _OF_REALS | {"square roots": np.sqrt}
+_BY_PYTHON: dict[str, Callable] = _OF_REALS | {"square roots": math.sqrt}
 _ROWS, _COLUMNS = 512, 5
 _SIGN, _LAST_PLACE = 2**63, -1074
 
@@ -62,17 +58,12 @@ def require_right() -> None:
 
 def _found() -> list[str]:
     found = []
-    for name, operation in _OPERATIONS.items():
-        x, y, expected = _cases()[name]
-        if not _in_numpy_they_are(operation, (x, y), expected):
+    for name, (arguments, expected) in _cases().items():
+        if not _in_numpy_they_are(_BY_NUMPY[name], arguments, expected):
             found.append(f"{name} of float64")
-        if not _are(_in_python(_BY_PYTHON[name], x[:_PAIRS], y[:_PAIRS]), expected[:_PAIRS]):
+        few = (one[:_PAIRS] for one in arguments)
+        if not _are(_in_python(_BY_PYTHON[name], *few), expected[:_PAIRS]):
             found.append(f"{name} of Python's floats")
-    x, _, expected = _cases()["root"]
-    if not _in_numpy_they_are(np.sqrt, (x,), expected):
-        found.append("square roots of float64")
-    if not _are(_in_python(math.sqrt, x[:_PAIRS]), expected[:_PAIRS]):
-        found.append("square roots of Python's floats")
     if not _fractions_are_right():
         found.append("fractions of Python's floats")
     left, right, products = _matrices()
@@ -114,8 +105,7 @@ def _in_python(operation: Callable, *arguments: np.ndarray) -> np.ndarray:
 class _Case(NamedTuple):
     """Numbers that are operated on, and the numbers nearest to what real arithmetic gives."""
 
-    x: Float[np.ndarray, " number"]
-    y: Float[np.ndarray, " number"]
+    arguments: tuple[Float[np.ndarray, " number"], ...]
     expected: Float[np.ndarray, " number"]
 
 
@@ -126,34 +116,22 @@ def _cases() -> dict[str, _Case]:
     Special ones come first. All come twice: an odd number of them, so that every other one of these is each one once.
     """
     pairs = 2 * [*_special(), *_ordinary(_PAIRS - len(_special()))]
-    real: dict[str, Callable[[Fraction, Fraction], Fraction]] = {
-        "addition": operator.add,
-        "subtraction": operator.sub,
-        "multiplication": operator.mul,
-        "division": operator.truediv,
-    }
     found = {}
-    for name, operation in real.items():
+    for name, operation in _OF_REALS.items():
         # Nothing is divided by 0, since a quotient by 0 is no number.
         chosen = [(one, two if name != "division" or _number_of(two) else _nearest(Fraction(3))) for one, two in pairs]
         results = [
             _nearest(operation(_number_of(one), _number_of(two)), _sign_of_zero(name, one, two)) for one, two in chosen
         ]
-        found[name] = _Case(_floats(one for one, _ in chosen), _floats(two for _, two in chosen), _floats(results))
+        found[name] = _Case(tuple(map(_floats, zip(*chosen, strict=True))), _floats(results))
     sizes = [one % _SIGN for one, _ in pairs]
-    roots = _floats(map(_nearest_root, sizes))
-    found["root"] = _Case(_floats(sizes), _floats(sizes), roots)
-    return found
+    return found | {"square roots": _Case((_floats(sizes),), _floats(map(_nearest_root, sizes)))}
 
 
 @functools.cache
 def _special() -> list[tuple[int, int]]:
     """Bits of pairs: halfway between two floats and next to it, below 2^-1022, and zeros of both signs."""
-
-    def power(exponent: int) -> Fraction:
-        return Fraction(2) ** exponent
-
-    one, smallest = Fraction(1), power(_LAST_PLACE)
+    power, one, smallest = power_of_two, Fraction(1), power_of_two(_LAST_PLACE)
     numbers = [
         # Halfway between two floats, and beyond it by less than a processor's longer registers tell.
         (one, power(-53)),
@@ -187,14 +165,14 @@ def _ordinary(number: int) -> list[tuple[int, int]]:
     for _ in range(2 * number):
         state = (6364136223846793005 * state + 1442695040888963407) % 2**64
         exponent = (state >> 5) % 7 - 3
-        found.append(_nearest((1 - 2 * (state & 1)) * (2**52 + (state >> 12)) * Fraction(2) ** (exponent - 52)))
+        found.append(_nearest((1 - 2 * (state & 1)) * (2**52 + (state >> 12)) * power_of_two(exponent - 52)))
     return list(zip(found[::2], found[1::2], strict=True))
 
 
 def _number_of(bits: int) -> Fraction:
     """The number that has these bits in float64."""
     exponent, digits = (bits % _SIGN) >> 52, bits % 2**52
-    size = (digits + 2**52 * (exponent > 0)) * Fraction(2) ** (max(exponent, 1) - 1 + _LAST_PLACE)
+    size = (digits + 2**52 * (exponent > 0)) * power_of_two(max(exponent, 1) - 1 + _LAST_PLACE)
     return -size if bits >= _SIGN else size
 
 
@@ -209,9 +187,9 @@ def _nearest(number: Fraction, zero: int = 0) -> int:
         return zero
     size = abs(number)
     exponent = size.numerator.bit_length() - size.denominator.bit_length()
-    exponent -= size < Fraction(2) ** exponent
+    exponent -= size < power_of_two(exponent)
     last = max(exponent - 52, _LAST_PLACE)
-    return (last - _LAST_PLACE) * 2**52 + round(size / Fraction(2) ** last) + _SIGN * (number < 0)
+    return (last - _LAST_PLACE) * 2**52 + round(size / power_of_two(last)) + _SIGN * (number < 0)
 
 
 def _sign_of_zero(name: str, one: int, two: int) -> int:

@@ -48,7 +48,7 @@ CHANGES = {
 def test_another_rounding_is_seen(name, before):
     program = SET.format(change=CHANGES[name], before=before)
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=True)
-    for name in arithmetic._OPERATIONS:
+    for name in arithmetic._OF_REALS:
         assert f"{name} of float64" in done.stdout, done.stdout
         assert f"{name} of Python's floats" in done.stdout, done.stdout
 
@@ -57,14 +57,14 @@ def test_this_process_is_right():
     assert arithmetic.broken() == []
 
 
-@pytest.mark.parametrize("name", arithmetic._OPERATIONS)
+@pytest.mark.parametrize("name", arithmetic._OF_REALS)
 def test_one_unit_in_the_last_place_is_seen(name, monkeypatch):
-    def off(x, y, right=arithmetic._OPERATIONS[name]):
+    def off(x, y, right=arithmetic._BY_NUMPY[name]):
         values = right(x, y)
         values[-1] = np.nextafter(values[-1], np.inf)
         return values
 
-    monkeypatch.setitem(arithmetic._OPERATIONS, name, off)
+    monkeypatch.setitem(arithmetic._BY_NUMPY, name, off)
     assert arithmetic.broken() == [f"{name} of float64"]
 
 
@@ -94,10 +94,10 @@ def unsigned(x, y, right):
 
 
 @pytest.mark.parametrize("wrong", [flushed, unsigned])
-@pytest.mark.parametrize("name", arithmetic._OPERATIONS)
+@pytest.mark.parametrize("name", arithmetic._OF_REALS)
 def test_signs_of_zero_and_subnormal_numbers_are_seen_in_each_way(name, wrong, monkeypatch):
     """Wherever it is wrong: in whole arrays alone, next to each other or not, in what is left over, and in Python."""
-    right = arithmetic._OPERATIONS[name]
+    right = arithmetic._BY_NUMPY[name]
     ways = {
         "in one piece": lambda x: len(x) > 1 and x.strides == (8,),
         "of every other": lambda x: x.strides == (16,),
@@ -113,9 +113,9 @@ def test_signs_of_zero_and_subnormal_numbers_are_seen_in_each_way(name, wrong, m
                 values[first:] = wrong(x, y, right)[first:]
             return values
 
-        monkeypatch.setitem(arithmetic._OPERATIONS, name, changed)
+        monkeypatch.setitem(arithmetic._BY_NUMPY, name, changed)
         assert arithmetic.broken() == [f"{name} of float64"], way
-    monkeypatch.setitem(arithmetic._OPERATIONS, name, right)
+    monkeypatch.setitem(arithmetic._BY_NUMPY, name, right)
     by_python = arithmetic._BY_PYTHON[name]
     monkeypatch.setitem(arithmetic._BY_PYTHON, name, lambda x, y: float(wrong(np.array(x), np.array(y), by_python)))
     assert arithmetic.broken() == [f"{name} of Python's floats"]
@@ -125,20 +125,20 @@ def test_what_is_no_number_and_what_raises_is_seen(monkeypatch):
     def refuses(x, y):
         raise ZeroDivisionError
 
-    monkeypatch.setitem(arithmetic._OPERATIONS, "addition", lambda x, y: np.full(len(x), np.nan))
+    monkeypatch.setitem(arithmetic._BY_NUMPY, "addition", lambda x, y: np.full(len(x), np.nan))
     monkeypatch.setitem(arithmetic._BY_PYTHON, "division", refuses)
     assert arithmetic.broken() == ["addition of float64", "division of Python's floats"]
 
 
 def test_products_of_more_digits_than_float64_has_are_seen(monkeypatch):
     """As a processor keeps them that computes in longer registers."""
-    monkeypatch.setitem(arithmetic._OPERATIONS, "multiplication", lambda x, y: np.longdouble(x) * np.longdouble(y))
+    monkeypatch.setitem(arithmetic._BY_NUMPY, "multiplication", lambda x, y: np.longdouble(x) * np.longdouble(y))
     assert "multiplication of float64" in arithmetic.broken()
 
 
 def test_nothing_is_spent_where_arithmetic_is_wrong(tmp_path, monkeypatch):
     ledger = kng.Ledger.create(tmp_path / "it", kng.Budget.pure(1), adjacency="replace", dataset="invented")
-    monkeypatch.setitem(arithmetic._OPERATIONS, "division", lambda x, y: np.nextafter(x / y, 0.0))
+    monkeypatch.setitem(arithmetic._BY_NUMPY, "division", lambda x, y: np.nextafter(x / y, 0.0))
     with pytest.raises(RuntimeError, match="division of float64"):
         kng.release(MEAN, np.full((5, 1), 0.5), ledger=ledger)
     assert ledger.verify().num_rows == 1
@@ -151,7 +151,7 @@ def test_nothing_is_released_where_arithmetic_changes_during_the_draw(tmp_path, 
 
     def draw(self, data, bits, right=NoisyMean.draw):
         drawn.append(right(self, data, bits))
-        monkeypatch.setitem(arithmetic._OPERATIONS, "division", lambda x, y: np.nextafter(x / y, 0.0))
+        monkeypatch.setitem(arithmetic._BY_NUMPY, "division", lambda x, y: np.nextafter(x / y, 0.0))
         return drawn[-1]
 
     monkeypatch.setattr(NoisyMean, "draw", draw)
