@@ -1,12 +1,14 @@
 """Computes what several releases of the same records cost together, from sums alone. Imports no JAX."""
 
 import dataclasses
+import functools
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from fractions import Fraction
 from typing import Any
 
 from kngjax.accounting import conversions
+from kngjax.accounting.conversions import Asked
 from kngjax.accounting.exact_costs import exactly, inward, outward, root_outward
 from kngjax.accounting.kinds import Kind
 
@@ -69,77 +71,45 @@ class Sums:
             tuple(part.table for part, count in without if part.exact_epsilon is None for _ in range(count)),
         )
 
-    def epsilon_at(self, delta: float) -> float:
-        """ε at δ: the best of three sums.
+    def at(self, asked: Asked, given: float) -> float:
+        """Computes ε at δ, or δ at ε: the best of three sums.
 
         Σε at Σδ; Σρ, as zCDP, of the parts that have it, at what the others leave of δ, plus their Σε; and √Σμ² of the
         Gaussian parts by their exact profile, at what the others leave of δ, plus their Σε.
         """
-        return min(self._stated_epsilon(delta), self._converted_epsilon(delta), self._gaussian_epsilon(delta))
-
-    def delta_at(self, epsilon: float) -> float:
-        """δ at ε, by the same three sums."""
-        return min(1.0, self._stated_delta(epsilon), self._converted_delta(epsilon), self._gaussian_delta(epsilon))
-
-    @property
-    def _groups(self) -> int:
-        return len(self.tables) + (self.rho is not None)
-
-    def _row(self) -> conversions.Table:
-        assert self.losses is not None
-        return ((outward(self.losses), outward(self.failures)),)
-
-    def _stated_epsilon(self, delta: float) -> float:
-        return math.inf if self.losses is None else conversions.table_epsilon(self._row(), delta)
-
-    def _stated_delta(self, epsilon: float) -> float:
-        return 1.0 if self.losses is None else conversions.table_delta(self._row(), epsilon)
-
-    def _converted_epsilon(self, delta: float) -> float:
-        remainder = exactly(delta) - self.other_failures
-        if not self._groups or remainder < 0:
-            return math.inf
-        # Any way to divide δ is valid.
-        share = inward(remainder / self._groups)
-        losses = [conversions.table_epsilon(table, share) for table in self.tables]
+        of_table, found = conversions.OF_TABLE[asked], [conversions.TRIVIAL[asked]]
+        if self.losses is not None:
+            found.append(of_table(((outward(self.losses), outward(self.failures)),), given))
+        profiles: list[Callable[[float], float]] = [functools.partial(of_table, table) for table in self.tables]
         if self.rho is not None:
-            # μ² = 2ρ.
-            losses.append(
-                conversions.gaussian_epsilon(root_outward(2 * self.rho), share)
-                if self.rho == self.gaussian_rho
-                else conversions.zcdp_epsilon(outward(self.rho), share)
-            )
-        if math.inf in losses:
-            return math.inf
-        return outward(self.other_losses + total((exactly(loss), 1) for loss in losses))
+            is_gaussian = self.rho == self.gaussian_rho
+            profiles.append(_gaussian(self.rho, asked) if is_gaussian else _zcdp(self.rho, asked))
+        found.append(_by_profiles(profiles, self.other_losses, self.other_failures, asked, given))
+        if self.gaussian_rho is not None and self.sure_losses is not None:
+            profiles = [_gaussian(self.gaussian_rho, asked)]
+            found.append(_by_profiles(profiles, self.sure_losses, self.sure_failures, asked, given))
+        return min(found)
 
-    def _converted_delta(self, epsilon: float) -> float:
-        room = exactly(epsilon) - self.other_losses
-        if not self._groups or room < 0:
-            return 1.0
-        share = inward(room / self._groups)
-        failures = [conversions.table_delta(table, share) for table in self.tables]
-        if self.rho is not None:
-            failures.append(
-                conversions.gaussian_delta(root_outward(2 * self.rho), share)
-                if self.rho == self.gaussian_rho
-                else conversions.zcdp_delta(outward(self.rho), share)
-            )
-        return outward(self.other_failures + total((exactly(failure), 1) for failure in failures))
 
-    def _gaussian_epsilon(self, delta: float) -> float:
-        left = exactly(delta) - self.sure_failures
-        if self.gaussian_rho is None or self.sure_losses is None or left < 0:
-            return math.inf
-        loss = conversions.gaussian_epsilon(root_outward(2 * self.gaussian_rho), inward(left))
-        return outward(self.sure_losses + exactly(loss)) if loss < math.inf else math.inf
+def _gaussian(rho: Fraction, asked: Asked) -> Callable[[float], float]:
+    # μ² = 2ρ.
+    return functools.partial(conversions.OF_GAUSSIAN[asked], root_outward(2 * rho))
 
-    def _gaussian_delta(self, epsilon: float) -> float:
-        left = exactly(epsilon) - (self.sure_losses or 0)
-        if self.gaussian_rho is None or self.sure_losses is None or left < 0:
-            return 1.0
-        failure = conversions.gaussian_delta(root_outward(2 * self.gaussian_rho), inward(left))
-        return outward(self.sure_failures + exactly(failure))
+
+def _zcdp(rho: Fraction, asked: Asked) -> Callable[[float], float]:
+    return functools.partial(conversions.OF_ZCDP[asked], outward(rho))
+
+
+def _by_profiles(
+    profiles: list[Callable[[float], float]], losses: Fraction, failures: Fraction, asked: Asked, given: float
+) -> float:
+    """Divides among these profiles what other parts, of Σε and Σδ, leave of the given δ or ε; any division is valid."""
+    added, spent = (losses, failures) if asked == "epsilon" else (failures, losses)
+    left = exactly(given) - spent
+    if not profiles or left < 0:
+        return conversions.TRIVIAL[asked]
+    found = [profile(inward(left / len(profiles))) for profile in profiles]
+    return math.inf if math.inf in found else outward(added + total((exactly(one), 1) for one in found))
 
 
 def _losses(parts: Iterable[tuple[Any, int]]) -> Fraction | None:

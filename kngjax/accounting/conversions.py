@@ -9,12 +9,16 @@ import functools
 import math
 from bisect import bisect_left
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import scipy
 
 Table = tuple[tuple[float, float], ...]
+Asked = Literal["epsilon", "delta"]
+Conversions = dict[Asked, Callable[[float, float], float]]
+# These hold of everything.
+TRIVIAL: dict[Asked, float] = {"epsilon": math.inf, "delta": 1.0}
 
 _SLACK = 1e-12
 _LOG_ROOT_TWO_PI = 0.5 * math.log(2.0 * math.pi)
@@ -245,3 +249,10 @@ def _find_smallest(fits: Callable[[float], bool], guess: float) -> float:
         middle = 0.5 * (lower + upper)
         lower, upper = (lower, middle) if fits(middle) else (middle, upper)
     return upper
+
+
+# Each kind's conversion to ε at a δ, and to δ at an ε.
+OF_TABLE: dict[Asked, Callable[[Table, float], float]] = {"epsilon": table_epsilon, "delta": table_delta}
+OF_BOUNDED_RANGE: Conversions = {"epsilon": bounded_range_epsilon, "delta": bounded_range_delta}
+OF_GAUSSIAN: Conversions = {"epsilon": gaussian_epsilon, "delta": gaussian_delta}
+OF_ZCDP: Conversions = {"epsilon": zcdp_epsilon, "delta": zcdp_delta}

@@ -265,10 +265,10 @@ class Guarantee:
         if epsilon is not None:
             if not 0.0 <= epsilon < math.inf:
                 raise ValueError(f"epsilon must be at least 0 and finite, got {epsilon}")
-            return profiles.delta_at(self, float(epsilon))
+            return profiles.at(self, "delta", float(epsilon))
         if delta is None or not 0.0 <= delta < 1.0:
             raise ValueError(f"delta must be at least 0 and below 1, got {delta}")
-        return profiles.epsilon_at(self, float(delta))
+        return profiles.at(self, "epsilon", float(delta))
 
     def stated(self, delta: Number, epsilon: Number | None = None) -> "Guarantee":
         """Restates this guarantee at another δ: with the ε that follows there, or with a larger one.
@@ -327,13 +327,7 @@ class Guarantee:
         adjacency, whichever relation the accountant is told. Raises ValueError where there is no ρ; `to_pld` takes
         (ε, δ) and tables.
         """
-        if self.parts:
-            return pld.compose_events((part.to_dp_event(), count) for part, count in self.parts)
-        if self.kind is Kind.GAUSSIAN:
-            return pld.gaussian_event(_require(self.mu))
-        if self.rho is None:
-            raise ValueError(f"dp-accounting has no event for a guarantee of kind {self.kind}: take to_pld()")
-        return pld.zcdp_event(self.rho)
+        return pld.event_of(self)
 
     def to_pld(self, interval: float = 1e-4) -> Any:
         """A `PrivacyLossDistribution` of dp-accounting (an extra) that dominates every mechanism with this guarantee.
@@ -356,8 +350,3 @@ class Guarantee:
     def from_dict(cls, fields: dict[str, Any]) -> "Guarantee":
         """The inverse of `to_dict`; refuses a record whose numbers do not fit together."""
         return rebuild(cls, fields)
-
-
-def _require(number: Any) -> Any:
-    assert number is not None
-    return number

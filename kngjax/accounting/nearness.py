@@ -61,3 +61,6 @@ def epsilon_at(ideal: Callable[[float], float], distance: Fraction, delta: float
             return epsilon if needed <= epsilon else math.inf
         epsilon = math.nextafter(needed * (1.0 + _SLACK), math.inf)
     return math.inf
+
+
+CONVERSIONS = {"epsilon": epsilon_at, "delta": delta_at}

@@ -56,20 +56,16 @@ def _distributions(guarantee: Any, interval: float) -> Iterable[tuple[Any, int]]
             yield distribution_of(part, interval), count
 
 
-def gaussian_event(mu: float) -> Any:
-    """Gaussian noise of deviation 1/μ on a sensitivity of 1."""
-    return _library(".dp_event").GaussianDpEvent(1.0 / mu)
-
-
-def zcdp_event(rho: float) -> Any:
-    """ρ-zCDP."""
-    return _library(".dp_event").ZCDpEvent(rho)
-
-
-def compose_events(events: Iterable[tuple[Any, int]]) -> Any:
-    """The composition of events, each with how many times it happens."""
+def event_of(guarantee: Any) -> Any:
+    """The event of a guarantee: see `Guarantee.to_dp_event`. Raises ValueError where there is no ρ."""
+    if not guarantee.parts and guarantee.rho is None:
+        raise ValueError(f"dp-accounting has no event for a guarantee of kind {guarantee.kind}: take to_pld()")
     library = _library(".dp_event")
-    return library.ComposedDpEvent([library.SelfComposedDpEvent(event, count) for event, count in events])
+    if guarantee.parts:
+        events = [library.SelfComposedDpEvent(event_of(part), count) for part, count in guarantee.parts]
+        return library.ComposedDpEvent(events)
+    is_gaussian = guarantee.kind is Kind.GAUSSIAN
+    return library.GaussianDpEvent(1.0 / guarantee.mu) if is_gaussian else library.ZCDpEvent(guarantee.rho)
 
 
 def gaussian(mu: float, interval: float) -> Any:
