@@ -57,8 +57,7 @@ def releases(options: argparse.Namespace) -> int:
             "reservation": number,
             "what": book.what[number].get("what"),
             "certificate": committed["certificate"],
-            # Files of older versions hold its digest alone.
-            "release": json.loads(committed["release"]) if "release" in committed else None,
+            "release": json.loads(committed["release"]),
         }
         for number, committed in sorted(book.released.items())
     ]
@@ -71,7 +70,7 @@ def verify(options: argparse.Namespace) -> int:
     book = Ledger(options.file).verify(options.head)
     print(
         f"The ledger holds: {book.num_rows} rows, each with the digest of the one before; {book.left} is left.\n"
-        f"Every release protects one {book.protects}.\n"
+        f"Every release protects one {book.unit}.\n"
         f"Head: {book.head}\n"
         "A file set back to an earlier copy is found only by a head noted elsewhere: --head DIGEST."
     )

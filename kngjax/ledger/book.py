@@ -3,9 +3,7 @@
     digest_k = SHA-256(number, phase, reservation, guarantee, content, digest_{k-1})
 
 The first row is the budget; later ones reserve a part of it, say that a reservation is being drawn
-from, or hold the release that a reservation led to. Files of older formats are read as well. In format 2 the unit was a
-label of what a record is, and every release protected one record; format 1 held digests of releases alone, no
-distances, and no permission for what is not proved.
+from, or hold the release that a reservation led to.
 """
 
 import dataclasses
@@ -20,9 +18,7 @@ from kngjax.accounting.adjacency import RECORD, Adjacency
 from kngjax.accounting.guarantees import Guarantee
 from kngjax.ledger.budgets import Budget
 
-FORMAT, FORMATS = 3, (1, 2, 3)
-# From here on the unit is whom every release protects.
-_WITH_UNIT = 3
+FORMAT = 3
 BEFORE_ALL = "0" * 64
 OPENED, RESERVED, DRAWN, RELEASED = "opened", "reserved", "drawn", "released"
 # What is told of each debit.
@@ -97,14 +93,14 @@ class Book:
 
     **Arguments:**
 
-    - `identity`: random, made with the ledger. `dataset`, `unit`: public labels, of the data and of whom it protects.
+    - `identity`: random, made with the ledger. `dataset`: a public label of the data. `unit`: whom every release
+        protects.
     - `adjacency`, `budget`: of every release.
     - `reserved`: the guarantee of each reservation as canonical JSON, by its number. `what`: its public description.
     - `drawn`: reservations that were drawn from, which is said before the draw.
     - `released`: what was committed of each reservation that led to a release, by the reservation's number.
     - `unproved`: "allow" if releases of which nothing is proved are debited at what the laws that they approximate
         cost, else "refuse".
-    - `has_label`: whether the unit is a label of what one record is, as in older formats: each release protects one.
     - `num_rows`, `head`: how many rows there are, and the digest of the last. `last_release`: the digest of the last
         row that holds a release, which does not tell whether debits followed that led to none; None before the first.
     """
@@ -120,7 +116,6 @@ class Book:
     released: dict[int, Any]
     digests: tuple[str, ...]
     unproved: str
-    has_label: bool = False
     last_release: str | None = None
 
     @classmethod
@@ -143,12 +138,12 @@ class Book:
                 case "drawn" if content in reserved and content not in drawn and content not in released:
                     drawn.add(content)
                 case "released" if row.reservation in reserved and row.reservation not in released:
-                    if "release" in content and digest_of(content["release"]) != content["certificate"]:
+                    if digest_of(content["release"]) != content["certificate"]:
                         raise LedgerError(f"the release of row {number} is not the one that was committed")
                     released[row.reservation], last_release = content, row.digest
                 case _:
                     raise LedgerError(f"row {number} of this ledger cannot stand where it does: the file was changed")
-        if not opened or opened.get("format") not in FORMATS:
+        if not opened or opened.get("format") != FORMAT:
             raise LedgerError("this file is no ledger of this version of kngjax: make one with Ledger.create")
         book = cls(
             opened["id"],
@@ -161,35 +156,22 @@ class Book:
             frozenset(drawn),
             released,
             tuple(digests),
-            opened.get("unproved", REFUSE),
-            opened["format"] < _WITH_UNIT,
+            opened["unproved"],
             last_release,
         )
         guarantees = [guarantee_of(text) for text in set(reserved.values())]
         if any(one.adjacency != book.adjacency for one in guarantees):
             raise LedgerError("this ledger holds guarantees for another adjacency than its own: the file was changed")
-        if any(one.unit != book.protects for one in guarantees):
+        if any(one.unit != book.unit for one in guarantees):
             raise LedgerError("this ledger holds guarantees that protect another unit than its own: it was changed")
         if not book.budget.admits(book.parts):
             raise LedgerError("more was spent than this ledger's budget: the file was changed")
         return book
 
-    @property
-    def protects(self) -> str:
-        """Returns the unit of every release: one record, where the unit of the ledger is a label."""
-        return RECORD if self.has_label else self.unit
-
     def refusal_of(self, unit: str) -> str | None:
         """Says in words why a release that protects this unit is refused; None where it is not."""
-        if unit == self.protects:
+        if unit == self.unit:
             return None
-        if self.has_label:
-            own = f" (the label {self.unit!r} says what a record is)" if self.unit != RECORD else ""
-            return (
-                f"this ledger was made by an earlier version, whose releases protect one record each{own}, and the "
-                f"release protects each {unit}: make a ledger for it, Ledger.create(..., unit={unit!r}), whose sum "
-                "counts besides this one's. Nothing was spent"
-            )
         if unit == RECORD:
             return (
                 f"this ledger protects each {self.unit}, and the release each record: say unit={self.unit!r} in Study "
@@ -225,8 +207,7 @@ class Book:
     @property
     def not_proved(self) -> list[int]:
         """Reservations for releases of which nothing is proved: Markov chains after finitely many sweeps."""
-        old = {number for number, one in self.released.items() if not one.get("exact", False)}
-        return sorted(number for number, one in self.what.items() if not one.get("proved", number not in old))
+        return sorted(number for number, one in self.what.items() if not one["proved"])
 
     @property
     def caveat(self) -> str:
@@ -243,8 +224,8 @@ class Book:
 
     @property
     def releases(self) -> dict[int, str]:
-        """Returns the JSON of each committed release, by the number of its reservation; files of format 1 hold none."""
-        return {number: content["release"] for number, content in self.released.items() if "release" in content}
+        """Returns the JSON of each committed release, by the number of its reservation."""
+        return {number: content["release"] for number, content in self.released.items()}
 
     def rows(self) -> list[dict[str, Any]]:
         """Lists the debits, for the owner, each with `COLUMNS`: a release by its digest, None for what is not there."""
@@ -281,8 +262,6 @@ class Book:
     def _whom(self) -> str:
         if self.unit == RECORD:
             return "one record"
-        if self.has_label:
-            return f"one record, which stands for one {self.unit} (a label of an earlier version),"
         return f"one {self.unit}, with all records of that {self.unit},"
 
     def explain(self) -> str:

@@ -23,7 +23,8 @@ has one rule, fixed when it is made.
 
 import dataclasses
 import enum
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Iterable
 from fractions import Fraction
 from typing import Any
 
@@ -112,10 +113,9 @@ class Budget:
 
     def admits(self, parts: Parts) -> bool:
         """Tells whether releases with these guarantees, each so many times, stay within the budget."""
-        every = tuple(parts)
-        stated, (sums, distance) = Sums.of(every), _apart(every)
+        stated, sums, distance = _sums_of(parts)
         fits_epsilon = self.epsilon is not None and sums.losses is not None and sums.losses <= self.epsilon
-        fits_rho = self.rho is not None and (not every or (sums.rho is not None and sums.rho <= self.rho))
+        fits_rho = self.rho is not None and sums.rho is not None and sums.rho <= self.rho
         match self.rule:
             case Rule.PURE:
                 return fits_epsilon and stated.failures == 0 and distance == 0
@@ -128,8 +128,7 @@ class Budget:
 
     def amounts(self, parts: Parts) -> list[tuple[str, Fraction, Fraction]]:
         """Lists each number that the budget holds, with what these releases take of it and the whole."""
-        every = tuple(parts)
-        stated, (sums, distance) = Sums.of(every), _apart(every)
+        stated, sums, distance = _sums_of(parts)
         found = []
         if self.epsilon is not None and self.rule is not Rule.CONVERTED:
             found.append(("epsilon", stated.losses or Fraction(0), self.epsilon))
@@ -142,15 +141,15 @@ class Budget:
         return found
 
     def left(self, parts: Parts) -> str:
-        """Says in words how much of the budget these releases leave."""
+        """Says in words how much of the budget these releases leave, at least: each number is rounded down."""
         return " and ".join(
-            f"{digits(whole - taken)} of {name} = {digits(whole)}" for name, taken, whole in self.amounts(parts)
+            f"{digits(_downward(whole - taken, whole))} of {name} = {digits(whole)}"
+            for name, taken, whole in self.amounts(parts)
         )
 
     def price(self, parts: Parts) -> str:
         """Says in words what these releases cost, in the numbers that this budget adds up."""
-        every = tuple(parts)
-        stated, (sums, distance) = Sums.of(every), _apart(every)
+        stated, sums, distance = _sums_of(parts)
         rho = "no known rho" if sums.rho is None else f"rho = {digits(sums.rho)}"
         if self.rule is Rule.ZCDP:
             return rho + _if_any(distance, "at a distance of")
@@ -160,8 +159,7 @@ class Budget:
 
     def advice(self, parts: Parts) -> str:
         """Advises on the kind of budget that would take such releases; empty where this budget is only too small."""
-        every = tuple(parts)
-        stated, (sums, distance) = Sums.of(every), _apart(every)
+        stated, sums, distance = _sums_of(parts)
         if self.rule is Rule.PURE and (stated.failures or distance):
             return (
                 "A pure budget takes no release with a delta, and outputs rounded in float64 have one: the ledger "
@@ -194,33 +192,38 @@ class Budget:
 
     def to_dict(self) -> dict[str, Any]:
         """Returns a JSON-ready dictionary with exact fractions."""
-        numbers = {"epsilon": self.epsilon, "delta": self.delta, "rho": self.rho, "distance": self.distance}
-        return {"rule": str(self.rule), **{name: None if x is None else str(x) for name, x in numbers.items()}}
+        return {name: None if one is None else str(one) for name, one in vars(self).items()}
 
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> "Budget":
-        """Reads what `to_dict` writes. Ledgers of format 1 hold no distance: they admit none."""
-        epsilon, delta, rho = (None if (x := fields[name]) is None else Fraction(x) for name in _NUMBERS)
-        return cls(Rule(fields["rule"]), epsilon, delta or Fraction(0), rho, Fraction(fields.get("distance", 0)))
+        """Reads what `to_dict` writes."""
+        numbers = {name: text and Fraction(text) for name, text in fields.items() if name != "rule"}
+        return cls(Rule(fields["rule"]), **numbers)
 
 
-_NUMBERS = ("epsilon", "delta", "rho")
 # The largest ε for which e^ε is a float64.
 _LARGEST = 700
 # The most digits of a fraction that are shown; `to_dict` has it whole.
 _LONGEST = 12
 
 
-def _apart(parts: Sequence[tuple[Guarantee, int]]) -> tuple[Sums, Fraction]:
-    """Adds up the costs of the laws that releases are near, and the distances of the releases from them.
+def _sums_of(parts: Parts) -> tuple[Sums, Sums, Fraction]:
+    """Adds up what releases state, what the laws that they are near cost, and their distances from these laws.
 
-    The sum of ρ is None unless every law has one.
+    The sum of ρ of the laws is None unless every law has one.
     """
-    pairs = [(*part.apart(), count) for part, count in parts]
+    every = tuple(parts)
+    pairs = [(*part.apart(), count) for part, count in every]
     sums = Sums.of((ideal, count) for ideal, _, count in pairs)
-    if any(ideal.exact_rho is None for ideal, _, _ in pairs):
-        sums = dataclasses.replace(sums, rho=None)
-    return sums, total((distance, count) for _, distance, count in pairs)
+    has_rho = all(ideal.exact_rho is not None for ideal, _, _ in pairs)
+    sums = dataclasses.replace(sums, rho=(sums.rho or Fraction(0)) if has_rho else None)
+    return Sums.of(every), sums, total((distance, count) for _, distance, count in pairs)
+
+
+def _downward(number: Fraction, whole: Fraction) -> Fraction:
+    """Rounds a part of a whole down to a decimal with as many places as eight digits of the whole have."""
+    places = 7 - math.floor(math.log10(whole.numerator) - math.log10(whole.denominator))
+    return Fraction(math.floor(number * Fraction(10) ** places)) / Fraction(10) ** places
 
 
 def _if_any(number: Fraction, words: str) -> str:

@@ -33,8 +33,6 @@ from kngjax.ledger.book import (
 )
 from kngjax.ledger.budgets import Budget
 
-_USED = "reservation {} was drawn from already: reserve again for another release"
-
 
 class BudgetExceeded(ValueError):
     """Is raised where the budget does not allow a release: nothing was spent, drawn, or read of the data."""
@@ -60,7 +58,7 @@ class Reservation:
     @property
     def proved(self) -> bool:
         """Tells whether the reservation is for a release that is proved to cost no more than it covers."""
-        return self.ledger._reserved(self.number)[1].get("proved", True)
+        return self.ledger._reserved(self.number)[1]["proved"]
 
     def covers(self, guarantee: Guarantee) -> bool:
         """Tells whether the reservation was made for this guarantee, or for what `to_replace` makes of it."""
@@ -75,7 +73,7 @@ class Reservation:
 
         Raises LedgerError if it was drawn from already, is no row of the ledger, or that cannot be written.
         """
-        self.ledger._take(self.number)
+        self.ledger._follow(self.number, DRAWN)
 
     def commit(self, released: str, *, exact: bool) -> None:
         """Commits the release of this reservation, as `Ledger.commit` does."""
@@ -187,7 +185,6 @@ class Ledger:
         """Returns the JSON of every release that was paid for, by the number of its reservation.
 
         `kngjax.Release.from_json` reads them; where one debit paid for all groups of a table it is a list of them.
-        Ledgers that older versions wrote hold digests alone.
         """
         return self.read().releases
 
@@ -255,29 +252,25 @@ class Ledger:
         """
         json.loads(released)
 
+        if reservation.ledger != self:
+            raise self._without(reservation.number)
+        self._follow(
+            reservation.number, RELEASED, {"certificate": digest_of(released), "exact": exact, "release": released}
+        )
+
+    def _follow(self, number: int, phase: str, content: Any = None) -> None:
+        """Writes, once, that a reservation is drawn from, or the release that it led to."""
         # SQLite would keep a float as the whole number that it is, of which the digest is another.
-        number = operator.index(reservation.number)
-
-        def following(book: Book) -> tuple[list[Row], None]:
-            if reservation.ledger != self or number not in self._own(book).reserved:
-                raise LedgerError(f"there is no reservation {number} in {self.path}")
-            if number in book.released:
-                raise LedgerError(_USED.format(number))
-            content = {"certificate": digest_of(released), "exact": exact, "release": released}
-            return [Row.following(book.num_rows + 1, RELEASED, number, None, content, book.head)], None
-
-        store.append(self.path, following)
-
-    def _take(self, number: int) -> None:
         number = operator.index(number)
 
         def following(book: Book) -> tuple[list[Row], None]:
             if number not in self._own(book).reserved:
-                raise LedgerError(f"there is no reservation {number} in {self.path}")
-            if number in book.drawn or number in book.released:
-                raise LedgerError(_USED.format(number))
+                raise self._without(number)
+            if number in book.released or (phase == DRAWN and number in book.drawn):
+                raise LedgerError(f"reservation {number} was drawn from already: reserve again for another release")
             # Each number is unique in the column for reservations, and a release's row has it.
-            return [Row.following(book.num_rows + 1, DRAWN, None, None, number, book.head)], None
+            about = (None, None, number) if phase == DRAWN else (number, None, content)
+            return [Row.following(book.num_rows + 1, phase, *about, book.head)], None
 
         store.append(self.path, following)
 
@@ -285,8 +278,11 @@ class Ledger:
         """The guarantee and the content of a reservation's row."""
         book = self.read()
         if number not in book.reserved:
-            raise LedgerError(f"there is no reservation {number} in {self.path}")
+            raise self._without(number)
         return book.reserved[number], book.what[number]
+
+    def _without(self, number: int) -> LedgerError:
+        return LedgerError(f"there is no reservation {number} in {self.path}")
 
     def _own(self, book: Book) -> Book:
         if book.identity != self.identity:

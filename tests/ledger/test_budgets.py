@@ -180,6 +180,9 @@ def test_words():
     assert Budget.approximate(1, "1e-6").left([(APPROXIMATE, 1)]) == "0.9 of epsilon = 1 and 9e-07 of delta = 1e-06"
     assert Budget.zcdp("0.01").price([(RANGE, 2)]) == "rho = 0.0025"
     assert Budget.pure(1).price([(ZCDP, 1)]) == "no finite epsilon"
+    assert Budget.pure(1).left([(Guarantee.pure(0.5000000023283065, "replace"), 1)]) == "0.4999999 of epsilon = 1"
+    assert Budget.pure(1).left([(Guarantee.pure(0.99999999999999994, "replace"), 1)]) == "0 of epsilon = 1"
+    assert Budget.pure(Fraction(1, 3)).left([(PURE, 1)]) == "0.23333333 of epsilon = 1/3 (about 0.333333)"
     assert digits(Fraction(1, 3)) == "1/3 (about 0.333333)"
     assert digits(Fraction(1, 3**90)) == "about 1.14574263767e-43"
     assert digits(Fraction(10) ** 400) == "1" + "0" * 400

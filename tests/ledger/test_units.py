@@ -22,9 +22,9 @@ def new(folder, unit, budget=BUDGET):
     return kng.Ledger.create(folder / f"{unit}.ledger", budget, adjacency="replace", dataset="visits", unit=unit)
 
 
-def made_earlier(path, unit, *guarantees):
-    """A file of format 2, whose unit was a label in words, with these debits."""
-    first = {"format": 2, "id": "0" * 32, "dataset": "visits", "unit": unit, "adjacency": "replace"}
+def file_of(path, unit, *guarantees, version=3):
+    """A file with these debits, whatever they protect."""
+    first = {"format": version, "id": "0" * 32, "dataset": "visits", "unit": unit, "adjacency": "replace"}
     first |= {"budget": BUDGET.to_dict(), "unproved": "refuse", "time": "2026"}
     rows = [Row.following(1, "opened", None, None, first, BEFORE_ALL)]
     for one in guarantees:
@@ -126,27 +126,23 @@ def test_studies_of_persons_and_of_records_have_ledgers_of_their_own(tmp_path, a
 
 def test_the_unit_is_said(tmp_path):
     book = new(tmp_path, " patient ").verify()
-    assert (book.unit, book.protects) == ("patient", "patient")
+    assert book.unit == "patient"
     assert "one patient, with all records of that patient, is protected" in book.explain()
     assert "one record is protected" in new(tmp_path, "record").read().explain()
 
 
-def test_a_ledger_of_an_earlier_version_goes_on_with_records_alone(tmp_path):
-    ledger = made_earlier(tmp_path / "old.ledger", "patient", TENTH)
-    book = ledger.verify()
-    assert (book.unit, book.protects, book.spent.unit) == ("patient", "record", "record")
-    assert "which stands for one patient (a label of an earlier version)" in book.explain()
-    with pytest.raises(ValueError, match=r"earlier version.*Ledger.create\(..., unit='patient'\).*Nothing was spent"):
-        ledger.reserve(OF_PATIENTS)
-    assert ledger.read().num_rows == 2
-    ledger.reserve(TENTH)
-    assert ledger.verify().spent.epsilon == 0.2
-
-
 def test_a_file_with_debits_of_another_unit_was_changed(tmp_path):
-    made_earlier(tmp_path / "records.ledger", "record", TENTH)
-    with pytest.raises(LedgerError, match="another unit"):
-        made_earlier(tmp_path / "mixed.ledger", "patient", OF_PATIENTS)
+    assert file_of(tmp_path / "records.ledger", "record", TENTH).verify().spent.epsilon == 0.1
+    for unit, one in (("record", OF_PATIENTS), ("patient", TENTH)):
+        with pytest.raises(LedgerError, match="another unit"):
+            file_of(tmp_path / f"{unit}s.mixed", unit, one)
+
+
+@pytest.mark.parametrize("version", [1, 2, 4])
+def test_a_file_of_another_format_is_refused(tmp_path, version):
+    """In other formats a unit may mean something else."""
+    with pytest.raises(LedgerError, match="no ledger of this version"):
+        file_of(tmp_path / "other.ledger", "patient", version=version)
 
 
 def test_the_format_says_what_the_unit_means(tmp_path):

@@ -98,7 +98,7 @@ def facts_of(book: Book, results: Sequence[Any]) -> dict[str, Any]:
     others = [(guarantee_of(text), 1) for number, text in book.public.reserved.items() if number not in here]
     return {
         "dataset": book.dataset,
-        "protects": book.protects,
+        "protects": book.unit,
         "adjacency": str(book.adjacency),
         "budget": book.budget.to_dict(),
         "amounts": amounts(book.budget, own, others),
