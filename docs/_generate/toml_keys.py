@@ -13,6 +13,7 @@ from kngjax.command.job_file import FIT, Figure, Source, methods
 from kngjax.command.synthesis_file import KINDS as COLUMNS
 from kngjax.command.synthesis_file import DrawSettings
 from kngjax.command.toml import in_words, shown, without_none
+from kngjax.core.registry import parameters
 
 TABLES = {"[data]": Source, "[figure]": Figure, "[analyses.draws]": DrawSettings}
 _HEAD = ("key", "what it is", "if it is left out")
@@ -103,7 +104,7 @@ def keys_of_call(called: Any, without: tuple[str, ...], required: tuple[str, ...
 def keys_of_class(name: str) -> Iterator[list[str]]:
     """Of a table that has the arguments of a public class, but for those that other tables say."""
     kind = named_parts.public(name)
-    for key, one in named_parts.parameters(kind).items():
+    for key, one in parameters(kind).items():
         of_value = named_parts.kind_of(one)
         yield [f"`{key}`", "a number, or a list of numbers" if of_value is None else in_words(of_value), _default(one)]
 

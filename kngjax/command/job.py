@@ -17,6 +17,7 @@ from kngjax.command import named_parts, resuming
 from kngjax.command.error_words import told
 from kngjax.command.job_file import NO_NUMBER, JobFile
 from kngjax.command.job_plan import JobPlan
+from kngjax.command.resuming import RELEASES, earlier_releases
 from kngjax.command.toml import beside
 from kngjax.core.errors import UnfitShape, UnfitType, bare
 from kngjax.data.csv_files import header_in_words
@@ -30,7 +31,6 @@ from kngjax.study.analyses import table_of
 from kngjax.study.carrying_out import Keeping, Made, carry_out
 from kngjax.study.views.public_json import releases_from
 
-RELEASES = "releases.json"
 FIGURE = "curves.png"
 # After a refusal of what was read of a file's header.
 SHOWN = "; 'kngjax check' shows the header as it was read, to the owner alone"
@@ -213,25 +213,6 @@ def ledger(file: JobFile, path: str | pathlib.Path | None = None) -> Ledger | No
     return None if file.ledger is None else Ledger(file.path.parent / file.ledger)
 
 
-def identity(file: JobFile) -> str:
-    """Computes a digest of all public settings that decide what is released, whatever the file is called.
-
-    `kngjax.command.resuming` finds by it what was paid for.
-    """
-    return resuming.identity(file.public)
-
-
-def earlier_releases(
-    file: JobFile, ledger: Ledger | None, directory: pathlib.Path | None, **again: Any
-) -> resuming.Earlier:
-    """Finds what this job released before, if it is to be resumed, and which run this is.
-
-    **Arguments:** `again`, and what is raised: as of `resuming.earlier_releases`.
-    """
-    path = None if directory is None else directory / RELEASES
-    return resuming.earlier_releases(identity(file), file.name, ledger, path, **again)
-
-
 def run(
     file: JobFile,
     frame: Any,
@@ -274,7 +255,7 @@ def run(
 
         if len(old) < len(made.steps):
             resuming.require_unchanged(past, files)
-        about = {"job": file.name, "identity": identity(file), "data": data, "run": past.run}
+        about = {"job": file.name, "identity": file.identity, "data": data, "run": past.run}
         require = functools.partial(resuming.require, past=past)
         keeping = Keeping(old, about, require, keep, progress, named_parts.FAILED)
         with telling(*file.dialect.assumptions):
@@ -314,6 +295,6 @@ def write(made: JobPlan, results: list[Any], directory: pathlib.Path, data: str 
     **Arguments:** `data`: as of `run`.
     """
     path, file = directory / RELEASES, made.file
-    fields = {"name": file.name, "identity": identity(file), "data": data} | made.to_dict(results)
+    fields = {"name": file.name, "identity": file.identity, "data": data} | made.to_dict(results)
     resuming.replace(path, json.dumps(fields, indent=2, allow_nan=False) + "\n")
     return path

@@ -19,8 +19,9 @@ from kngjax.command import named_parts
 from kngjax.command.error_words import told
 from kngjax.command.intervals_file import Intervals, read_intervals
 from kngjax.command.synthesis_file import SYNTHESIS, DrawSettings, read_columns
-from kngjax.command.toml import Level, Text, plain, read_table, refuse_unknown, shown
+from kngjax.command.toml import Level, Text, check_keys, plain, read_table, refuse_unknown, shown
 from kngjax.data.csv_dialects import Dialect
+from kngjax.ledger.book import canonical, digest_of
 from kngjax.study.study import whom_of
 
 TABLES = ("data", "study", "analyses", "intervals", "figure")
@@ -162,6 +163,11 @@ class JobFile:
         return found | ({"csv": self.dialect.said} if self.dialect.said else {})
 
     @property
+    def identity(self) -> str:
+        """Computes a digest of `public`, by which `kngjax.command.resuming` finds what was paid for."""
+        return digest_of(canonical(self.public))
+
+    @property
     def adjacency(self) -> str:
         """Names the adjacency of all releases, "replace" or "add_remove"."""
         return self.study["adjacency"]
@@ -278,18 +284,9 @@ def _every_asked(tables: Any, study: dict[str, Any], path: pathlib.Path) -> Iter
         yield asked(method, given, f"{where}, {method}", study)
 
 
-def _check(method: str, arguments: dict[str, Any], others: tuple[str, ...], where: str) -> None:
-    """Raises ValueError for arguments that a method has not, and for those that it must have and are not there."""
-    known = parameters(method)
-    refuse_unknown(arguments, [*known, *others], f"{where},", "key")
-    for name, one in known.items():
-        if one.default is inspect.Parameter.empty and name not in arguments:
-            raise ValueError(f"{where}, needs the key {name!r}")
-
-
 def _synthesis(method: str, table: dict[str, Any], where: str, study: dict[str, Any]) -> Asked:
     given = {name: value for name, value in table.items() if name != "draws"}
-    _check(method, given, ("draws",), where)
+    check_keys(given, parameters(method), f"{where},", ("draws",))
     draws = read_table(DrawSettings, table["draws"], f"{where}, [analyses.draws]") if "draws" in table else None
     arguments = plain(given) | {"columns": plain(read_columns(given["columns"], study, where))}
     return Asked(method, arguments, draws=draws)
@@ -300,7 +297,7 @@ def _asked(method: str, table: dict[str, Any], where: str, study: dict[str, Any]
     if not isinstance(by, list) or not all(isinstance(one, str) for one in by):
         raise ValueError(f"{where}: 'by' must name one or several columns, like by = ['region']")
     arguments = {name: value for name, value in table.items() if name not in _OF_ALL}
-    _check(method, arguments, _OF_ALL, where)
+    check_keys(arguments, parameters(method), f"{where},", _OF_ALL)
     if sizes is not None and not (by and _are_counts(sizes)):
         raise ValueError(
             f"{where}: num_records: must be the number of records of each group of by = [...], or of each by "

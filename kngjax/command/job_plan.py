@@ -40,12 +40,21 @@ class JobPlan:
         with told(f"{file.path}: [study] "):
             study = Study(_rows_alone(num_records or 1, file.study.get("person")), **plain(file.study))
         self._plan, self.columns = study.plan(), list(study.facts.columns)
+        refusals = []
         for number, asked in enumerate(file.analyses, start=1):
             where = f"{file.path}: [[analyses]] number {number}, {asked.method}"
-            made = self._synthesis(asked, where) if asked.method == SYNTHESIS else self._asked(asked, where)
-            if file.figure is not None and number == file.figure.analysis:
-                with told(f"{file.path}: [figure] "):
-                    job_figure.check(file.figure, made)
+            try:
+                made = self._synthesis(asked, where) if asked.method == SYNTHESIS else self._asked(asked, where)
+                if file.figure is not None and number == file.figure.analysis:
+                    with told(f"{file.path}: [figure] "):
+                        job_figure.check(file.figure, made)
+            except (TypeError, ValueError) as error:
+                refusals.append(error)
+        if len(refusals) > 1:
+            every = "; ".join(str(one).removeprefix(f"{file.path}: ").rstrip(".") for one in refusals)
+            raise ValueError(f"{file.path}: {len(refusals)} analyses are refused: {every}")
+        if refusals:
+            raise refusals[0]
         with told(f"{file.path}: "):
             self._plan = self._plan.settled()
         self.steps = self._plan.steps()

@@ -5,11 +5,11 @@ Names are text here, so that reading a file loads no JAX; classes are looked up 
 
 import inspect
 import operator
-from dataclasses import fields
 from typing import Any, Literal, get_origin
 
 from kngjax.command.toml import convert, shown, without_none
 from kngjax.core import registry
+from kngjax.core.registry import parameters
 
 # Without what no file can write, a distribution.
 DOMAINS = registry.names("domains", without="geometry.base_measures")
@@ -31,12 +31,6 @@ def public(name: str) -> Any:
     import kngjax
 
     return operator.attrgetter(name)(kngjax)
-
-
-def parameters(kind: type) -> dict[str, inspect.Parameter]:
-    """Lists the parameters of a constructor by name, without those that are never to be given."""
-    derived = {field.name for field in fields(kind) if field.metadata.get("derived")}
-    return {name: one for name, one in inspect.signature(kind).parameters.items() if name not in derived}
 
 
 def settings(kind: type, table: dict[str, Any]) -> dict[str, Any]:

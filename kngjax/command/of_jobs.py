@@ -11,12 +11,10 @@ from kngjax.command import job, job_figure, job_file, resuming
 from kngjax.command.cli import USER_ERROR
 from kngjax.command.error_words import in_words
 from kngjax.command.job_plan import JobPlan
-from kngjax.command.synthesis_file import DrawSettings
 from kngjax.core import side_doors
 from kngjax.core.errors import UnfitShape
 from kngjax.core.randomness import research_key
 from kngjax.study import checks
-from kngjax.study.synthesis.synthetic_tables import SyntheticTable
 
 
 def release(options: argparse.Namespace) -> int:
@@ -27,7 +25,7 @@ def release(options: argparse.Namespace) -> int:
     side_doors.refuse()
     ledger = job.ledger(file, options.ledger)
     again: Any = {"resume": options.resume, "force": options.force, "data": job.name_of_data(file, options.data)}
-    past = job.earlier_releases(file, ledger, directory, **again)
+    past = resuming.earlier_releases(file, ledger, directory, **again)
     # Under replace the number of records is public, and may decide what is released.
     if file.adjacency != "replace":
         steps = JobPlan(file, None).steps
@@ -49,12 +47,13 @@ def release(options: argparse.Namespace) -> int:
     try:
         made, results = job.run(file, frame, ledger=ledger, directory=directory, files=paths, **again)
     except Exception:
-        if (directory / job.RELEASES).exists():
+        if (directory / resuming.RELEASES).exists():
             kept = "what was released is kept: once the cause is mended, --resume pays for the rest only"
             print(f"kngjax: {kept}", file=sys.stderr)
         raise
     print(made.text(results), end="\n\n", flush=True)
-    print(f"Written: {', '.join(map(str, [directory / job.RELEASES, *_drawn(made, results, directory, with_figure)]))}")
+    written = [directory / resuming.RELEASES, *_drawn(made, results, directory, with_figure)]
+    print(f"Written: {', '.join(map(str, written))}")
     return 0
 
 
@@ -65,8 +64,12 @@ def _drawn(made: JobPlan, results: list[Any], directory: pathlib.Path, with_figu
         paths.append(directory / job.FIGURE)
         job_figure.draw(file, results[file.figure.analysis - 1]).savefig(paths[-1], dpi=200)
     for asked, result in zip(file.analyses, results, strict=True):
-        if asked.draws is not None:
-            paths += _write_draws(asked.draws, result, directory)
+        if asked.draws is None:
+            continue
+        for name, seed in zip(asked.draws.files, asked.draws.seeds, strict=True):
+            paths.append(directory / name)
+            drawn = result.draw(asked.draws.num_rows, key=research_key(seed))
+            resuming.replace(paths[-1], drawn.to_csv(index=False))
     return paths
 
 
@@ -127,13 +130,3 @@ def _refuse_to_replace(files: Sequence[str], directory: pathlib.Path) -> None:
                 f"{directory / name} exists: move it away, or give [analyses.draws] another file; --resume and "
                 "--force replace it"
             )
-
-
-def _write_draws(draws: DrawSettings, table: SyntheticTable, directory: pathlib.Path) -> list[pathlib.Path]:
-    """Tables that are drawn of a release, which is free, as CSV files of an existing directory; returns their paths."""
-    paths = []
-    for name, seed in zip(draws.files, draws.seeds, strict=True):
-        paths.append(directory / name)
-        drawn = table.draw(draws.num_rows, key=research_key(seed))
-        resuming.replace(paths[-1], drawn.to_csv(index=False))
-    return paths

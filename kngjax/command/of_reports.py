@@ -17,7 +17,7 @@ def report(options: argparse.Namespace) -> int:
     path, paying = options.releases, options.ledger and Ledger(options.ledger)
     if path.suffix.lower() == ".toml":
         file = job_file.read(path)
-        path, paying = pathlib.Path("output") / file.name / job.RELEASES, job.ledger(file, options.ledger)
+        path, paying = pathlib.Path("output") / file.name / resuming.RELEASES, job.ledger(file, options.ledger)
     if not path.is_file():
         raise FileNotFoundError(f"there is no file of releases {path}")
     try:

@@ -14,7 +14,6 @@ no name, and are taken for one another.
 
 import dataclasses
 import datetime
-import hashlib
 import json
 import os
 import pathlib
@@ -23,9 +22,11 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from kngjax.accounting.guarantees import Guarantee
-from kngjax.ledger.book import canonical
+from kngjax.command.job_file import JobFile
 from kngjax.ledger.ledgers import BudgetExceeded, Ledger
 from kngjax.ledger.store import sync_folder
+
+RELEASES = "releases.json"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,16 +43,10 @@ class Earlier:
     began: float | None = dataclasses.field(default=None, compare=False)
 
 
-def identity(settings: Any) -> str:
-    """Computes SHA-256 of everything public that decides what a job releases: two jobs with the same are one job."""
-    return hashlib.sha256(canonical(settings).encode()).hexdigest()
-
-
 def earlier_releases(
-    job: str,
-    name: str,
+    file: JobFile,
     ledger: Ledger | None,
-    path: pathlib.Path | None,
+    directory: pathlib.Path | None,
     *,
     resume: bool = False,
     force: bool = False,
@@ -59,8 +54,8 @@ def earlier_releases(
 ) -> Earlier:
     """Finds what is taken of earlier runs, and the number of this one. Nothing there is replaced or paid for twice.
 
-    **Arguments:** `job`: its `identity`. `name`: of its file, without the suffix. `path`: of its releases.json.
-    `resume`: take what there is. `force`: take nothing. `data`: the public name of the file of data, None for a frame.
+    **Arguments:** `directory`: of its releases.json. `resume`: take what there is. `force`: take nothing. `data`: the
+    public name of the file of data, None for a frame.
 
     Raises ValueError where there is something, of data of any name, and neither was said, for the output of another
     job, to resume releases of data of another name, and to resume with a ledger releases that were not debited from it,
@@ -69,6 +64,7 @@ def earlier_releases(
     A job is its settings and the name of its data: whether the data are the same is not known here, and a ledger is of
     one data set.
     """
+    path, job = None if directory is None else directory / RELEASES, file.identity
     every = {} if ledger is None else _in_ledger(ledger, job)
     known = every.get(data, Earlier(0, {}))
     if force:
@@ -79,9 +75,9 @@ def earlier_releases(
             return known
         for other in every:
             raise ValueError(_of_other_data("this job", other, data))
-        if ledger is not None and not held.releases and _has_others(ledger, name, data):
+        if ledger is not None and not held.releases and _has_others(ledger, file.name, data):
             raise ValueError(
-                f"the ledger holds releases of a job {name!r} with other settings, which are not "
+                f"the ledger holds releases of a job {file.name!r} with other settings, which are not "
                 "resumed: without --resume all of this job is released and paid for anew"
             )
         if ledger is not None and held.releases:
@@ -129,7 +125,8 @@ def _in_ledger(ledger: Ledger, job: str) -> dict[str | None, Earlier]:
     """Finds what the last run of a job committed, by the name of its data; an earlier run may have committed more."""
     book = ledger.read()
     committed, found = book.releases, {}
-    about = {number: content["what"] for number, content in book.what.items() if _is_of(content.get("what"), job)}
+    every = {number: content["what"] for number, content in book.what.items()}
+    about = {number: one for number, one in every.items() if isinstance(one, dict) and one.get("identity") == job}
     for data in {what.get("data") for what in about.values()}:
         own = {number: what for number, what in about.items() if what.get("data") == data}
         last = max(what["run"] for what in own.values())
@@ -153,10 +150,6 @@ def _of_other_data(what: str, earlier: str | None, data: str | None) -> str:
         f"{what} was released from {released}, and this run is of {given}: give the data that are to be resumed, or "
         "another directory and no --resume; --force releases and pays anew"
     )
-
-
-def _is_of(what: Any, job: str) -> bool:
-    return isinstance(what, dict) and what.get("identity") == job
 
 
 def _in_file(path: pathlib.Path, job: str, data: str | None) -> Earlier:

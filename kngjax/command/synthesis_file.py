@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kngjax.command import named_parts
-from kngjax.command.toml import Text, refuse_unknown, shown
+from kngjax.command.toml import Text, check_keys, shown
 
 # The method of [[analyses]] that is no method of a study.
 SYNTHESIS = "synthesis"
@@ -80,12 +80,9 @@ def _column(table: dict[str, Any], study: dict[str, Any], where: str) -> dict[st
         given = "" if kind is None else f"; not {shown(kind)}"
         raise ValueError(f"{where} needs the key 'kind', one of {', '.join(KINDS)}{given}")
     known = inspect.signature(named_parts.public(KINDS[kind])).parameters
-    settings = {name: value for name, value in table.items() if name != "kind"}
-    refuse_unknown(settings, list(known), f"{where}, {kind},", "key")
-    settings = {name: value for name, value in _said(study, table.get("name")).items() if name in known} | settings
-    for name, one in known.items():
-        if one.default is inspect.Parameter.empty and name not in settings:
-            raise ValueError(f"{where}, {kind}, needs the key {name!r}")
+    said = {name: value for name, value in _said(study, table.get("name")).items() if name in known}
+    settings = said | {name: value for name, value in table.items() if name != "kind"}
+    check_keys(settings, known, f"{where}, {kind},")
     return {"kind": kind, **settings}
 
 

@@ -4,9 +4,9 @@ msgspec converts, strictly: no text is a number, and true is no 1. Decimal numbe
 then. All values are public, and errors show them.
 """
 
-import dataclasses
 import functools
 import glob
+import inspect
 import math
 import operator
 import pathlib
@@ -95,11 +95,7 @@ def read_table(kind: type, table: Any, where: str) -> Any:
     """
     if not isinstance(table, dict):
         raise ValueError(f"{where} must be a table")
-    fields = {field.name: field for field in dataclasses.fields(kind)}
-    refuse_unknown(table, list(fields), where, "key")
-    for name, field in fields.items():
-        if field.default is dataclasses.MISSING and name not in table:
-            raise ValueError(f"{where} needs the key {name!r}{field.metadata.get('advice', '')}")
+    check_keys(table, inspect.signature(kind).parameters, where)
     hints, settings = get_type_hints(kind, include_extras=True), {}
     for name, value in table.items():
         try:
@@ -123,6 +119,16 @@ def refuse_unknown(table: dict[str, Any], known: Sequence[str], where: str, what
     for name in table:
         if name not in known:
             raise ValueError(f"{where} has an unknown {what} {name!r}; known are {', '.join(known)}")
+
+
+def check_keys(
+    table: dict[str, Any], known: Mapping[str, inspect.Parameter], where: str, others: Sequence[str] = ()
+) -> None:
+    """Raises ValueError for keys that are no parameter and none of the others, and for a parameter that is missing."""
+    refuse_unknown(table, [*known, *others], where, "key")
+    for name, one in known.items():
+        if one.default is inspect.Parameter.empty and name not in table:
+            raise ValueError(f"{where} needs the key {name!r}")
 
 
 def plain(value: Any) -> Any:

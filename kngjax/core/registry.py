@@ -7,8 +7,10 @@ documentation and to the tests of conformance. No class is loaded before `classe
 import ast
 import functools
 import importlib
+import inspect
 import pathlib
 import re
+from dataclasses import fields
 
 _PACKAGE = pathlib.Path(__file__).parents[1]
 # The module of the public classes of a kind, where that is not the top of the package.
@@ -53,6 +55,13 @@ def classes(kind: str) -> dict[str, type]:
 def paths(kind: str) -> dict[str, str]:
     """Gives the path of each public class of a kind from the top of the package: NUTS is "chains.NUTS"."""
     return {name: f"{module}.{name}".lstrip(".") for module, name in _named(kind)}
+
+
+@functools.cache
+def parameters(kind: type) -> dict[str, inspect.Parameter]:
+    """Lists the parameters of a constructor by name, without those that are never to be given."""
+    derived = {field.name for field in fields(kind) if field.metadata.get("derived")}  # pyright: ignore[reportArgumentType]
+    return {name: one for name, one in inspect.signature(kind).parameters.items() if name not in derived}
 
 
 def _named(kind: str, without: str = "") -> list[tuple[str, str]]:

@@ -1,6 +1,5 @@
 """Shows public objects as the call that makes them, and describes them in JSON."""
 
-import functools
 import inspect
 import json
 import sys
@@ -12,6 +11,8 @@ import equinox as eqx
 import jax
 import jax.core
 import numpy as np
+
+from kngjax.core.registry import parameters
 
 # A longer array shows only its first and its last numbers.
 MOST_NUMBERS = 40
@@ -37,7 +38,7 @@ class ShownAsTyped:
 
     def _shown_arguments(self) -> Iterator[str]:
         by_place = True
-        for parameter in _parameters(type(self)):
+        for parameter in parameters(type(self)).values():
             if parameter.kind is parameter.VAR_POSITIONAL:
                 yield from map(shown, getattr(self, parameter.name))
                 continue
@@ -54,12 +55,6 @@ class ShownAsTyped:
         lower = getattr(self, f"{parameter.name}_lower", None)
         pair = None if lower is None else (lower, getattr(self, f"{parameter.name}_upper"))
         return getattr(self, parameter.name, parameter.default if pair is None else pair)
-
-
-@functools.cache
-def _parameters(kind: type) -> tuple[inspect.Parameter, ...]:
-    derived = {field.name for field in fields(kind) if field.metadata.get("derived")}  # pyright: ignore[reportArgumentType]
-    return tuple(one for one in inspect.signature(kind).parameters.values() if one.name not in derived)
 
 
 def _same(value: Any, default: Any) -> bool:

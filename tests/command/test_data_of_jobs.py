@@ -147,7 +147,7 @@ def test_how_a_file_is_read_decides_which_job_it_is(run, tmp_path):
     found = []
     for data in ("", 'separator = ";"', "quoted_line_breaks = true"):
         run("check", ROWS, data)
-        found.append(job.identity(job_file.read(tmp_path / "job.toml")))
+        found.append(job_file.read(tmp_path / "job.toml").identity)
     assert len(set(found)) == 3
     (tmp_path / "job.toml").write_text(
         JOB.format(data="", adjacency="replace", method="count", asked="").replace(
@@ -172,7 +172,7 @@ def test_codes_count_as_missing_cells(tmp_path):
     both = [one.records(cells) for one, cells in zip(made, frames, strict=True)]
     assert both[0][1].tobytes() == both[1][1].tobytes()
     assert made[0].told == ("cells that hold a code count as missing: 7777 or 'refused' in wage",)
-    assert len({job.identity(coded), job.identity(job_file.read(write("study", tmp_path)))}) == 2
+    assert len({coded.identity, job_file.read(write("study", tmp_path)).identity}) == 2
 
 
 FRAME = pl.DataFrame({"wage": [10.0, 1999.0, 5.5] * 100, "age": [30] * 300})

@@ -53,6 +53,17 @@ def test_parts_of_epsilon_do_not_exceed_it(tmp_path):
     assert sum(map(Fraction, spent)) <= Fraction(3, 10)
 
 
+def test_a_plan_names_every_analysis_that_is_refused(tmp_path):
+    more = '\n[[analyses]]\nmethod = "mean"\ncolumn = "{}"\nepsilon = {}\n'
+    means = (more.format(*one) for one in (("height", 1), ("visits", 1), ("visits", -1)))
+    path = write_job(tmp_path, ("[figure]", "".join(means) + "\n[figure]"))
+    with pytest.raises(
+        ValueError, match=r"2 analyses are refused: .*number 2, mean: .*'height'.*; .*number 4, mean"
+    ) as told:
+        JobPlan(job_file.read(path), 300)
+    assert (str(told.value).count(str(path)), "number 3" in str(told.value)) == (1, False)
+
+
 def test_terms_and_bounds_become_the_public_parts(tmp_path):
     config = make(tmp_path, *REGION)
     [step, _] = planned(config).steps

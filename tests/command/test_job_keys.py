@@ -39,14 +39,14 @@ def test_what_makes_no_mechanism_is_refused_in_the_terms_of_the_file_and_costs_n
 
 
 def test_a_valid_value_makes_another_job_where_it_decides_what_is_released(tmp_path):
-    plain = {form: job.identity(job_file.read(forms.write(form, tmp_path))) for form in forms.FORMS}
+    plain = {form: job_file.read(forms.write(form, tmp_path)).identity for form in forms.FORMS}
     (tmp_path / "other").mkdir()
     identities = set(plain.values())
     with every_case() as case:
         for valid in VALID:
             with case(valid.form, valid.new):
                 path = forms.write(valid.form, tmp_path / "other", (valid.old, valid.new))
-                found = job.identity(job_file.read(path))
+                found = job_file.read(path).identity
                 assert (found != plain[valid.form]) == valid.decides
                 identities.add(found)
     # And each another one than all others.
@@ -64,4 +64,4 @@ KEPT = {
 
 def test_an_unchanged_study_is_the_job_that_it_was(tmp_path):
     for (form, changes), digest in KEPT.items():
-        assert job.identity(job_file.read(forms.write(form, tmp_path, *changes))) == digest
+        assert job_file.read(forms.write(form, tmp_path, *changes)).identity == digest

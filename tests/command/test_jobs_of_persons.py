@@ -117,11 +117,11 @@ def test_a_ledger_of_records_refuses_a_job_of_patients(tmp_path, capfd):
 
 def test_the_settings_of_persons_decide_what_is_resumed(tmp_path):
     made = [write(tmp_path, *changes) for changes in ((), (('unit = "patient"', 'unit = "patient"\nmost_rows = 3'),))]
-    first = job.identity(job_file.read(made[0]))
+    first = job_file.read(made[0]).identity
     path = write(tmp_path)
-    assert job.identity(job_file.read(path)) != first
+    assert job_file.read(path).identity != first
     path.write_text(JOB)
-    assert job.identity(job_file.read(path)) != first
+    assert job_file.read(path).identity != first
 
 
 @pytest.mark.parametrize(

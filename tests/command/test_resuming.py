@@ -121,18 +121,16 @@ def test_without_a_ledger_the_output_is_resumed(small, fails_at):
 def test_releases_that_a_ledger_did_not_pay_for_are_not_resumed_with_it(small):
     config, ledger, output = small
     kept = [{"labels": LABELS[:1], "result": {"releases": [{}]}}]
-    whole = {"identity": job.identity(config), "analyses": kept}
+    whole = {"identity": config.identity, "analyses": kept}
     (output / "releases.json").write_text(json.dumps(whole), encoding="utf-8")
-    assert list(job.earlier_releases(config, None, output, resume=True).releases) == LABELS[:1]
+    assert list(resuming.earlier_releases(config, None, output, resume=True).releases) == LABELS[:1]
     with pytest.raises(ValueError, match="were not debited from this ledger"):
         job.run(config, workers(40), progress=False, ledger=ledger, directory=output, resume=True)
     assert ledger.verify().num_rows == 1
     # Its own are, whatever the file holds.
-    debit = ledger.reserve(
-        kng.Guarantee.pure(EACH, "replace"), {"identity": job.identity(config), "run": 1, "label": "x"}
-    )
+    debit = ledger.reserve(kng.Guarantee.pure(EACH, "replace"), {"identity": config.identity, "run": 1, "label": "x"})
     ledger.commit(debit, '"kept"', exact=True)
-    assert job.earlier_releases(config, ledger, output, resume=True) == resuming.Earlier(1, {"x": '"kept"'})
+    assert resuming.earlier_releases(config, ledger, output, resume=True) == resuming.Earlier(1, {"x": '"kept"'})
 
 
 @pytest.mark.slow
@@ -225,7 +223,7 @@ def test_releases_of_another_file_of_data_are_not_taken_for_those_of_this_one(tm
     # A frame that a program passes has no name.
     read = job_file.read(config)
     with pytest.raises(ValueError, match=r"was released from workers.*, and this run is of a frame without a name"):
-        job.earlier_releases(read, ledger, None, resume=True)
+        resuming.earlier_releases(read, ledger, None, resume=True)
     with pytest.raises(SystemExit):
         cli.main(["release", "--help"])
     assert "its content is not compared" in " ".join(capfd.readouterr().out.split())
