@@ -70,14 +70,14 @@ def by_scipy(x, y, theta, factor):
 def by_kngjax(x, y, design):
     """ε of all people, chunk by chunk."""
     influence = ridge.influences(x, y, design, inside=True)
-    return epsilons_at(broadcast_numbers(ridge.posterior_sample(influence, GAMMA), len(y)), DELTA, 16384)
+    return epsilons_at(broadcast_numbers(ridge.posterior_sample(influence, GAMMA), len(y)), DELTA)
 
 
 def objective(x, y, design):
     """The same for objective perturbation, whose profile is an integral."""
     influence = ridge.influences(x, y, design, inside=True)
     pair = broadcast_numbers(ridge.objective_perturbation(influence, 0.5), len(y))
-    return epsilons_at(pair, DELTA, 2048)
+    return epsilons_at(pair, DELTA)
 
 
 def timed(function, *arguments):

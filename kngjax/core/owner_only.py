@@ -3,6 +3,8 @@
 import dataclasses
 from typing import Any, ClassVar, NoReturn, TypeVar, dataclass_transform
 
+# The banner of whatever shows private numbers to their owner.
+OWNER_BANNER = "OWNER ONLY: not private, do not publish"
 _Kind = TypeVar("_Kind", bound=type)
 
 

@@ -15,13 +15,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from kngjax.accounting.adjacency import plural
-from kngjax.core.owner_only import OwnerOnly, owner_only
+from kngjax.core.owner_only import OWNER_BANNER, OwnerOnly, owner_only
 from kngjax.core.summary_table import SummaryTable
 from kngjax.data import cells, dates, missing, persons
 from kngjax.data.tables import is_elsewhere, opened
 from kngjax.study.analyses import table_of
 
-OWNER_BANNER = "OWNER ONLY: not private, do not publish"
 # Fractions of the records: beyond the public bounds or levels or missing, and missing alone.
 HEADS = ("column", "beyond or missing", "missing")
 # A value is shown where so many cells and so large a part of them hold it: then it is nobody's own.

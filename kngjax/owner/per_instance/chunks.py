@@ -22,13 +22,11 @@ def by_chunks(function: Callable[..., Any], people: Any, shared: Any, chunk: int
 
     **Arguments:** `function`: of (people, shared), each of its results with one entry a person in front; a module's
     function and not a closure, or it is compiled again at every call. `people`: a pytree of NumPy arrays with one entry
-    a person in front. `shared`: a pytree, the same for all. `chunk`: at least 1.
+    a person in front. `shared`: a pytree, the same for all.
     """
-    if isinstance(chunk, bool) or int(chunk) != chunk or chunk < 1:
-        raise ValueError(f"chunk must be a whole number of people, at least 1, got {chunk!r}")
     size = jax.tree.leaves(people)[0].shape[0]
     # Few people make a small program: the least power of two that holds them.
-    chunk = min(int(chunk), 1 << max(size - 1, 0).bit_length())
+    chunk = min(chunk, 1 << max(size - 1, 0).bit_length())
 
     def work(start: int) -> Any:
         stop = min(start + chunk, size)

@@ -112,7 +112,9 @@ def posterior_bound(
     largest = 0.0
     for _ in range(_ROUNDS):
         full = np.full_like(grid, residual)
-        values = by_chunks(epsilons, PosteriorPair(grid, full, np.full_like(grid, gamma)), np.float64(log_delta))
+        values = by_chunks(
+            PosteriorPair.epsilon, PosteriorPair(grid, full, np.full_like(grid, gamma)), np.float64(log_delta)
+        )
         best = int(np.argmax(values))
         largest = max(largest, float(values[best]))
         grid = np.linspace(grid[max(best - 1, 0)], grid[min(best + 1, _GRID - 1)], _GRID)
@@ -128,7 +130,7 @@ def shift_bound(
     most = float(np.max(tried.spread)) if complete else _radius(bounds, fit) / least
     spread = min(most, 1.0 / math.sqrt(least))
     shift = math.sqrt(gamma) * largest_residual(bounds, fit.theta) * spread / (1.0 + least * spread**2)
-    return float(by_chunks(epsilons, ShiftPair(np.array([shift])), np.float64(log_delta))[0]) * _OUTWARD
+    return float(by_chunks(ShiftPair.epsilon, ShiftPair(np.array([shift])), np.float64(log_delta))[0]) * _OUTWARD
 
 
 def smooth_shift_bound(
@@ -139,11 +141,6 @@ def smooth_shift_bound(
         interval = loss.score_interval(predictor_interval(bounds, theta), loss.response_interval(bounds))
         score = max(abs(float(end)) for end in interval)
         return math.sqrt(gamma) * score * float(feature_radius(bounds, len(theta))) / regularization * _OUTWARD
-
-
-def epsilons(pair, log_delta):
-    """For `by_chunks`: ε of each person at log δ."""
-    return pair.epsilon(log_delta)
 
 
 def _least_eigenvalue(fit: RidgeFit) -> float:

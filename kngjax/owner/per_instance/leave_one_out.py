@@ -55,7 +55,6 @@ def moves(
     theta: np.ndarray,
     targets: Records | None = None,
     method: str = "exact",
-    chunk: int = CHUNK,
 ) -> Moves:
     """θ̂' - θ̂ for each person, in the data (`targets` None: as they leave) or outside of them (as they join).
 
@@ -70,8 +69,9 @@ def moves(
     if method not in METHODS:
         raise ValueError(f"method must be one of {', '.join(METHODS)}, got {method!r}")
     people = records if targets is None else targets
+    chunk = CHUNK
     if method == "exact":
-        chunk = max(1, min(int(chunk), _LARGEST_BLOCK // records.y.shape[0]))
+        chunk = max(1, min(chunk, _LARGEST_BLOCK // records.y.shape[0]))
     regularization = parameter(regularization)
     sign = -1.0 if targets is None else 1.0
     with float64():

@@ -13,6 +13,7 @@ from jaxtyping import Array, Float
 from kngjax.core.modules import AbstractModule
 from kngjax.core.owner_only import OwnerOnly, without_fields
 from kngjax.mechanisms.noise import gaussian_profiles, objective_profiles
+from kngjax.owner.per_instance.chunks import CHUNK
 
 Numbers = Any
 
@@ -23,7 +24,7 @@ class AbstractPair(OwnerOnly, AbstractModule):
     `largest_chunk`: how many people may be in work at a time, by the numbers that a profile holds of each.
     """
 
-    largest_chunk: ClassVar[int] = 2**16
+    largest_chunk: ClassVar[int] = CHUNK
     instead: ClassVar[str] = "the owner keeps the report by its save_for_owner"
 
     @abc.abstractmethod

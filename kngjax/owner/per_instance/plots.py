@@ -5,11 +5,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kngjax.core.later import Later
+from kngjax.core.owner_only import OWNER_BANNER
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-OWNER_BANNER = "OWNER ONLY: not private, do not publish"
 
 
 def boxes(reports: dict[str, Any]) -> "Figure":

@@ -15,7 +15,7 @@ from kngjax.mechanisms.declared_facts import require_declared
 from kngjax.mechanisms.gaussian import AbstractGaussianMechanism
 from kngjax.mechanisms.parameters import check_delta
 from kngjax.owner.per_instance import everyone, leave_one_out, ridge
-from kngjax.owner.per_instance.chunks import CHUNK, by_chunks
+from kngjax.owner.per_instance.chunks import by_chunks
 from kngjax.owner.per_instance.everyone import ForAll
 from kngjax.owner.per_instance.pairs_of_laws import ShiftPair
 from kngjax.owner.per_instance.report import PerInstanceReport, broadcast_numbers, epsilons_at
@@ -32,7 +32,6 @@ def per_instance_privacy(
     delta: Any = 1e-6,
     *,
     method: str = "exact",
-    chunk: int = CHUNK,
 ) -> PerInstanceReport:
     """Computes each person's (ε, δ), by which the laws with and without the person differ. Owner-only.
 
@@ -53,7 +52,6 @@ def per_instance_privacy(
     - `method`: for losses other than the squared: "exact", by a minimiser without each person, O(n) a person; or
         "first_order", an approximation. Both are of minimisers to rounding; a mechanism's own search stops at a public
         tolerance, which is not told apart here.
-    - `chunk`: people in work at a time, which bounds the memory.
 
     Raises ValueError for bad data, targets of another width, singular designs, a loss that is not kngjax's and not what
     it declares, and mechanisms of which no per-instance profile is known.
@@ -74,7 +72,7 @@ def per_instance_privacy(
     log_delta = float(np.log(delta))
     if isinstance(data, QuadraticSummary):
         fit = ridge.design(data.gram, data.moment, mechanism.regularization)
-        influence = ridge.influences(people.x, people.y, fit, targets is None, chunk)
+        influence = ridge.influences(people.x, people.y, fit, targets is None)
         pair = ridge.output_perturbation(influence, gamma, mechanism.metric)
         leverage, residual = influence.leverage, influence.residual
         for_all = _ridge_for_all(mechanism, fit, gamma, log_delta)
@@ -83,7 +81,7 @@ def per_instance_privacy(
         require_declared(mechanism, records.dimension, None)
         theta = leave_one_out.minimiser(loss, records, mechanism.regularization)
         outside = None if targets is None else people
-        moved = leave_one_out.moves(loss, records, mechanism.regularization, theta, outside, method, chunk)
+        moved = leave_one_out.moves(loss, records, mechanism.regularization, theta, outside, method)
         pair = ShiftPair(np.sqrt(gamma) * np.linalg.norm(moved.move, axis=1))
         leverage, residual = moved.leverage, moved.residual
         for_all = _smooth_for_all(mechanism, records, theta, gamma, log_delta, method)
@@ -98,7 +96,7 @@ def per_instance_privacy(
         change += " (and not exchanged for another)"
     return PerInstanceReport(
         delta=float(delta),
-        epsilon=epsilons_at(pair, delta, chunk),
+        epsilon=epsilons_at(pair, delta),
         leverage=leverage,
         residual=residual,
         pair=pair,
@@ -107,7 +105,6 @@ def per_instance_privacy(
         mechanism=type(mechanism).__name__,
         change=change,
         approximate=method != "exact" and not isinstance(data, QuadraticSummary),
-        chunk=chunk,
     )
 
 
@@ -154,7 +151,7 @@ def _ridge_for_all(
     complete = how.startswith("all") and bounds.hull is None
     tried = ridge.influences(records.x, records.y, fit, inside=False)
     pair = ridge.output_perturbation(tried, gamma, mechanism.metric)
-    attained = float(np.max(epsilons_at(broadcast_numbers(pair, len(records.y)), np.exp(log_delta), CHUNK)))
+    attained = float(np.max(epsilons_at(broadcast_numbers(pair, len(records.y)), np.exp(log_delta))))
     bound = np.inf
     if mechanism.metric == "hessian":
         bound = everyone.posterior_bound(bounds, fit, gamma, tried, log_delta, complete)
@@ -180,5 +177,5 @@ def _smooth_for_all(
     shift = np.sqrt(gamma) * float(np.max(np.linalg.norm(moved.move, axis=1)))
     most = everyone.smooth_shift_bound(mechanism.bounds, loss, theta, ridge_term, gamma)
     pair = ShiftPair(np.array([shift, most]))
-    attained, bound = by_chunks(everyone.epsilons, pair, np.float64(log_delta))
+    attained, bound = by_chunks(ShiftPair.epsilon, pair, np.float64(log_delta))
     return everyone.ForAll(float(attained), float(bound), how)

@@ -1,18 +1,18 @@
 """Reports each person's privacy to the owner alone: ε at δ, δ at ε, Rényi curves, summaries, who is most exposed."""
 
 import pathlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import jax
 import numpy as np
 from jaxtyping import Float, Int
 
-from kngjax.core.owner_only import OwnerOnly, owner_only
+from kngjax.core.owner_only import OWNER_BANNER, OwnerOnly, owner_only
 from kngjax.core.summary_table import SummaryTable
 from kngjax.mechanisms.parameters import check_delta
-from kngjax.owner.per_instance.chunks import CHUNK, by_chunks
-from kngjax.owner.per_instance.everyone import ForAll, epsilons
+from kngjax.owner.per_instance.chunks import by_chunks
+from kngjax.owner.per_instance.everyone import ForAll
 from kngjax.owner.per_instance.pairs_of_laws import AbstractPair
 
 if TYPE_CHECKING:
@@ -59,8 +59,7 @@ class PerInstanceSummary(OwnerOnly):
             notes.append(f"anybody within the bounds: {self.for_all.method}")
         if self.worst_case is not None:
             rows.append((f"differential privacy, any data{exchanged}", self.worst_case))
-        title = "OWNER ONLY: not private, do not publish"
-        return str(SummaryTable(title, (), ("figure", "epsilon"), rows, notes=notes))
+        return str(SummaryTable(OWNER_BANNER, (), ("figure", "epsilon"), rows, notes=notes))
 
 
 @owner_only
@@ -92,7 +91,6 @@ class PerInstanceReport(OwnerOnly):
     mechanism: str
     change: str
     approximate: bool = False
-    chunk: int = CHUNK
     instead: ClassVar[str] = "if the owner keeps it, call save_for_owner"
 
     def __repr__(self) -> str:
@@ -123,11 +121,11 @@ class PerInstanceReport(OwnerOnly):
         number = np.asarray(epsilon, dtype=np.float64)
         if number.ndim or not 0.0 <= float(number) < np.inf:
             raise ValueError("epsilon must be one number, at least 0 and finite")
-        return _each(_log_deltas, self.pair, number, self.chunk)
+        return _each("log_delta", self.pair, number)
 
     def epsilon_at(self, delta: Any) -> Float[np.ndarray, " people"]:
         """Returns ε of each person at another δ, shape (n,); raises ValueError unless 0 < δ < 1."""
-        return epsilons_at(self.pair, delta, self.chunk)
+        return epsilons_at(self.pair, delta)
 
     def renyi(self, alphas: Any) -> Float[np.ndarray, "people alphas"]:
         """Returns the Rényi divergence of each person and order, the larger of both directions; it may be infinite.
@@ -137,7 +135,7 @@ class PerInstanceReport(OwnerOnly):
         orders = np.atleast_1d(np.asarray(alphas, dtype=np.float64))
         if orders.ndim != 1 or not np.all((orders > 1.0) & (orders < np.inf)):
             raise ValueError("alphas must be finite numbers above 1: one, or a list of them")
-        return np.stack([_each(_renyis, self.pair, order, self.chunk) for order in orders], axis=1)
+        return np.stack([_each("renyi", self.pair, order) for order in orders], axis=1)
 
     def summary(
         self, levels: Sequence[Any] = DEFAULT_LEVELS, orders: Sequence[Any] = DEFAULT_ORDERS
@@ -179,18 +177,10 @@ def broadcast_numbers(pair: AbstractPair, size: int) -> AbstractPair:
     return jax.tree.map(lambda part: np.array(np.broadcast_to(part, (size,)), dtype=np.float64), pair)
 
 
-def epsilons_at(pair: AbstractPair, delta: Any, chunk: int) -> np.ndarray:
+def epsilons_at(pair: AbstractPair, delta: Any) -> np.ndarray:
     """Returns ε of each person at δ."""
-    return _each(epsilons, pair, np.log(check_delta(delta)), chunk)
+    return _each("epsilon", pair, np.log(check_delta(delta)))
 
 
-def _each(function: Callable[..., jax.Array], pair: AbstractPair, argument: Any, chunk: int) -> np.ndarray:
-    return by_chunks(function, pair, argument, min(chunk, pair.largest_chunk))
-
-
-def _log_deltas(pair: AbstractPair, epsilon: jax.Array) -> jax.Array:
-    return pair.log_delta(epsilon)
-
-
-def _renyis(pair: AbstractPair, alpha: jax.Array) -> jax.Array:
-    return pair.renyi(alpha)
+def _each(method: str, pair: AbstractPair, argument: Any) -> np.ndarray:
+    return by_chunks(getattr(type(pair), method), pair, argument, pair.largest_chunk)

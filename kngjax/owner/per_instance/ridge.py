@@ -8,7 +8,7 @@ import numpy as np
 import scipy
 
 from kngjax.core.arrays import Matrix, Vector
-from kngjax.owner.per_instance.chunks import CHUNK, by_chunks
+from kngjax.owner.per_instance.chunks import by_chunks
 from kngjax.owner.per_instance.pairs_of_laws import AbstractPair, ObjectivePair, PosteriorPair, ShiftPair
 
 METRICS = ("identity", "hessian", "hessian_squared")
@@ -51,7 +51,7 @@ def design(gram: Matrix, moment: Vector, regularization: Any) -> RidgeFit:
     return RidgeFit(scipy.linalg.cho_solve((factor, True), np.asarray(moment, dtype=np.float64)), factor)
 
 
-def influences(x: Any, y: Any, fit: RidgeFit, inside: bool, chunk: int = CHUNK) -> Influence:
+def influences(x: Any, y: Any, fit: RidgeFit, inside: bool) -> Influence:
     """μ, r, ‖x‖ and ‖H^{-1}x‖ of each person with respect to the data without that person.
 
     For people inside of the data H is that of all, and their in-sample μ', r' give by the formula of Sherman and
@@ -60,7 +60,7 @@ def influences(x: Any, y: Any, fit: RidgeFit, inside: bool, chunk: int = CHUNK) 
     **Arguments:** `x`, `y`: of shapes (n, d) and (n,). `fit`: of the data. `inside`: whether they are in them.
     Raises ValueError where what is left without somebody is singular to working precision.
     """
-    numbers = by_chunks(_influence, (np.asarray(x), np.asarray(y)), (fit, inside), chunk)
+    numbers = by_chunks(_influence, (np.asarray(x), np.asarray(y)), (fit, inside))
     if not np.all(numbers.pop("remainder") > _LEAST_REMAINDER):
         raise ValueError(_SINGULAR + "; without one of its people it is")
     return Influence(**numbers)

@@ -214,8 +214,6 @@ def test_what_is_no_mechanism_for_it():
         kng.per_instance_privacy(posterior(), X, y, method="newton")
     with pytest.raises(ValueError, match="max_records"):
         kng.per_instance_privacy(posterior(max_records=10), X, y)
-    with pytest.raises(ValueError, match="chunk must be a whole number"):
-        kng.per_instance_privacy(posterior(), X, y, chunk=0)
 
 
 def test_bad_questions(report):
