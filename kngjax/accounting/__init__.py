@@ -2,7 +2,6 @@
 
 from kngjax.accounting.accountants import advanced_epsilon as advanced_epsilon
 from kngjax.accounting.accountants import compare as compare
-from kngjax.accounting.accountants import repeated as repeated
 from kngjax.accounting.adjacency import Adjacency as Adjacency
 from kngjax.accounting.conversions import zcdp_rho as zcdp_rho
 from kngjax.accounting.guarantees import Guarantee as Guarantee

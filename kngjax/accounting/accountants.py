@@ -5,11 +5,7 @@
 
 import math
 
-import numpy as np
-import scipy
-
-from kngjax.accounting.conversions import keep_falling, zcdp_epsilon, zcdp_epsilon_textbook
-from kngjax.accounting.exact_costs import exactly, outward
+from kngjax.accounting.conversions import zcdp_epsilon, zcdp_epsilon_textbook
 from kngjax.accounting.guarantees import Guarantee, Kind
 
 _SLACK = 1e-12
@@ -39,41 +35,6 @@ def advanced_epsilon(guarantee: Guarantee, delta: float) -> float:
     mean = sum(count * epsilon * math.tanh(0.5 * epsilon) for epsilon, _, count in parts)
     spread = math.sqrt(-2.0 * math.log(slack) * sum(count * epsilon**2 for epsilon, _, count in parts))
     return min(simple, (mean + spread) * (1.0 + _SLACK))
-
-
-def repeated(guarantee: Guarantee, count: int) -> Guarantee:
-    """The exact profile of `count` releases that are (ε, δ)-DP each, as a table.
-
-    δ_i = 1 - (1-δ)^k (1 - Σ_{l<i} C(k,l) p^{k-l}q^l (1 - e^{-2(i-l)ε})) at ε_i = (k-2i)ε, with p = e^ε/(1+e^ε) and
-    q = 1-p (Kairouz, Oh and Viswanath 2015, Theorem 3.3): the profile of k randomised responses, which is linear in e^ε
-    between these ε_i, as a table is.
-
-    **Arguments:** `guarantee`: pure, bounded range, of which no more is used than that it is pure, or approximate; the
-    same for all releases, whose settings may depend on earlier outcomes. Raises ValueError for other kinds.
-    """
-    if guarantee.kind not in (Kind.PURE, Kind.BOUNDED_RANGE, Kind.APPROXIMATE):
-        raise ValueError(
-            f"repeated takes a pure, bounded-range or approximate guarantee, not one of kind {guarantee.kind}: compose "
-            "it with itself, Guarantee.composed([guarantee] * count)"
-        )
-    if isinstance(count, bool) or count < 1:
-        raise ValueError(f"count says how many releases there are, at least 1; got {count!r}")
-    epsilon = guarantee.epsilon
-    log_p, log_q = -math.log1p(math.exp(-epsilon)), -epsilon - math.log1p(math.exp(-epsilon))
-    lies = np.arange(count // 2 + 1, dtype=np.float64)
-    log_gamma = scipy.special.gammaln
-    logs = log_gamma(count + 1.0) - log_gamma(lies + 1.0) - log_gamma(count - lies + 1.0)
-    masses = np.exp(logs + (count - lies) * log_p + lies * log_q)
-    # Each of the releases reveals everything with probability δ.
-    whole = -math.expm1(count * math.log1p(-guarantee.delta))
-    rows = []
-    for index in range(count // 2, -1, -1):
-        share = float(masses[:index] @ -np.expm1(-2.0 * (index - lies[:index]) * epsilon))
-        share = math.nextafter(share * (1.0 + _SLACK * (1 + count)), 1.0) if index else 0.0
-        # Exact multiples of the decimal number that ε prints as.
-        loss = outward((count - 2 * index) * exactly(epsilon))
-        rows.append((loss, min(1.0, (whole + (1.0 - whole) * share) * (1.0 + _SLACK * (whole > 0.0)))))
-    return Guarantee.profile(keep_falling(rows), guarantee.adjacency).of(guarantee.unit)
 
 
 def compare(guarantee: Guarantee, delta: float, pld: bool = False) -> dict[str, float]:

