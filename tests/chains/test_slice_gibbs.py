@@ -117,11 +117,18 @@ def test_an_unconstrained_score_is_gamma(kind):
 
 @pytest.mark.slow
 def test_few_sweeps_make_an_independent_draw_where_features_are_correlated():
-    from benchmarks import squared_loss
-
-    for mechanism in squared_loss.mechanisms().values():
-        sweeps = squared_loss.sweeps_a_draw(mechanism, squared_loss.data_set(1200, 12, 0, 0.99), num_draws=500)
-        assert max(sweeps) < 4.5
+    """Sweeps over the smallest effective sample size of a coefficient or of ‖θ‖_1."""
+    random = np.random.default_rng(0)
+    common, own = random.standard_normal((1200, 1)), random.standard_normal((1200, 11))
+    x = 2.0 * stats.norm.cdf(np.sqrt(0.99) * common + np.sqrt(0.01) * own) - 1.0
+    y = x @ np.linspace(-1.0, 1.0, 12)[:-1] + random.standard_normal(1200)
+    for kind in (kng.KNG, kng.ExponentialMechanism):
+        mechanism = kind(kng.SquaredLoss(), kng.Bounds(x=(-1.0, 1.0), y=(-1.0, 1.0)), kng.L1Ball(1.0), 1.0, "replace")
+        data, sampler = mechanism.prepare(x, y / np.abs(y).max()), kng.chains.SliceGibbs()
+        draws = kng.sample(mechanism, data, key=kng.research_key(2), sampler=sampler, num_draws=500, progress=False)
+        norms = np.abs(draws.theta).sum(axis=2, keepdims=True)
+        extended = kng.owner.Draws(np.concatenate([draws.theta, norms], axis=2), "SliceGibbs")
+        assert draws.theta.shape[0] * 500 / extended.ess().min() < 4.5
 
 
 def test_what_it_cannot_draw_from_is_refused():

@@ -17,9 +17,6 @@ from benchmarks import (
     per_instance,
     persons,
     preview_against_measured,
-    smooth_losses,
-    squared_loss,
-    streaming,
 )
 from benchmarks.__main__ import ROOMS, main
 from kngjax.owner.per_instance import ridge
@@ -34,42 +31,6 @@ def test_three_ways_to_the_same_epsilons():
     np.testing.assert_allclose(found, per_instance.by_scipy(x, y, design.theta, design.factor), rtol=1e-6, atol=1e-9)
     np.testing.assert_allclose(found, per_instance.by_loop(x, y, design.theta, design.factor), rtol=1e-6, atol=1e-9)
     assert np.min(found) > 0.0
-
-
-def test_three_ways_through_a_file(tmp_path):
-    path = str(tmp_path / "people.parquet")
-    streaming.write(path, 70_000)
-    streamed, whole = streaming.by_kngjax(path), streaming.in_memory(path)
-    assert float(streamed.count) == streaming.by_scan(path) == 70_000
-    np.testing.assert_allclose(streamed.gram, whole.gram, rtol=1e-12)
-    np.testing.assert_allclose(streamed.moment, whole.moment, rtol=1e-12)
-
-
-@pytest.mark.slow
-def test_scaled_up_statistics_are_those_of_so_many_rows():
-    large = squared_loss.data_set(400_000, 3, 0)
-    assert float(large.count) == 400_000
-    np.testing.assert_allclose(large.gram / 400_000, np.diag([1.0, 1 / 3, 1 / 3]), atol=0.02)
-    correlated = squared_loss.data_set(4000, 4, 0, 0.9).gram
-    assert 0.8 < correlated[1, 2] / np.sqrt(correlated[1, 1] * correlated[2, 2]) < 0.95
-
-
-@pytest.mark.slow
-def test_a_row_of_the_table_is_of_exact_draws():
-    mechanism = squared_loss.mechanisms()["exponential"]
-    acceptance, rate, seconds, found = squared_loss.exact_row(mechanism, 300, 3, 4)
-    assert 0.05 < acceptance <= 1.0
-    assert min(rate, seconds) > 0.0
-    assert found
-
-
-@pytest.mark.slow
-def test_a_table_of_smooth_losses_has_a_row_a_method():
-    table = smooth_losses.rows(num_records=3000, dimension=3, num_draws=50, nuts_draws=10, walk_sweeps=20)
-    assert len(table) >= 8
-    for row in table:
-        assert row.get("note") == "not installed" or 0.0 < row["warm"] < np.inf
-        assert row.get("effective", 1.0) >= 0.0
 
 
 @pytest.mark.slow
