@@ -54,7 +54,7 @@ sys.exit(cli.main(sys.argv[2:]))
 _LONGEST = 300.0
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass
 class KilledJobs:
     """Counts how jobs of five regressions each came through kills.
 
@@ -66,14 +66,18 @@ class KilledJobs:
     - `troubles`: what should not have been, in words.
     """
 
-    kills: int
-    kills_between: int
-    jobs: int
-    returned: int
-    kept: int
-    lost: int
-    troubles: tuple[str, ...]
-    seconds: float
+    kills: int = 0
+    kills_between: int = 0
+    jobs: int = 0
+    returned: int = 0
+    kept: int = 0
+    lost: int = 0
+    troubles: list[str] = dataclasses.field(default_factory=list)
+
+    def expect(self, holds: bool, trouble: str) -> None:
+        """Notes a trouble unless something holds."""
+        if not holds:
+            self.troubles.append(trouble)
 
     @property
     def passed(self) -> bool:
@@ -95,40 +99,16 @@ def kill_jobs(directory: str | os.PathLike[str], kills: int = 20, seed: int = 0)
 
     **Arguments:** `directory`: an existing one, for ledgers and outputs. `seed`: decides the moments of the kills.
     """
-    moments, began, counts = random.Random(seed), time.perf_counter(), _Counts()
-    jobs = 0
-    while counts.kills < kills or not jobs:
-        folder = pathlib.Path(directory) / f"job-{os.getpid()}-{jobs}"
+    moments, found = random.Random(seed), KilledJobs()
+    while found.kills < kills or not found.jobs:
+        folder = pathlib.Path(directory) / f"job-{os.getpid()}-{found.jobs}"
         folder.mkdir()
-        _run_until_complete(folder, kills, moments, counts)
-        jobs += 1
-    return KilledJobs(
-        counts.kills,
-        counts.between,
-        jobs,
-        counts.returned,
-        counts.kept,
-        counts.lost,
-        tuple(counts.troubles),
-        time.perf_counter() - began,
-    )
+        _run_until_complete(folder, kills, moments, found)
+        found.jobs += 1
+    return found
 
 
-@dataclasses.dataclass
-class _Counts:
-    kills: int = 0
-    between: int = 0
-    returned: int = 0
-    kept: int = 0
-    lost: int = 0
-    troubles: list[str] = dataclasses.field(default_factory=list)
-
-    def expect(self, holds: bool, trouble: str) -> None:
-        if not holds:
-            self.troubles.append(trouble)
-
-
-def _run_until_complete(folder: pathlib.Path, kills: int, moments: random.Random, counts: _Counts) -> None:
+def _run_until_complete(folder: pathlib.Path, kills: int, moments: random.Random, counts: KilledJobs) -> None:
     """Kill and resume one job until it is complete, and compare after every end."""
     (folder / "people.csv").write_text("wage,age\n" + "".join(f"{7 * k % 59}.5,{3 * k % 41}\n" for k in range(40)))
     (folder / "job.toml").write_text(_JOB)
@@ -149,7 +129,7 @@ def _run_until_complete(folder: pathlib.Path, kills: int, moments: random.Random
         open_debits = len(book.unfinished) - len(before.unfinished)
         counts.expect(0 <= open_debits <= (status == -signal.SIGKILL), "a debit without a kill")
         counts.kills += status == -signal.SIGKILL
-        counts.between += open_debits
+        counts.kills_between += open_debits
         before = book
     counts.expect(status == 0, f"a job ended with {status}")
     counts.expect(len(written) == len(before.releases) == len(_LEVELS), "the output is not whole")

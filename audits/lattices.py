@@ -1,6 +1,8 @@
 """Rigorous audits of lattice mechanisms: the exact loss of a pair of neighbours, enclosed in balls."""
 
 import itertools
+import math
+from collections.abc import Iterable
 from fractions import Fraction
 
 import numpy as np
@@ -10,7 +12,8 @@ from jaxtyping import Float, Shaped
 from kngjax.core.balls import precision
 from kngjax.core.owner_only import OwnerOnly, owner_only
 from kngjax.data.records import Records
-from kngjax.draws.lattice.lattice import Lattice
+from kngjax.draws.lattice.lattice import Lattice, Problem
+from kngjax.draws.lattice.units import DomainLattice
 from kngjax.mechanisms.density import AbstractDensityMechanism
 
 _MOST_POINTS = 2**20
@@ -41,16 +44,25 @@ def lattice_law(mechanism: AbstractDensityMechanism, records: Records, sampler: 
     **Arguments:** `records`: from `mechanism.intake.records`. `sampler`: with so few theta_digits that Θ has at most
     2^20 points; else ValueError.
     """
-    score, domain, rate = sampler.problem(mechanism, records)
+    problem = sampler.problem(mechanism, records)
+    points = points_of(problem.domain)
+    scores = np.array(scores_of(problem, points), object)
+    return LatticeLaw(np.array([problem.domain.values(point) for point in points]), scores, problem.rate)
+
+
+def points_of(domain: DomainLattice) -> list[np.ndarray]:
+    """Lists all points of Θ; raises ValueError for more than 2^20."""
     sides = [range(int(low), int(high) + 1) for low, high in zip(domain.low, domain.high, strict=True)]
-    number = int(np.prod([len(side) for side in sides], dtype=object))
-    if number > _MOST_POINTS:
+    if (number := math.prod(map(len, sides))) > _MOST_POINTS:
         raise ValueError(f"the lattice has {number} points, more than 2^20: give Lattice fewer theta_digits")
-    points = [np.array(point) for point in itertools.product(*sides)]
-    points = [point for point in points if domain.contains(point)]
-    box = score.whole(domain.low, domain.high)
-    scores = np.array([score.at(point, box.runs[0], box.sums[0]) for point in points], object)
-    return LatticeLaw(np.array([domain.values(point) for point in points]), scores, rate)
+    every = (np.array(point) for point in itertools.product(*sides))
+    return [point for point in every if domain.contains(point)]
+
+
+def scores_of(problem: Problem, points: Iterable[np.ndarray]) -> list[int]:
+    """Computes the score of each point, by the code that draws. Private."""
+    box = problem.score.whole(problem.domain.low, problem.domain.high)
+    return [problem.score.at(point, box.runs[0], box.sums[0]) for point in points]
 
 
 def lattice_loss(first: LatticeLaw, second: LatticeLaw) -> tuple[float, float]:

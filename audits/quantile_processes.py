@@ -11,15 +11,14 @@ from typing import Any
 
 import numpy as np
 
+from audits.lattices import points_of, scores_of
 from audits.replay import Replay
 from kngjax.accounting.exact_costs import exactly
 from kngjax.draws.lattice.lattice import Problem
 from kngjax.draws.lattice.problems import WholeRecords
-from kngjax.draws.lattice.units import DomainLattice
 from kngjax.releases.curves.halving import Curves, Halving
 from kngjax.releases.curves.levels import Node
 
-_MOST_POINTS = 2**12
 # By k of each level's curve, in increasing order of levels, the logarithm of its probability.
 Law = dict[tuple[tuple[int, ...], ...], float]
 NodeLaw = dict[tuple[int, ...], float]
@@ -28,7 +27,7 @@ Found = tuple[Fraction, int]
 
 
 class ProcessLaws:
-    """The laws of all curves of some data sets, on a lattice of at most 2^12 points; else ValueError.
+    """The laws of all curves of some data sets, on a lattice of at most 2^20 points; else ValueError.
 
     What is drawn of the same records between the same curves is enumerated once.
 
@@ -65,10 +64,9 @@ class ProcessLaws:
         return self._known[name]
 
     def _enumerated(self, node: Node, members: WholeRecords, curves: Curves) -> NodeLaw:
-        (score, domain, rate), region = self.halving.problem(node, members), self.halving.region(node, curves)
-        box = score.whole(domain.low, domain.high)
-        points = [point for point in _points(domain) if region is None or region.contains(point)]
-        masses = np.array([-float(rate * score.at(point, box.runs[0], box.sums[0])) for point in points])
+        problem, region = self.halving.problem(node, members), self.halving.region(node, curves)
+        points = [point for point in points_of(problem.domain) if region is None or region.contains(point)]
+        masses = np.array([-float(problem.rate * score) for score in scores_of(problem, points)])
         total = float(np.logaddexp.reduce(masses))
         return {tuple(map(int, point)): float(mass) - total for point, mass in zip(points, masses, strict=True)}
 
@@ -115,20 +113,6 @@ def _change(problems: list[Problem], drawn: np.ndarray, generator: Any, num_poin
     domain = problems[0].domain
     points = np.vstack([drawn, generator.integers(domain.low, domain.high + 1, (num_points, len(domain.low)))])
     points = points[domain.contains_each(points)]
-    here, there = (_scores(problem, points) for problem in problems)
+    here, there = (scores_of(problem, points) for problem in problems)
     change = 2 * problems[0].rate * max(abs(one - other) for one, other in zip(here, there, strict=True))
     return change, len(points)
-
-
-def _scores(problem: Problem, points: np.ndarray) -> list[int]:
-    box = problem.score.whole(problem.domain.low, problem.domain.high)
-    return [problem.score.at(point, box.runs[0], box.sums[0]) for point in points]
-
-
-def _points(domain: DomainLattice) -> list[np.ndarray]:
-    """All of Θ."""
-    sides = [range(int(low), int(high) + 1) for low, high in zip(domain.low, domain.high, strict=True)]
-    if math.prod(map(len, sides)) > _MOST_POINTS:
-        raise ValueError("the lattice has more than 2^12 points: give Lattice fewer theta_digits")
-    every = (np.array(point) for point in itertools.product(*sides))
-    return [point for point in every if domain.contains(point)]

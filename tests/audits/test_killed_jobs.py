@@ -21,11 +21,11 @@ def test_a_dozen_kills(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "change", [{"kept": 9}, {"returned": 11}, {"lost": 3}, {"troubles": ("a debit without a kill",)}, {"jobs": 3}]
+    "change", [{"kept": 9}, {"returned": 11}, {"lost": 3}, {"troubles": ["a debit without a kill"]}, {"jobs": 3}]
 )
 def test_what_fails_such_kills(change):
     fields = {"kills": 3, "kills_between": 1, "jobs": 2, "returned": 10, "kept": 10, "lost": 1}
-    whole = {**fields, "troubles": (), "seconds": 1.0}
+    whole = {**fields, "troubles": []}
     assert killed_jobs.KilledJobs(**whole).passed
     found = killed_jobs.KilledJobs(**(whole | change))
     assert not found.passed
