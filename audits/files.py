@@ -1,6 +1,5 @@
 """Pairs of files that differ in one cell: no reader may let that cell reach the numbers of another record."""
 
-import collections
 import decimal
 import pathlib
 import tempfile
@@ -10,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from audits.frames import CellPairs
-from audits.hostile import HostileInputs, trouble_with
+from audits.hostile import HostileInputs, Tally, trouble_with
 from kngjax.accounting.adjacency import Adjacency
 from kngjax.core.errors import FAILED, ReleaseFailed
 from kngjax.data import cells, files
@@ -178,8 +177,7 @@ def hostile_files(
     **Arguments:** `number`: of files. `release`: from a file's path, debiting a ledger for this `adjacency`. `seed`: of
     the files. `failed`: the one text with which this release fails.
     """
-    counts: collections.Counter[str] = collections.Counter()
-    broken: dict[str, None] = {}
+    tally = Tally()
     for _, path, _, words in pairs(number, seed):
         # With room for what float64's rounding adds to delta.
         budget, place = Budget.approximate(100, "0.5"), path.with_suffix(".ledger")
@@ -191,14 +189,8 @@ def hostile_files(
         except Exception as error:
             end = "failed" if isinstance(error, ReleaseFailed) else "told"
             trouble = trouble_with(error, failed)
-        debits = book.read().num_rows - 1
-        book.path.unlink()
-        counts[end] += 1
-        counts["unchanged"] += end == "told" and debits == 0
-        if trouble or (debits > 0) == (end == "told"):
-            broken.setdefault(f"{words}: {trouble or f'{end}, and its ledger has {debits} rows more'}")
-    ended = {end: counts[end] for end in ("released", "told", "unchanged", "failed")}
-    return HostileInputs(number, failed_in_draw=0, broken=tuple(broken), **ended)
+        tally.add(end, trouble, words, book)
+    return tally.of(number)
 
 
 def pairs(

@@ -64,25 +64,40 @@ def hostile_inputs(
     among `audits.every_mechanism.CASES`, None for all. `progress`: None shows a bar on a terminal.
     """
     names = tuple(mechanisms or CASES)
-    made = {name: CASES[name]() for name in names}
-    counts: collections.Counter[str] = collections.Counter()
-    broken: dict[str, None] = {}
+    made, tally = {name: CASES[name]() for name in names}, Tally()
     with tempfile.TemporaryDirectory() as folder:
         for place in tqdm(range(number), disable=None if progress is None else not progress):
             name = names[place % len(names)]
             ledger = _ledger(pathlib.Path(folder) / str(place), made[name])
             outcome, trouble, words = _try(made[name], (seed, place), ledger)
-            debits = ledger.read().num_rows - 1
-            ledger.path.unlink()
-            counts[outcome] += 1
-            counts["unchanged"] += outcome == "told" and debits == 0
-            if (debits > 0) == (outcome == "told"):
-                trouble = trouble or f"{outcome}, and its ledger has {debits} rows more"
-            if trouble:
-                broken.setdefault(f"{name}, {words}: {trouble}")
-    ended = {end: counts[end] for end in ("released", "told", "unchanged")}
-    failed = {"failed": counts["failed"] + counts["failed in draw"], "failed_in_draw": counts["failed in draw"]}
-    return HostileInputs(number, broken=tuple(broken), **ended, **failed)
+            tally.add(outcome, trouble, f"{name}, {words}", ledger)
+    return tally.of(number)
+
+
+class Tally:
+    """Counts how releases of hostile inputs end, each with a ledger of its own."""
+
+    def __init__(self) -> None:
+        self._counts: collections.Counter[str] = collections.Counter()
+        self._broken: dict[str, None] = {}
+
+    def add(self, end: str, trouble: str, words: str, ledger: Ledger) -> None:
+        """Counts one end, and whether its ledger agrees with it; removes the ledger."""
+        debits = ledger.read().num_rows - 1
+        ledger.path.unlink()
+        self._counts[end] += 1
+        self._counts["unchanged"] += end == "told" and debits == 0
+        if (debits > 0) == (end == "told"):
+            trouble = trouble or f"{end}, and its ledger has {debits} rows more"
+        if trouble:
+            self._broken.setdefault(f"{words}: {trouble}")
+
+    def of(self, number: int) -> HostileInputs:
+        """Tells what was found of so many inputs."""
+        counts = self._counts
+        ended = {end: counts[end] for end in ("released", "told", "unchanged")}
+        failed = {"failed": counts["failed"] + counts["failed in draw"], "failed_in_draw": counts["failed in draw"]}
+        return HostileInputs(number, broken=tuple(self._broken), **ended, **failed)
 
 
 def _ledger(path: pathlib.Path, case: Case) -> Ledger:
