@@ -7,13 +7,14 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
+from flint import arb
 from jaxtyping import Float
 
 from kngjax.accounting.exact_costs import exactly
 from kngjax.core.balls import ball_of
 from kngjax.data.schema import Schema
 from kngjax.draws.base import AbstractDraw
-from kngjax.draws.uniforms import Bits, Uniform, decided
+from kngjax.draws.uniforms import Bits, chosen
 from kngjax.mechanisms.private_choice import PrivateChoice
 from kngjax.sensitivity import loss_changes
 
@@ -59,15 +60,9 @@ class ExactChoice(AbstractDraw):
 
 def choose(sums: Sequence[int], rate: Fraction, bits: Bits) -> int:
     """k with P(k) ∝ exp(-rate·sums_k), as real arithmetic chooses."""
-    share, least = Uniform(bits), min(sums)
+    least = min(sums)
 
-    def attempt(digits: int) -> int | None:
-        reached = list(itertools.accumulate(ball_of(-rate * (total - least)).exp() for total in sums))
-        point = share.ball(digits) * reached[-1]
-        for place, end in enumerate(reached):
-            # No share is above 1, which ends the last one.
-            if place == len(reached) - 1 or point < end:
-                return place if place == 0 or point > reached[place - 1] else None
-        return None
+    def cumulated(digits: int) -> list[arb]:
+        return list(itertools.accumulate(ball_of(-rate * (total - least)).exp() for total in sums))
 
-    return decided(attempt)
+    return chosen(cumulated, bits)

@@ -17,7 +17,7 @@ from kngjax.data.schema import Schema
 from kngjax.draws.base import AbstractDraw
 from kngjax.draws.grid_cells import Grid
 from kngjax.draws.shells.fourth_moments import is_affordable, least_curvatures
-from kngjax.draws.shells.sets_in_balls import ScaledNormInBalls, ShapeInBalls
+from kngjax.draws.shells.sets_in_balls import nearby
 from kngjax.draws.shells.shell_certificate import certify
 from kngjax.draws.shells.shell_envelope import ShellEnvelope, build
 from kngjax.draws.shells.shell_records import ShellRecords
@@ -124,11 +124,6 @@ class ShellDraw(AbstractDraw):
             "classes are separated, or the loss bends on a far narrower scale than residuals have"
         )
 
-    @property
-    def sets(self) -> tuple[ScaledNormInBalls, ShapeInBalls]:
-        """‖·‖ and Θ."""
-        return ScaledNormInBalls(self.noise), ShapeInBalls(self.shape)
-
     def prepare(self, X: Any, y: Any) -> ShellRecords:
         with float64():
             records = in_one_order(self.mechanism.intake.records(X, y))
@@ -136,17 +131,16 @@ class ShellDraw(AbstractDraw):
 
     def envelope(self, records: ShellRecords) -> ShellEnvelope:
         """Builds the envelope of less mass: about an estimate, or about where Θ ends on the way to it. Private."""
-        gauge, region = self.sets
         with precision(_PRECISION), np.errstate(all="ignore"):
             found = estimate(records)
-            within = region.nearby(found)
+            within = nearby(self.shape, found)
             places = [found] if np.array_equal(within, found) else [found, within]
-            envelopes = [_about(records, gauge, region, one) for one in places]
+            envelopes = [_about(records, self.noise, self.shape, one) for one in places]
             return min(envelopes, key=lambda made: made.log_mass)
 
     def draw(self, data: ShellRecords, bits: Bits) -> Float[np.ndarray, " dimension"]:
         with np.errstate(all="ignore"):
-            cell = draw(ShellProblem(data, *self.sets), self.envelope(data), self.grid, bits)
+            cell = draw(ShellProblem(data, self.noise, self.shape), self.envelope(data), self.grid, bits)
         return self.grid.values(cell)
 
 
@@ -165,7 +159,7 @@ def _known(mechanism: KNG, facts: Schema) -> SmoothFacts | None:
     return known
 
 
-def _about(records: ShellRecords, gauge: ScaledNormInBalls, region: ShapeInBalls, theta: np.ndarray) -> ShellEnvelope:
+def _about(records: ShellRecords, gauge: ScaledNorm, region: Shape, theta: np.ndarray) -> ShellEnvelope:
     certificate = certify(records, gauge, region, theta)
     envelope = build(certificate, gauge, region)
     if certificate is None or envelope.log_excess <= _ENOUGH_LOG_EXCESS or not is_affordable(records):
@@ -243,7 +237,7 @@ def grid_for(known: SmoothFacts, count: int, digits: int = _DIGITS) -> Grid:
     Where a_j is the scale of the noise in the gradient, c bounds every ρ'', and so n·c·max|x_j|² bounds H_jj.
     """
     with precision(_PRECISION):
-        scales = [upper_end(scale) for scale in ScaledNormInBalls(known.noise).scales]
+        scales = [upper_end(scale) for scale in known.noise.ball_scales]
     least = [scale / (count * known.known.curvature * size**2) for scale, size in zip(scales, known.sizes, strict=True)]
     coarsest = known.body.grid().exponents
     return Grid(tuple(max(_power(one) - digits, most) for one, most in zip(least, coarsest, strict=True)))

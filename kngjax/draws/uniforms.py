@@ -1,6 +1,6 @@
 """Uniform numbers that are known to as many binary digits as are asked for, and decisions that take no more."""
 
-import math
+import bisect
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -31,12 +31,6 @@ class Uniform:
             self._number, self._digits = (self._number << more) | self._bits(more), digits
         return (arb(fmpz(self._number)) + arb(0.5, 0.5)) / arb(2) ** self._digits
 
-    def near(self) -> float:
-        """Returns a float64 number at most 2^-52 from U, from 64 digits: 2^-64, and a rounding of at most 2^-53."""
-        if (more := _FIRST_DIGITS - self._digits) > 0:
-            self._number, self._digits = (self._number << more) | self._bits(more), _FIRST_DIGITS
-        return math.ldexp(float(self._number >> (self._digits - _FIRST_DIGITS)), -_FIRST_DIGITS)
-
 
 def decided(attempt: Callable[[int], T | None]) -> T:
     """Tries `attempt` with 64 digits of every uniform number, then 128, and so on, until it finds something.
@@ -51,3 +45,20 @@ def decided(attempt: Callable[[int], T | None]) -> T:
         if found is not None:
             return found
         digits *= 2
+
+
+def chosen(sums: Callable[[int], list[arb]], bits: Bits) -> int:
+    """Returns k with probability in proportion to the k-th mass, as real arithmetic chooses.
+
+    **Arguments:** `sums`: the cumulated masses, in balls of at least so many digits.
+    """
+    share = Uniform(bits)
+
+    def attempt(digits: int) -> int | None:
+        cumulated = sums(digits)
+        place = share.ball(digits) * cumulated[-1]
+        # The first that is not certainly below; the sum of all is never reached.
+        found = bisect.bisect_left(cumulated[:-1], True, key=lambda one: not one <= place)
+        return found if found == len(cumulated) - 1 or place < cumulated[found] else None
+
+    return decided(attempt)

@@ -13,11 +13,13 @@ from flint import arb, arb_mat
 from jaxtyping import Float
 
 from kngjax.accounting.exact_costs import root_upward
-from kngjax.core.balls import ball_of, largest, precision, upper_end
+from kngjax.core.balls import ball_of, largest, precision, square, upper_end
 
 # More than the roundings of a norm's few operations, and than what is lost next to 0.
 _MARGIN, _NEXT_TO_ZERO = 2.0**-40, 2.0**-1000
 _DIGITS = 128
+# The kind of the dual norm.
+DUAL = {"maximum": "sum", "sum": "maximum", "length": "length"}
 
 
 class AbstractScaledNoise(abc.ABC):
@@ -104,12 +106,11 @@ class ScaledNorm(AbstractScaledNoise):
 
     def __call__(self, z: Sequence[arb]) -> arb:
         """‖z/w‖/λ in balls."""
-        sizes = [abs(one) / scale for one, scale in zip(z, self.ball_scales, strict=True)]
-        if self.kind == "maximum":
-            return largest(sizes)
-        if self.kind == "sum":
-            return sum(sizes, arb(0))
-        return sum((size * size for size in sizes), arb(0)).nonnegative_part().sqrt()
+        return norm_in_balls(self.kind, [one / scale for one, scale in zip(z, self.ball_scales, strict=True)])
+
+    def dual(self, slope: Sequence[arb]) -> arb:
+        """sup {b'z : ‖z/w‖ ≤ λ} in balls."""
+        return norm_in_balls(DUAL[self.kind], [b * a for b, a in zip(slope, self.ball_scales, strict=True)])
 
     @functools.cached_property
     def scales(self) -> Float[np.ndarray, " dimension"]:
@@ -146,6 +147,15 @@ class ScaledNorm(AbstractScaledNoise):
         own = [row[j] for j, row in enumerate(sizes)]
         # Convex, and so largest at a corner of the cross-polytope; eigenvalues are at most the trace.
         return largest(own) if self.kind == "sum" else sum(own, arb(0))
+
+
+def norm_in_balls(kind: str, numbers: Sequence[arb]) -> arb:
+    """Computes the largest |·|, their sum, or for every other kind the length: at least 0."""
+    sizes = [abs(one) for one in numbers]
+    if kind == "maximum":
+        return largest([arb(0), *sizes])
+    # Balls of what is next to 0 would reach below it.
+    return sum(sizes, arb(0)) if kind == "sum" else sum(map(square, sizes), arb(0)).nonnegative_part().sqrt()
 
 
 def _float_above(ball: arb) -> float:

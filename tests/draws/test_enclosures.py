@@ -24,7 +24,7 @@ def check_solutions(loss, number):
     """Of G(θ) = z. |δ_j| ≤ √(H^-1)_jj·|residual|_{H^-1}/(less than 1), with the residual's ball at its farthest."""
     mechanism, x, y = problem(40, 2, 100.0, skew=0.1, loss=loss)
     way, records, _ = parts(mechanism, x, y)
-    _, region = way.sets
+    region = way.shape
     certificate = way.envelope(records).certificate
     assert certificate is not None
     generator, found, shares = np.random.default_rng(1), 0, []

@@ -328,7 +328,7 @@ def test_no_neighbours_are_told_apart_by_more_than_epsilon_and_some_nearly_by_th
     with mock.patch.object(shells, "GRADIENTS_UNASKED", 0):
         way = ShellDraw.of(mechanism, mechanism.intake.check_schema(np.ones((10**6, 1)), np.zeros(10**6)))
     assert way is not None
-    (scale,) = (float(one) for one in way.sets[0].scales)
+    (scale,) = (float(one) for one in way.noise.ball_scales)
     changes = [
         abs(scores(loss, sign * theta, y) * sign - scores(loss, other * theta, z) * other)
         for theta in (-1.0, 2.0)

@@ -42,7 +42,7 @@ def parts(mechanism, x, y):
         way = ShellDraw.of(mechanism, mechanism.intake.check_schema(x, y))
     assert isinstance(way, ShellDraw)
     records = way.prepare(x, y)
-    return way, records, ShellProblem(records, *way.sets)
+    return way, records, ShellProblem(records, way.noise, way.shape)
 
 
 def scores(loss, predictors, y):

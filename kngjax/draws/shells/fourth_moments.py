@@ -33,9 +33,9 @@ from jaxtyping import Float
 from kngjax.core.verified import UNIT, sum_error
 from kngjax.draws.shells import matrices
 from kngjax.draws.shells.matrices import certain_least, matrix
-from kngjax.draws.shells.sets_in_balls import ShapeInBalls
 from kngjax.draws.shells.shell_certificate import ShellCertificate, farthest_steps, whitened_rows
 from kngjax.draws.shells.shell_records import UPWARD, ShellRecords
+from kngjax.geometry.shapes import Shape
 
 # κ̄ is bounded between the nodes U·γ^{-j}, j < J, on either side.
 _RATIO, _NUM_NODES = 1.1, 40
@@ -60,7 +60,7 @@ def is_affordable(records: ShellRecords) -> bool:
 
 
 def least_curvatures(
-    records: ShellRecords, region: ShapeInBalls, certificate: ShellCertificate
+    records: ShellRecords, region: Shape, certificate: ShellCertificate
 ) -> Float[np.ndarray, " radii"]:
     """α of each radius that was tried but for the last, with δ'(G(θ₀ + δ) - z₀) ≥ α|δ|²_M for |δ|_M ≤ ρ; else -∞.
 
@@ -85,7 +85,7 @@ def least_curvatures(
 class _Moments:
     """Holds the numbers that bounds at all radii are made of. Private."""
 
-    def __init__(self, records: ShellRecords, region: ShapeInBalls, certificate: ShellCertificate):
+    def __init__(self, records: ShellRecords, region: Shape, certificate: ShellCertificate):
         self._records, self._dimension = records, records.dimension
         predictor, self._off = records.predictors(certificate.theta)
         rows = whitened_rows(records, certificate.factor)

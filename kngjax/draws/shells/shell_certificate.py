@@ -33,8 +33,10 @@ from kngjax.core.owner_only import OwnerOnly, owner_only
 from kngjax.core.verified import UNIT, sum_error
 from kngjax.draws.shells import matrices
 from kngjax.draws.shells.matrices import as_floats, congruent, downward, matrix, upward
-from kngjax.draws.shells.sets_in_balls import ScaledNormInBalls, ShapeInBalls, length
+from kngjax.draws.shells.sets_in_balls import farthest, length, unit_volume, volume
 from kngjax.draws.shells.shell_records import UPWARD, ShellRecords
+from kngjax.geometry.scaled_norms import ScaledNorm
+from kngjax.geometry.shapes import Shape
 from kngjax.losses.verified_scores import NO_WEIGHT, ScoresAndWeights, Tangents
 
 _NUM_RADII = 28
@@ -111,10 +113,11 @@ class ShellCertificate(OwnerOnly):
         return max(0.0, downward((arb(radius.least) * arb(radius.radius) - arb(self.offset)) / arb(self.spread)))
 
 
+@np.errstate(all="ignore")
 def certify(
     records: ShellRecords,
-    gauge: ScaledNormInBalls,
-    region: ShapeInBalls,
+    gauge: ScaledNorm,
+    region: Shape,
     theta: np.ndarray,
     averages: Float[np.ndarray, " radii"] | None = None,
 ) -> ShellCertificate | None:
@@ -122,17 +125,6 @@ def certify(
 
     **Arguments:** `averages`: α of all radii but the last, from `fourth_moments`, -∞ where none is known.
     """
-    with np.errstate(all="ignore"):
-        return _certify(records, gauge, region, theta, averages)
-
-
-def _certify(
-    records: ShellRecords,
-    gauge: ScaledNormInBalls,
-    region: ShapeInBalls,
-    theta: np.ndarray,
-    averages: np.ndarray | None,
-) -> ShellCertificate | None:
     dimension, score = records.dimension, records.score
     predictor, off = records.predictors(theta)
     found = records.at(predictor, off)
@@ -164,7 +156,7 @@ def _certify(
         return None
     reach = spread * farthest_level(gauge, region, factor) + offset
     # From the length of typical steps to beyond the farthest; and without limit, where Θ is one.
-    tried = np.append(np.geomspace(0.3 * spread * gauge.dimension, 4.0 * reach, _NUM_RADII), np.inf)
+    tried = np.append(np.geomspace(0.3 * spread * len(gauge.weights), 4.0 * reach, _NUM_RADII), np.inf)
     known = np.append(np.full(_NUM_RADII, -np.inf) if averages is None else averages, -np.inf)
     caps = farthest_steps(records, region, theta)
     shares = _shares(found, tangents, rows, error)
@@ -307,26 +299,25 @@ def _over_radii(
     return found[:number], found[number:]
 
 
-def farthest_steps(records: ShellRecords, region: ShapeInBalls, theta: np.ndarray) -> np.ndarray:
+def farthest_steps(records: ShellRecords, region: Shape, theta: np.ndarray) -> np.ndarray:
     """sup |x_i'(t - θ₀)| over t ∈ Θ: segments from θ₀ stay in Θ, if it lies there."""
     if region.contains([arb(float(one)) for one in theta]) is not True:
         return np.full(records.y.shape, np.inf)
-    return region.farthest(records.x, theta)
+    return farthest(region, records.x, theta)
 
 
-def farthest_level(gauge: ScaledNormInBalls, region: ShapeInBalls, factor: np.ndarray) -> float:
+def farthest_level(gauge: ScaledNorm, region: Shape, factor: np.ndarray) -> float:
     """Estimates the ‖z‖ beyond which all of Θ adds next to nothing to the mass of the shells."""
-    dimension = gauge.dimension
-    core = (
-        float(gauge.volume.log()) + float(arb(dimension).fac().log()) + 2.0 * float(np.log(np.diagonal(factor)).sum())
-    )
-    return max(float(region.volume.log()) - core, 0.0) + 3.0 * dimension + 25.0
+    dimension = len(gauge.weights)
+    core = float(unit_volume(gauge).log()) + float(arb(dimension).fac().log())
+    core += 2.0 * float(np.log(np.diagonal(factor)).sum())
+    return max(float(volume(region).log()) - core, 0.0) + 3.0 * dimension + 25.0
 
 
-def _spread(gauge: ScaledNormInBalls, factor: np.ndarray) -> float:
+def _spread(gauge: ScaledNorm, factor: np.ndarray) -> float:
     """Bounds sup {|Rz| : ‖z‖ ≤ 1} from above; for the largest of many coordinates by d times the largest eigenvalue."""
-    kind, dimension = gauge.noise.kind, gauge.dimension
-    scaled = np.array([factor[:, j] * float(a.mid()) for j, a in enumerate(gauge.scales)]).T
+    kind, dimension = gauge.kind, len(gauge.weights)
+    scaled = np.array([factor[:, j] * float(a.mid()) for j, a in enumerate(gauge.ball_scales)]).T
     sizes = np.abs(scaled).sum(axis=1)
     rounding = float(np.sqrt(np.square(sizes).sum())) * sum_error(dimension + 8) * UPWARD
     if kind == "sum":

@@ -15,8 +15,10 @@ from flint import arb
 from jaxtyping import Float
 
 from kngjax.core.owner_only import OwnerOnly, owner_only
-from kngjax.draws.shells.sets_in_balls import ScaledNormInBalls, ShapeInBalls, round_volume
+from kngjax.draws.shells.sets_in_balls import round_volume, unit_volume, volume
 from kngjax.draws.shells.shell_certificate import ShellCertificate, farthest_level
+from kngjax.geometry.scaled_norms import ScaledNorm
+from kngjax.geometry.shapes import Shape
 
 _NUM_SHELLS = 1000
 
@@ -38,15 +40,15 @@ class ShellEnvelope(OwnerOnly):
     log_mass: float
     log_excess: float = math.inf
 
-    def masses(self, gauge: ScaledNormInBalls, region: ShapeInBalls) -> list[arb]:
+    def masses(self, gauge: ScaledNorm, region: Shape) -> list[arb]:
         """Computes the masses of the shells, then of the pieces, with all digits that are set."""
-        rest = region.volume * arb(-float(self.floors[-1])).exp()
+        rest = volume(region) * arb(-float(self.floors[-1])).exp()
         if self.certificate is None:
             return [rest]
-        dimension, determinant = gauge.dimension, arb(1)
+        dimension, determinant = len(gauge.weights), arb(1)
         for entry in np.diagonal(self.certificate.factor):
             determinant *= arb(float(entry))
-        core, powers = gauge.volume * determinant**2, [arb(float(t)) ** dimension for t in self.edges]
+        core, powers = unit_volume(gauge) * determinant**2, [arb(float(t)) ** dimension for t in self.edges]
         shells = [
             core * (outer - inner) * (arb(float(height)) - arb(float(edge))).exp()
             for inner, outer, height, edge in zip(powers, powers[1:], self.heights, self.edges, strict=False)
@@ -59,14 +61,14 @@ class ShellEnvelope(OwnerOnly):
         return [*shells, *rings, rest]
 
 
-def build(certificate: ShellCertificate | None, gauge: ScaledNormInBalls, region: ShapeInBalls) -> ShellEnvelope:
+def build(certificate: ShellCertificate | None, gauge: ScaledNorm, region: Shape) -> ShellEnvelope:
     """Returns the envelope of the least mass, as far as float64 tells; uniform on Θ where nothing is known."""
     if certificate is None:
         return _uniform(region)
-    dimension, factor = gauge.dimension, certificate.factor
+    dimension, factor = len(gauge.weights), certificate.factor
     log_determinant = float(np.log(np.diagonal(factor)).sum())
-    log_ball = float(gauge.volume.log()) + 2.0 * log_determinant
-    log_core, log_volume = log_ball + math.lgamma(dimension + 1), float(region.volume.log())
+    log_ball = float(unit_volume(gauge).log()) + 2.0 * log_determinant
+    log_core, log_volume = log_ball + math.lgamma(dimension + 1), float(volume(region).log())
     edges = np.linspace(0.0, farthest_level(gauge, region, factor), _NUM_SHELLS + 1)
     heights = certificate.height(edges[1:])
     finite = [radius for radius in certificate.radii if np.isfinite(radius.radius)]
@@ -100,5 +102,5 @@ def build(certificate: ShellCertificate | None, gauge: ScaledNormInBalls, region
     )
 
 
-def _uniform(region: ShapeInBalls) -> ShellEnvelope:
-    return ShellEnvelope(None, np.zeros(1), np.zeros(0), np.zeros(1), np.zeros(1), float(region.volume.log()))
+def _uniform(region: Shape) -> ShellEnvelope:
+    return ShellEnvelope(None, np.zeros(1), np.zeros(0), np.zeros(1), np.zeros(1), float(volume(region).log()))

@@ -3,61 +3,51 @@
 In Θ, a proposal z of shell k is accepted with probability exp(-(‖z‖ - t_{k-1}) - E_k)·det R^{-2}/det H(θ(z)), and a
 proposal θ of a piece with probability exp(T_g - ‖G(θ)‖) if ‖G(θ)‖ ≥ t_K: neither exceeds 1 by the certificate. What is
 proposed is a function of uniform numbers, of which more digits are drawn while any decision is open. A draw ends with
-probability 1 for all data: with more digits every decision but for a set of no volume is made, see `refine`. Most of
-what is refused at last is refused at once by `squeezes`, which takes the same digits.
+probability 1 for all data: with more digits every decision but for a set of no volume is made, see `refine`.
 """
 
+import functools
+import itertools
 from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 from flint import arb, arb_mat
 
-from kngjax.core.balls import precision
 from kngjax.draws.grid_cells import Grid
+from kngjax.draws.noises import StandardNormalNoise, draw_noise
 from kngjax.draws.shells.matrices import matrix, upward
-from kngjax.draws.shells.sets_in_balls import (
-    RoundDirection,
-    ScaledNormInBalls,
-    ShapeInBalls,
-    between,
-    length,
-    near_balls,
-)
+from kngjax.draws.shells.sets_in_balls import between, length, uniform_point, unit_vector
 from kngjax.draws.shells.shell_envelope import ShellEnvelope
 from kngjax.draws.shells.shell_records import ShellRecords
 from kngjax.draws.shells.solutions import enclose, middles, refine, search
-from kngjax.draws.shells.squeezes import Squeezes
-from kngjax.draws.uniforms import Bits, Uniform, decided
+from kngjax.draws.uniforms import Bits, Uniform, chosen, decided
+from kngjax.geometry.scaled_norms import ScaledNorm
+from kngjax.geometry.shapes import Shape
 
-_DIGITS_OF_FLOATS, _DIGITS_OF_SQUEEZES = 64, 128
-# Cumulated shares of some thousand masses, and a uniform number, are known to float64 much better than that.
-_NEXT_TO_END = 1e-10
+_DIGITS_OF_FLOATS = 64
 
 
 class ShellProblem(NamedTuple):
     """exp(-‖G(θ)‖) on Θ. Private."""
 
     records: ShellRecords
-    gauge: ScaledNormInBalls
-    region: ShapeInBalls
+    gauge: ScaledNorm
+    region: Shape
 
     def __repr__(self) -> str:
         return "<ShellProblem; OWNER ONLY>"
 
 
-def draw(problem: ShellProblem, envelope: ShellEnvelope, grid: Grid, bits: Bits, is_squeezed: bool = True) -> list[int]:
-    """Returns the cell of one draw. **Arguments:** `is_squeezed`: whether float64 may refuse; it changes time alone."""
-    component = _components(problem, envelope, bits)
-    shells = len(envelope.heights)
-    with precision(_DIGITS_OF_SQUEEZES):
-        squeezes = Squeezes.of(envelope, problem.gauge) if is_squeezed else None
+def draw(problem: ShellProblem, envelope: ShellEnvelope, grid: Grid, bits: Bits) -> list[int]:
+    """Returns the cell of one draw."""
+    component, shells = _components(problem, envelope, bits), len(envelope.heights)
     while True:
         number = component()
         if number < shells:
-            attempt = _of_shell(problem, envelope, squeezes, grid, number, bits)
+            attempt = _of_shell(problem, envelope, grid, number, bits)
         else:
-            attempt = _of_piece(problem, envelope, squeezes, grid, number - shells, bits)
+            attempt = _of_piece(problem, envelope, grid, number - shells, bits)
         found = decided(attempt)
         if found:
             return found
@@ -65,42 +55,12 @@ def draw(problem: ShellProblem, envelope: ShellEnvelope, grid: Grid, bits: Bits,
 
 def _components(problem: ShellProblem, envelope: ShellEnvelope, bits: Bits) -> Callable[[], int]:
     """Draws of numbers with probabilities in proportion to the masses."""
-    known: dict[int, list[arb]] = {}
-    with precision(_DIGITS_OF_SQUEEZES):
-        masses = envelope.masses(problem.gauge, problem.region)
-        total = sum(masses, arb(0))
-        near_sums = np.cumsum([float((mass / total).mid()) for mass in masses])
 
+    @functools.cache
     def sums(digits: int) -> list[arb]:
-        if digits not in known:
-            total, known[digits] = arb(0), []
-            for mass in envelope.masses(problem.gauge, problem.region):
-                total += mass
-                known[digits].append(total)
-        return known[digits]
+        return list(itertools.accumulate(envelope.masses(problem.gauge, problem.region)))
 
-    def drawn() -> int:
-        share = Uniform(bits)
-        place = share.near() * near_sums[-1]
-        number = int(np.searchsorted(near_sums, place, side="right"))
-        below = number == 0 or near_sums[number - 1] < place - _NEXT_TO_END
-        if below and number < len(near_sums) and place + _NEXT_TO_END < near_sums[number]:
-            return number
-
-        def attempt(digits: int) -> int | None:
-            cumulated = sums(digits)
-            place = share.ball(digits) * cumulated[-1]
-            low, high = 0, len(cumulated) - 1
-            # The first that is not certainly below.
-            while low < high:
-                middle = (low + high) // 2
-                low, high = (middle + 1, high) if cumulated[middle] <= place else (low, middle)
-            # The sum of all is never reached.
-            return low if low == len(cumulated) - 1 or place < cumulated[low] else None
-
-        return decided(attempt)
-
-    return drawn
+    return lambda: chosen(sums, bits)
 
 
 # An attempt says the cell, or that the proposal was refused, or None for what is still open.
@@ -108,13 +68,11 @@ _REFUSED: list[int] = []
 Attempt = Callable[[int], list[int] | None]
 
 
-def _of_shell(
-    problem: ShellProblem, envelope: ShellEnvelope, squeezes: Squeezes | None, grid: Grid, number: int, bits: Bits
-) -> Attempt:
+def _of_shell(problem: ShellProblem, envelope: ShellEnvelope, grid: Grid, number: int, bits: Bits) -> Attempt:
     records, gauge, region = problem
     certificate = envelope.certificate
     assert certificate is not None
-    share, noise, acceptance = Uniform(bits), gauge.draw(bits), Uniform(bits)
+    share, noise, acceptance = Uniform(bits), draw_noise(gauge, bits), Uniform(bits)
     # A float64 number next to θ(z): where it lies changes no decision, but whether it can be made.
     near: np.ndarray | None = None
     inner, outer = (arb(float(t)) for t in envelope.edges[number : number + 2])
@@ -122,16 +80,15 @@ def _of_shell(
 
     def attempt(digits: int) -> list[int] | None:
         nonlocal near
-        level = between(inner, outer, gauge.dimension, share.ball(digits))
+        level = between(inner, outer, len(gauge.weights), share.ball(digits))
         # The part of log U that is left for the determinant; refused where that does not matter.
         left = acceptance.ball(digits).log() + (level - inner)
         if left > 0:
             return _REFUSED
-        z = [level * one for one in gauge.direction(noise, digits)]
+        unit = unit_vector(gauge.kind, noise.balls(digits))
+        z = [level * a * one for a, one in zip(gauge.ball_scales, unit, strict=True)]
         if not all(one.is_finite() for one in z):
             return None
-        if squeezes and digits == _DIGITS_OF_FLOATS and squeezes.refuse_gradient(z, left, number):
-            return _REFUSED
         if near is None:
             near, evaluation, is_refused = search(records, region, certificate, z)
             if is_refused:
@@ -153,35 +110,32 @@ def _of_shell(
     return attempt
 
 
-def _of_piece(
-    problem: ShellProblem, envelope: ShellEnvelope, squeezes: Squeezes | None, grid: Grid, number: int, bits: Bits
-) -> Attempt:
+def _of_piece(problem: ShellProblem, envelope: ShellEnvelope, grid: Grid, number: int, bits: Bits) -> Attempt:
     records, gauge, region = problem
     certificate, acceptance, last = envelope.certificate, Uniform(bits), number == len(envelope.radii) - 1
     floor, edge = arb(float(envelope.floors[number])), arb(float(envelope.edges[-1]))
     ends = [arb(float(radius)) for radius in envelope.radii[number : number + 2]]
     # Signs take their bits here, and all else where digits are asked for.
-    point, share = region.draw(bits), Uniform(bits)
-    direction = None if last else RoundDirection(gauge.dimension, bits)
+    point, share = uniform_point(region, bits), Uniform(bits)
+    direction = None if last else StandardNormalNoise(len(gauge.weights), bits)
 
     def place(digits: int) -> list[arb]:
         if direction is None:
-            return point.balls(digits)
+            return point(digits)
         assert certificate is not None
-        radius = between(ends[0], ends[1], gauge.dimension, share.ball(digits))
-        column = arb_mat(gauge.dimension, 1, [radius * one for one in direction.balls(digits)])
+        radius = between(ends[0], ends[1], len(gauge.weights), share.ball(digits))
+        column = arb_mat(
+            len(gauge.weights), 1, [radius * one for one in unit_vector("length", direction.balls(digits))]
+        )
         step = (matrix(certificate.factor).transpose() * column).entries()
         return [arb(float(t)) + s for t, s in zip(certificate.theta, step, strict=True)]
 
     def attempt(digits: int) -> list[int] | None:
-        quick = squeezes if digits == _DIGITS_OF_FLOATS else None
-        if quick and last and quick.refuse_point(point.near(), number, acceptance):
-            return _REFUSED
         theta = place(digits)
         if not all(one.is_finite() for one in theta):
             return None
         inside = region.contains(theta)
-        if inside is False or (quick and not last and quick.refuse_point(near_balls(theta), number, acceptance)):
+        if inside is False:
             return _REFUSED
         beyond = True
         if last and certificate is not None and ends[0] > 0:

@@ -17,9 +17,10 @@ from flint import arb, arb_mat
 
 from kngjax.draws.shells import matrices
 from kngjax.draws.shells.matrices import congruent, matrix
-from kngjax.draws.shells.sets_in_balls import ShapeInBalls, length
+from kngjax.draws.shells.sets_in_balls import least, length
 from kngjax.draws.shells.shell_certificate import ShellCertificate, inverse_factor
 from kngjax.draws.shells.shell_records import Evaluation, ShellRecords
+from kngjax.geometry.shapes import Shape
 
 _MOST_STEPS, _SOME_RECORDS = 60, 4096
 _SMALLEST_DAMPING = 1e-6
@@ -41,7 +42,7 @@ def middles(balls: Sequence[arb]) -> np.ndarray:
 
 
 def search(
-    records: ShellRecords, region: ShapeInBalls, certificate: ShellCertificate, z: Sequence[arb]
+    records: ShellRecords, region: Shape, certificate: ShellCertificate, z: Sequence[arb]
 ) -> tuple[np.ndarray, Evaluation, bool]:
     """Returns a float64 θ near to θ(z), with G and H there, and whether they prove that Θ has no solution."""
 
@@ -112,10 +113,10 @@ def _newton(
     return theta, evaluation, False
 
 
-def is_separated(region: ShapeInBalls, theta: Sequence[arb], evaluation: Evaluation, z: Sequence[arb]) -> bool:
+def is_separated(region: Shape, theta: Sequence[arb], evaluation: Evaluation, z: Sequence[arb]) -> bool:
     """Tells whether Θ certainly has no solution, as G at this θ tells."""
     rest = [g - one for g, one in zip(evaluation.gradient, z, strict=True)]
-    return bool(region.least(rest) > _along(rest, theta))
+    return bool(least(region, rest) > _along(rest, theta))
 
 
 def enclose(
@@ -132,16 +133,16 @@ def enclose(
     assert evaluation.hessian is not None
     R, dimension = matrix(certificate.factor), records.dimension
     whitened = congruent(R, evaluation.hessian)
-    least = matrices.least_eigenvalue(whitened)
-    if not least > 0.0:
+    lowest = matrices.least_eigenvalue(whitened)
+    if not lowest > 0.0:
         return None
     rest = [g - one for g, one in zip(evaluation.gradient, z, strict=True)]
     error = length((R * arb_mat(dimension, 1, rest)).entries()).upper()
     # β is above 1/2, and nearly 1.
-    radius, rate = 2 * error / arb(least), arb(records.score.steepness) * arb(certificate.longest)
+    radius, rate = 2 * error / arb(lowest), arb(records.score.steepness) * arb(certificate.longest)
     if not rate * radius < 0.5:
         return None
-    radius = (error / (arb(least) * (-rate * radius).exp())).upper()
+    radius = (error / (arb(lowest) * (-rate * radius).exp())).upper()
     columns = R.transpose().tolist()
     balls = [
         middle + arb(0, (radius * length(column)).abs_upper()) for middle, column in zip(theta, columns, strict=True)
@@ -152,7 +153,7 @@ def enclose(
 
 
 def refine(
-    records: ShellRecords, region: ShapeInBalls, theta: np.ndarray, z: Sequence[arb], digits: int
+    records: ShellRecords, region: Shape, theta: np.ndarray, z: Sequence[arb], digits: int
 ) -> tuple[list[arb], Evaluation, bool]:
     """θ̃, its evaluation in balls of so many digits, and whether some point proves that Θ has no solution.
 

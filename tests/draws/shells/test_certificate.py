@@ -19,7 +19,7 @@ def test_heights_and_floors_hold_at_points_of_the_domain(d, skew, loss):
     """log det R^{-2} - log det H(θ) ≤ E and ‖G(θ)‖ ≥ T at random points."""
     mechanism, x, y = problem(400, d, min(100.0, moderate(loss, 60.0)), skew=skew, loss=loss)
     way, records, _ = parts(mechanism, x, y)
-    gauge, region = way.sets
+    gauge, region = way.noise, way.shape
     generator, tight = np.random.default_rng(2), -np.inf
     with ctx.workprec(200):
         certificate = certify(records, gauge, region, estimate(records) + 0.01)
@@ -51,7 +51,7 @@ def test_heights_are_nearly_reached_where_the_hessian_changes_most(loss):
     mechanism, _, _ = problem(400, 1, min(100.0, moderate(loss, 60.0)), loss=loss)
     x, y = np.ones((400, 1)), np.full(400, 1.0 if loss == "logistic" else 0.3)
     way, records, _ = parts(mechanism, x, y)
-    gauge, region = way.sets
+    gauge, region = way.noise, way.shape
     scale = {"pseudo-Huber": 0.3, "logistic": 1.0, "quantile": 0.2, "Poisson": 1.0}[loss]
     centre = (0.3 if loss in ("pseudo-Huber", "quantile") else 0.0) + (0.8 if loss != "Poisson" else 0.0) * scale
     with ctx.workprec(200):
@@ -76,18 +76,18 @@ def test_steep_weights_make_wide_floors_and_no_radius_is_lost_to_collinear_colum
     x[:, 1] = np.clip(x[:, 0] + 1e-3 * generator.standard_normal(800), -1.0, 1.0)
     way, records, _ = parts(mechanism, x, y)
     with ctx.workprec(128):
-        assert certify(records, *way.sets, np.zeros(3)) is not None
+        assert certify(records, way.noise, way.shape, np.zeros(3)) is not None
     x[:, 1] = 0.0
     way, records, _ = parts(mechanism, x, y)
     with ctx.workprec(128):
-        assert certify(records, *way.sets, np.zeros(3)) is None
+        assert certify(records, way.noise, way.shape, np.zeros(3)) is None
 
 
 @pytest.mark.parametrize("norm", [None, kng.L1(), kng.L2()])
 def test_the_spread_is_at_least_that_of_random_points_of_the_ball(norm):
     mechanism, x, y = problem(400, 3, 60.0, norm=norm)
     way, records, _ = parts(mechanism, x, y)
-    gauge, region = way.sets
+    gauge, region = way.noise, way.shape
     generator = np.random.default_rng(4)
     with ctx.workprec(128):
         certificate = certify(records, gauge, region, np.zeros(3))

@@ -18,9 +18,9 @@ def certified(loss, n=700, d=4, epsilon=4.0, side=30.0):
     mechanism, x, y = problem(n, d, epsilon, domain=kng.Box([-side] * d, [side] * d), skew=0.2, loss=loss)
     way, records, own = parts(mechanism, x, y)
     with ctx.workprec(128), np.errstate(all="ignore"):
-        plain = certify(records, *way.sets, estimate(records))
-        averages = least_curvatures(records, way.sets[1], plain)
-        better = certify(records, *way.sets, plain.theta, averages)
+        plain = certify(records, way.noise, way.shape, estimate(records))
+        averages = least_curvatures(records, way.shape, plain)
+        better = certify(records, way.noise, way.shape, plain.theta, averages)
     return (x, y), own, plain, averages, better
 
 
@@ -28,7 +28,7 @@ def certified(loss, n=700, d=4, epsilon=4.0, side=30.0):
 def test_no_radius_is_above_what_gradients_are_in_any_direction(loss):
     """Random directions, those of single records, and the axes."""
     (x, y), own, plain, averages, better = certified(loss)
-    generator, shape = np.random.default_rng(5), own.region.shape
+    generator, shape = np.random.default_rng(5), own.region
     rows = x @ plain.factor.T
     directions = np.concatenate([generator.standard_normal((60, 4)), rows[:60], -rows[:60], np.eye(4), -np.eye(4)])
     directions /= np.linalg.norm(directions, axis=1)[:, None]

@@ -9,7 +9,7 @@ from flint import arb, ctx
 
 import kngjax as kng
 from kngjax.draws.shells import matrices
-from kngjax.draws.shells.sets_in_balls import ShapeInBalls
+from kngjax.draws.shells.sets_in_balls import farthest
 from kngjax.draws.shells.shell_certificate import certify
 from tests.oracles.shell_problems import moderate, parts, problem
 
@@ -25,7 +25,7 @@ def exact(row, point):
 @pytest.mark.parametrize("theta", PLACES)
 def test_a_row_moves_as_far_as_to_the_farthest_corner_of_a_box(theta):
     lower, upper = [-1.3, -0.7], [1.1, 0.95]
-    found = ShapeInBalls(kng.Box(lower, upper).exact_shape(2)).farthest(ROWS, np.array(theta))
+    found = farthest(kng.Box(lower, upper).exact_shape(2), ROWS, np.array(theta))
     for row, far in zip(ROWS, found, strict=True):
         corners = itertools.product(*zip(lower, upper, strict=True))
         reached = max(abs(exact(row, corner) - exact(row, theta)) for corner in corners)
@@ -42,7 +42,7 @@ def test_a_row_moves_as_far_as_to_the_farthest_corner_of_a_box(theta):
 @pytest.mark.parametrize("power", [1, 2])
 def test_a_row_moves_as_far_as_to_the_farthest_point_of_a_ball(power, theta):
     domain = kng.L1Ball(0.7) if power == 1 else kng.L2Ball(0.7)
-    found = ShapeInBalls(domain.exact_shape(2)).farthest(ROWS, np.array(theta))
+    found = farthest(domain.exact_shape(2), ROWS, np.array(theta))
     angles = np.linspace(0.0, 2.0 * np.pi, 4001)
     points = np.stack([np.cos(angles), np.sin(angles)], axis=1)
     points *= 0.7 / np.linalg.norm(points, power, axis=1, keepdims=True)
@@ -60,7 +60,7 @@ def test_heights_hold_on_all_of_a_domain_beside_one_side_of_which_the_minimum_li
     lower, upper = (theta - far, theta + near) if side == "upper" else (theta - near, theta + far)
     mechanism, x, y = problem(400, 2, min(100.0, moderate(loss, 60.0)), domain=kng.Box(lower, upper), loss=loss)
     way, records, _ = parts(mechanism, x, y)
-    gauge, region = way.sets
+    gauge, region = way.noise, way.shape
     tried = 0
     with ctx.workprec(200):
         certificate = certify(records, gauge, region, theta)

@@ -25,7 +25,7 @@ def test_pieces_of_the_domain_have_the_law_too(shells, rings, loss):
     mechanism, x, y = problem(60, 1, moderate(loss, 2.0), domain=kng.L1Ball(0.6), skew=0.1, loss=loss)
     way, records, own = parts(mechanism, x, y)
     with ctx.workprec(128):
-        certificate = certify(records, *way.sets, estimate(records))
+        certificate = certify(records, way.noise, way.shape, estimate(records))
     assert certificate is not None
     full = way.envelope(records)
     finite = [one for one in certificate.radii if np.isfinite(one.radius)][:rings]

@@ -17,7 +17,7 @@ def test_solutions_are_within_balls_of_any_number_of_digits(d, loss):
     """Those of float64 contain those of 200 and of 400 binary digits, and the determinants there."""
     mechanism, x, y = problem(200, d, 100.0, skew=0.1, loss=loss)
     way, records, _ = parts(mechanism, x, y)
-    _, region = way.sets
+    region = way.shape
     generator = np.random.default_rng(d)
     certificate = way.envelope(records).certificate
     assert certificate is not None
@@ -48,7 +48,7 @@ def test_points_that_are_off_are_enclosed_with_the_solution(loss):
     """From a θ some way off the ball is so wide that it holds the solution, and not wider than some times that."""
     mechanism, x, y = problem(500, 2, 100.0, loss=loss)
     way, records, _ = parts(mechanism, x, y)
-    _, region = way.sets
+    region = way.shape
     certificate = way.envelope(records).certificate
     assert certificate is not None
     z = [arb(0.3), arb(-0.2)]
@@ -72,7 +72,7 @@ def test_an_equation_that_has_no_solution_is_refused_with_proof(loss):
     """Most gradients are none of a θ here; and few equations are solved in a small domain."""
     mechanism, x, y = problem(300, 2, 50.0, domain=kng.L1Ball(0.51), loss=loss)
     way, records, _ = parts(mechanism, x, y)
-    _, region = way.sets
+    region = way.shape
     certificate = way.envelope(records).certificate
     assert certificate is not None
     for z in ([1e3, 0.0], [200.0, 190.0], [1e9, -1e9]):

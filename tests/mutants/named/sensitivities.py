@@ -42,7 +42,7 @@ SLIPS = (
         "OutputPerturbation.sensitivity_value",
         constant(2.0, 0.0, nth=1),
     ),
-    Slip("points of a region lie on one side of theta alone", "ShapeInBalls.farthest", called("maximum", "{0}")),
+    Slip("points of a region lie on one side of theta alone", "sets_in_balls:farthest", called("maximum", "{0}")),
     Slip("several votes of a person are one", "weighted:most", returned("None")),
     Slip(
         "the ridge of persons is for Hessians of rank one",
