@@ -30,6 +30,7 @@ from kngjax.sklearn.named_tables import (
 from kngjax.sklearn.uncounted_fits import UncountedFits
 from kngjax.study.analyses import Analysis
 from kngjax.study.expectations import expecting
+from kngjax.study.regressions import Regression
 from kngjax.study.responses import Response
 from kngjax.study.results import Results
 from kngjax.study.study import whom_of
@@ -87,8 +88,8 @@ class AbstractPrivateEstimator(BaseEstimator, abc.ABC):
     n_features_in_: int = dataclasses.field(init=False)
 
     @abc.abstractmethod
-    def _analysis(self, read: Formula, response: Response, count: int | None) -> Analysis:
-        """Makes the analysis whose release is the fit. **Arguments:** `count`: n where it is public, or a guess."""
+    def _analysis(self, asked: Regression) -> Analysis:
+        """Makes the analysis whose release is the fit."""
 
     def _require_bounds(self, response: Response, dimension: int) -> None:
         """Raises ValueError where y lacks public facts, and names them. **Arguments:** `dimension`: d."""
@@ -197,7 +198,9 @@ class AbstractPrivateEstimator(BaseEstimator, abc.ABC):
             # The policy for y is an argument of its own.
             raise ValueError(str(error).replace("missing: ", "missing_y: ", 1)) from None
         self._require_bounds(response, len(design.names))
-        planned = self._analysis(Formula(text, name, None, design), response, count)
+        scale = getattr(self, "scale", None)
+        asked = Regression(Formula(text, name, None, design), response, self.adjacency, count, self.domain, scale)
+        planned = self._analysis(asked)
         if unit is not None:
             planned = planned.protecting(unit) if person is None else Persons(unit).given_to(planned)
         return expecting(planned.forced(self.force), count)

@@ -7,12 +7,11 @@ import numpy as np
 from sklearn.metrics import accuracy_score
 from sklearn.utils import ClassifierTags
 
-from kngjax.data.formulas import Formula
 from kngjax.data.named_columns import Columns
 from kngjax.sklearn.base import AbstractPrivateEstimator, levels_of
 from kngjax.sklearn.rowwise import predictors, probabilities
-from kngjax.study import regressions
 from kngjax.study.analyses import Analysis
+from kngjax.study.regressions import Regression
 from kngjax.study.responses import Response
 
 
@@ -31,8 +30,8 @@ class PrivateLogisticRegression(AbstractPrivateEstimator):
     def _response(self, name: str) -> Response:
         return Response(name, None, None, levels_of(self.classes), self.missing_y)
 
-    def _analysis(self, read: Formula, response: Response, count: int | None) -> Analysis:
-        return regressions.logistic_regression(read, response, self.epsilon, self.adjacency, count, self.domain)
+    def _analysis(self, asked: Regression) -> Analysis:
+        return asked.logistic(self.epsilon)
 
     def _keep(self, analysis: Analysis, releases: list[Any]) -> None:
         super()._keep(analysis, releases)

@@ -9,13 +9,12 @@ import numpy as np
 from sklearn.metrics import d2_pinball_score, d2_tweedie_score, r2_score
 from sklearn.utils import RegressorTags
 
-from kngjax.data.formulas import Formula
 from kngjax.data.named_columns import Columns
 from kngjax.sklearn.base import AbstractPrivateEstimator, ends_of
 from kngjax.sklearn.column_facts import plain
 from kngjax.sklearn.rowwise import exponentials, predictors
-from kngjax.study import regressions
 from kngjax.study.analyses import Analysis
+from kngjax.study.regressions import MOST_QUANTILES, Regression
 from kngjax.study.responses import Response
 
 
@@ -89,7 +88,7 @@ class PrivateQuantileRegressor(AbstractPrivateRegressor):
         return dataclasses.replace(super()._response(name), dither=plain(self.dither))
 
     def _require_bounds(self, response: Response, dimension: int) -> None:
-        needs_scale = dimension > regressions.MOST_QUANTILES
+        needs_scale = dimension > MOST_QUANTILES
         if response.ends is None and (self.domain is None or (needs_scale and self.scale is None)):
             scale = ", together with scale=2.0, how far y scatters, a public guess" if needs_scale else ""
             raise ValueError(
@@ -97,11 +96,9 @@ class PrivateQuantileRegressor(AbstractPrivateRegressor):
                 f"domain=kngjax.Box(lower, upper) of the coefficients{scale}"
             )
 
-    def _analysis(self, read: Formula, response: Response, count: int | None) -> Analysis:
+    def _analysis(self, asked: Regression) -> Analysis:
         _check_quantile(self.quantile)
-        return regressions.quantile_regression(
-            read, response, self.quantile, self.epsilon, self.adjacency, count, self.domain, self.scale
-        )
+        return asked.quantiles(self.quantile, self.epsilon)
 
     def owner_score(self, X: Any, y: Any) -> float:
         return float(d2_pinball_score(y, self.predict(X), alpha=self.quantile))
@@ -123,15 +120,12 @@ class PrivateLinearRegressor(AbstractPrivateRegressor):
 
     delta: Any = None
 
-    def _analysis(self, read: Formula, response: Response, count: int | None) -> Analysis:
+    def _analysis(self, asked: Regression) -> Analysis:
         if self.delta is not None and self.domain is not None:
             raise ValueError(
                 "domain is for pure epsilon: with a delta coefficients are not bound, leave one of both out"
             )
-        method = "squared" if self.delta is None else "adassp"
-        return regressions.linear_regression(
-            read, response, self.epsilon, self.adjacency, count, method, self.delta, self.domain
-        )
+        return asked.linear(self.epsilon, "squared" if self.delta is None else "adassp", self.delta)
 
     def _of_errors(self, errors: np.ndarray) -> np.ndarray:
         return errors * errors
@@ -147,10 +141,8 @@ class PrivateRobustRegressor(AbstractPrivateRegressor):
 
     scale: Any = None
 
-    def _analysis(self, read: Formula, response: Response, count: int | None) -> Analysis:
-        return regressions.linear_regression(
-            read, response, self.epsilon, self.adjacency, count, domain=self.domain, scale=self.scale
-        )
+    def _analysis(self, asked: Regression) -> Analysis:
+        return asked.linear(self.epsilon)
 
     def _of_errors(self, errors: np.ndarray) -> np.ndarray:
         return np.abs(errors)
@@ -163,8 +155,8 @@ class PrivatePoissonRegressor(AbstractPrivateRegressor):
     **Arguments:** as of `AbstractPrivateRegressor`; `bounds_y` is needed, like (0, 30).
     """
 
-    def _analysis(self, read: Formula, response: Response, count: int | None) -> Analysis:
-        return regressions.poisson_regression(read, response, self.epsilon, self.adjacency, self.domain)
+    def _analysis(self, asked: Regression) -> Analysis:
+        return asked.poisson(self.epsilon)
 
     def predict(self, X: Any) -> np.ndarray:
         return np.exp(self._linear(X))

@@ -6,10 +6,11 @@ from collections.abc import Callable, Sequence
 from typing import Any, ParamSpec, TypeVar
 
 from kngjax.accounting.adjacency import Adjacency
-from kngjax.study import column_estimates, quantile_processes, regressions, sums_and_variances
+from kngjax.study import column_estimates, quantile_processes, sums_and_variances
 from kngjax.study.analyses import Analysis
 from kngjax.study.analysis_intervals import require_way, with_intervals
 from kngjax.study.public_facts import PublicFacts
+from kngjax.study.regressions import Regression
 from kngjax.study.results import Results
 from kngjax.study.tabulations import AbstractTabulations, Answer, checking_epsilon
 
@@ -66,9 +67,7 @@ class AbstractAnalyses(AbstractTabulations[Answer]):
         `kngjax.Sandwich(share=0.45)`, for confidence intervals, which take a part of ε (`kngjax.WithIntervals`).
         `force`: release also what public facts say is little but noise.
         """
-        read, known = self.facts.read(formula), (epsilon, self.facts.adjacency.value, self.facts.count)
-        made = regressions.quantile_regression(*read, tau, *known, domain, scale)
-        return self._regressed(made, intervals, force)
+        return self._regressed(self._of(formula, domain, scale).quantiles(tau, epsilon), intervals, force)
 
     @_not_called(tau="it is called 'levels' there", order=_ORDER)
     def quantile_process(
@@ -87,8 +86,7 @@ class AbstractAnalyses(AbstractTabulations[Answer]):
 
         **Arguments:** `levels`: τ, in increasing order. The others as of `quantile_regression`.
         """
-        read, known = self.facts.read(formula), (epsilon, self.facts.adjacency.value, self.facts.count)
-        made = quantile_processes.quantile_process(*read, levels, *known, domain, force)
+        made = quantile_processes.quantile_process(self._of(formula, domain), levels, epsilon, force)
         return self._carry_out(made.forced(force), Results.of("process"))
 
     def linear_regression(
@@ -109,17 +107,15 @@ class AbstractAnalyses(AbstractTabulations[Answer]):
         guess of the residuals' standard deviation, by which "robust" limits each record; without it a tenth of the
         bounds of the response. The others as of `quantile_regression`.
         """
-        read, known = self.facts.read(formula), (epsilon, self.facts.adjacency.value, self.facts.count)
-        made = regressions.linear_regression(*read, *known, method, delta, domain, scale, intervals is not False)
-        return self._regressed(made, intervals, force)
+        asked = self._of(formula, domain, scale, intervals)
+        return self._regressed(asked.linear(epsilon, method, delta), intervals, force)
 
     def logistic_regression(
         self, formula: str, *, epsilon: Any, domain: Any = None, intervals: Any = False, force: bool = False
     ) -> Answer:
         """Estimates the log odds of the response's second level. **Arguments:** as of `quantile_regression`."""
-        read, known = self.facts.read(formula), (epsilon, self.facts.adjacency.value, self.facts.count)
-        made = regressions.logistic_regression(*read, *known, domain, intervals is not False)
-        return self._regressed(made, intervals, force)
+        asked = self._of(formula, domain, intervals=intervals)
+        return self._regressed(asked.logistic(epsilon), intervals, force)
 
     @_not_called(offset=_OFFSET)
     def poisson_regression(
@@ -143,14 +139,15 @@ class AbstractAnalyses(AbstractTabulations[Answer]):
         R is the bound of the counts over the least exposure, which is large where exposures differ by much. The others
         as of `quantile_regression`.
         """
-        facts = self.facts
-        read, response = facts.read(formula)
-        weights = None
+        asked, weights = self._of(formula, domain, intervals=intervals), None
         if exposure is not None or most_rate is not None:
-            response, weights = facts.exposed(response, exposure, most_rate)
-        known = epsilon, facts.adjacency.value
-        made = regressions.poisson_regression(read, response, *known, domain, intervals is not False)
-        return self._regressed(made, intervals, force, weights)
+            response, weights = self.facts.exposed(asked.response, exposure, most_rate)
+            asked = dataclasses.replace(asked, response=response)
+        return self._regressed(asked.poisson(epsilon), intervals, force, weights)
+
+    def _of(self, formula: str, domain: Any = None, scale: Any = None, intervals: Any = False) -> Regression:
+        known = self.facts.adjacency.value, self.facts.count
+        return Regression(*self.facts.read(formula), *known, domain, scale, intervals is not False)
 
     def _regressed(self, made: Analysis, intervals: Any, force: bool, weights: Any = None) -> Answer:
         made = dataclasses.replace(with_intervals(made, intervals, self.facts), weights=weights)

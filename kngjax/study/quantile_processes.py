@@ -5,49 +5,38 @@ from typing import Any
 import numpy as np
 
 import kngjax as kng
-from kngjax.data.formulas import Formula
 from kngjax.data.terms import Design
 from kngjax.draws.lattice.lattice import LARGEST_DIMENSION
 from kngjax.releases.curves.quantile_process import MOST_RECORDS
 from kngjax.study.analyses import Analysis, Part, bounds_of, of_level
-from kngjax.study.regressions import domain_of, refuse_levels
+from kngjax.study.regressions import Regression, domain_of, refuse_levels
 from kngjax.study.responses import Response
 
 
-def quantile_process(
-    formula: Formula,
-    response: Response,
-    levels: Any,
-    epsilon: Any,
-    adjacency: str,
-    count: int | None,
-    domain: Any = None,
-    force: bool = False,
-) -> Analysis:
+def quantile_process(asked: Regression, levels: Any, epsilon: Any, force: bool = False) -> Analysis:
     """Curves of all levels by one release. Those beside one another keep their order for all cells within the bounds.
 
     Columns that are functions of one another, as polynomials of one column, lie in the polytope of `Design.hull`: on
     the box of their bounds curves would have to keep their order where no record can be.
 
-    **Arguments:** all public; as of `kngjax.QuantileProcess`, Θ made of the bounds of the response if it is left out.
-    `count`: n, or a guess of it under add_remove, where a release of more than 2^20 records, or of more than twice this
-    guess if that is more, fails. Raises ValueError for more than four coefficients.
+    **Arguments:** all public; as of `kngjax.QuantileProcess`. Where `count` is a guess, under add_remove, a release of
+    more than 2^20 records, or of more than twice this guess if that is more, fails. Raises ValueError for more than
+    four coefficients.
     """
+    formula, response, count = asked.formula, asked.response, asked.count or 0
     refuse_levels(response, "a quantile process")
-    design = formula.design
-    if (dimension := len(design.names)) > LARGEST_DIMENSION:
+    if (dimension := len(formula.design.names)) > LARGEST_DIMENSION:
         raise ValueError(
             f"{formula.text!r} has {dimension} coefficients, and a quantile process takes up to {LARGEST_DIMENSION}: "
             "leave terms out, or ask for quantile_regression at these levels, which share epsilon equally"
         )
     if np.size(levels) < 2 and levels is not None:
         raise ValueError("a quantile process has at least two levels: of one ask for quantile_regression")
-    most = 2 * (count or 0)
-    limit = most if adjacency == kng.Adjacency.ADD_REMOVE.value and most > MOST_RECORDS else None
-    process = process_of(design, response, levels, epsilon, adjacency, limit, domain, force)
-    label = f"tau = {', '.join(map(repr, process.levels))}"
-    part = Part(label, process.halving().first, plan=process)
-    return Analysis("quantile process", response, design, (part,), formula.text)
+    is_guessed = asked.adjacency == kng.Adjacency.ADD_REMOVE.value and 2 * count > MOST_RECORDS
+    limit = 2 * count if is_guessed else None
+    process = process_of(formula.design, response, levels, epsilon, asked.adjacency, limit, asked.domain, force)
+    part = Part(f"tau = {', '.join(map(repr, process.levels))}", process.halving().first, plan=process)
+    return Analysis("quantile process", response, formula.design, (part,), formula.text)
 
 
 def process_of(

@@ -1,6 +1,6 @@
 """Chooses the mechanism of a regression by public facts: the loss, the number of coefficients, n and ε."""
 
-import functools
+import dataclasses
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -56,184 +56,163 @@ _KEPT, _LEAST_THRESHOLD = 0.5, 1.2
 _MOST_SQUARED = 5
 
 
-def quantile_regression(
-    formula: Formula,
-    response: Response,
-    tau: Any,
-    epsilon: Any,
-    adjacency: str,
-    count: int | None,
-    domain: Any = None,
-    scale: float | None = None,
-) -> Analysis:
-    """Plans a quantile regression of each level τ: by KNG up to four coefficients, then by objective perturbation.
+@dataclasses.dataclass(frozen=True)
+class Regression:
+    """States what is regressed on what, and plans it by one of several losses. Public.
 
-    Objective perturbation takes a smoothed quantile loss.
-
-    **Arguments:** all public. `count`: n, or a guess of it under add_remove. `scale`: how far responses scatter about
-    the regression, a public guess, for the bandwidth; a tenth of the width of their bounds if it is left out.
+    **Arguments:** `count`: n, or a guess of it under add_remove; None where nobody said one. `domain`: Θ; None makes it
+    of the bounds of the response. `scale`: how far responses scatter about the regression, a public guess, or None for
+    a tenth of the width of their bounds. `for_intervals`: whether as much of ε as serves intervals best is spent on
+    noise, not on a small ridge.
     """
-    refuse_levels(response, "quantile regression")
-    levels = levels_of(tau)
-    dimension, parts = len(formula.design.names), []
-    for level, share in zip(levels, equal_parts(epsilon, len(levels)), strict=True):
-        loss: Any = kng.QuantileLoss(level)
-        if dimension > MOST_QUANTILES:
-            loss = _smoothed(level, dimension, _count(count), share, _scale(scale, response))
-        parts.append(Part(of_level(level), _made(loss, formula, response, share, adjacency, count, domain)))
-    given = {"adjacency": adjacency, "domain": domain, "scale": scale}
-    remake = functools.partial(quantile_regression, formula, response, tau, **given)
-    return Analysis(
-        "quantile regression",
-        response,
-        formula.design,
-        tuple(parts),
-        formula.text,
-        scale=scale,
-        remake=None if dimension <= MOST_QUANTILES else remake,
-    )
 
+    formula: Formula
+    response: Response
+    adjacency: str
+    count: int | None
+    domain: Any = None
+    scale: float | None = None
+    for_intervals: bool = False
 
-def _smoothed(level: float, dimension: int, count: int, epsilon: float, scale: float) -> kng.SmoothedQuantileLoss:
-    """Chooses the bandwidth at which the bias of the ridge and the bias of smoothing are about equal."""
-    narrow = kng.SmoothedQuantileLoss.public_bandwidth(level, count, dimension, scale)
-    # A ridge shrinks by some d²/(hn(e^{ε/2} - 1)), smoothing moves quantiles by some h², outer ones by more: they
-    # balance here.
-    outer, gain = 2.0 * math.sqrt(level * (1.0 - level)), math.expm1(min(epsilon / 2.0, _MOST_ON_RIDGE))
-    return kng.SmoothedQuantileLoss(
-        level, max(narrow, scale * outer * math.cbrt(_SHRINKAGE * dimension**2 / (count * gain)))
-    )
+    def quantiles(self, tau: Any, epsilon: Any) -> Analysis:
+        """Plans each level τ: by KNG up to four coefficients, then by objective perturbation.
 
+        Objective perturbation takes a smoothed quantile loss, whose bandwidth goes by `scale`.
+        """
+        refuse_levels(self.response, "quantile regression")
+        levels = levels_of(tau)
+        dimension, parts = len(self.formula.design.names), []
+        for level, share in zip(levels, equal_parts(epsilon, len(levels)), strict=True):
+            loss: Any = kng.QuantileLoss(level)
+            if dimension > MOST_QUANTILES:
+                loss = self._smoothed(level, share)
+            parts.append(Part(of_level(level), self._made(loss, share)))
 
-def linear_regression(
-    formula: Formula,
-    response: Response,
-    epsilon: Any,
-    adjacency: str,
-    count: int | None,
-    method: str = "robust",
-    delta: Any = None,
-    domain: Any = None,
-    scale: float | None = None,
-    for_intervals: bool = False,
-) -> Analysis:
-    """Plans a linear regression by the pseudo-Huber loss, "robust", least squares, "squared", or AdaSSP, "adassp".
+        def remade(epsilon: float, count: int) -> Analysis:
+            return dataclasses.replace(self, count=count).quantiles(tau, epsilon)
 
-    **Arguments:** as `quantile_regression`; `scale` is for the threshold of "robust". "adassp", from noisy sums, needs
-    `delta`. `for_intervals`: whether as much of ε as serves intervals best is spent on noise, not on a small ridge.
-    """
-    if method not in ("robust", "squared", "adassp"):
-        raise ValueError(f'method must be "robust", "squared" or "adassp", not {method!r}')
-    if (delta is None) is (method == "adassp"):
-        raise ValueError('method="adassp" needs a delta, like 1e-6' if delta is None else f"{method} takes no delta")
-    if response.ends is None:
-        raise _needs_bounds(response)
-    dimension = len(formula.design.names)
-    if method == "adassp":
-        made = kng.AdaSSP(bounds_of(formula.design, response), epsilon, delta, adjacency)
-        return Analysis("linear regression", response, formula.design, (Part(method, made),), formula.text)
-    if method == "squared":
+        remake = None if dimension <= MOST_QUANTILES else remade
+        return self._planned("quantile regression", *parts, scale=self.scale, remake=remake)
+
+    def linear(self, epsilon: Any, method: str = "robust", delta: Any = None) -> Analysis:
+        """Plans the mean by the pseudo-Huber loss, "robust", by least squares, "squared", or by AdaSSP, "adassp".
+
+        The threshold of "robust" goes by `scale`; "adassp", from noisy sums, needs `delta`.
+        """
+        if method not in ("robust", "squared", "adassp"):
+            raise ValueError(f'method must be "robust", "squared" or "adassp", not {method!r}')
+        if (delta is None) is (method == "adassp"):
+            given = f"{method} takes no delta"
+            raise ValueError('method="adassp" needs a delta, like 1e-6' if delta is None else given)
+        low, high = self._ends
+        if method == "adassp":
+            made = kng.AdaSSP(bounds_of(self.formula.design, self.response), epsilon, delta, self.adjacency)
+            return self._planned("linear regression", Part(method, made))
         loss: Any = kng.SquaredLoss()
-    else:
-        known = _count(count)
-        guess, kept = _scale(scale, response), float(epsilon) * (_KEPT if for_intervals else 1.0)
-        threshold = kng.PseudoHuberLoss.public_threshold(known, dimension, guess, kept)
-        if for_intervals:
-            threshold = max(threshold, _LEAST_THRESHOLD * guess)
-        # Beyond the width of the bounds of y the loss is least squares, and noise alone grows with it.
-        threshold = min(threshold, response.ends[1] - response.ends[0])
-        loss = kng.PseudoHuberLoss(threshold)
-    made = _made(loss, formula, response, epsilon, adjacency, count, domain, for_intervals)
-    given = {"adjacency": adjacency, "domain": domain, "scale": scale, "for_intervals": for_intervals}
-    return Analysis(
-        "linear regression",
-        response,
-        formula.design,
-        (Part(method, made),),
-        formula.text,
-        scale=scale,
-        remake=functools.partial(linear_regression, formula, response, **given) if method == "robust" else None,
-    )
+        if method == "robust":
+            count, guess, kept = self._known_count, self._scale, float(epsilon) * (_KEPT if self.for_intervals else 1.0)
+            threshold = kng.PseudoHuberLoss.public_threshold(count, len(self.formula.design.names), guess, kept)
+            if self.for_intervals:
+                threshold = max(threshold, _LEAST_THRESHOLD * guess)
+            # Beyond the width of the bounds of y the loss is least squares, and noise alone grows with it.
+            loss = kng.PseudoHuberLoss(min(threshold, high - low))
 
+        def remade(epsilon: float, count: int) -> Analysis:
+            return dataclasses.replace(self, count=count).linear(epsilon)
 
-def logistic_regression(
-    formula: Formula,
-    response: Response,
-    epsilon: Any,
-    adjacency: str,
-    count: int | None,
-    domain: Any = None,
-    for_intervals: bool = False,
-) -> Analysis:
-    """Plans a logistic regression of the log odds of the second of two levels of the response.
+        part, remake = Part(method, self._made(loss, epsilon)), remade if method == "robust" else None
+        return self._planned("linear regression", part, scale=self.scale, remake=remake)
 
-    **Arguments:** as `linear_regression`; `count` may be None.
-    """
-    if response.levels is None:
-        raise about(
-            ValueError(
-                f"logistic regression needs the two levels of {response.column!r}, levels={{{response.column!r}: "
-                "('no', 'yes')}: coefficients are those of the second one"
-            ),
-            "levels",
-            response.column,
+    def logistic(self, epsilon: Any) -> Analysis:
+        """Plans the log odds of the second of two levels of the response."""
+        column = self.response.column
+        if self.response.levels is None:
+            raise about(
+                ValueError(
+                    f"logistic regression needs the two levels of {column!r}, levels={{{column!r}: ('no', 'yes')}}: "
+                    "coefficients are those of the second one"
+                ),
+                "levels",
+                column,
+            )
+        part = Part("log odds", self._made(kng.LogisticLoss(), epsilon))
+        return self._planned("logistic regression", part, link="odds")
+
+    def poisson(self, epsilon: Any) -> Analysis:
+        """Plans the log mean of counts, or of rates, whose exposures are the weights of the records."""
+        refuse_levels(self.response, "Poisson regression")
+        high, exposure = self._ends[1], self.response.exposure
+        # No mean exceeds the bound by more than 1 count for the largest exposure. Θ is not needed: it would cut the
+        # smaller means too.
+        most = 1.0 if exposure is None else exposure.bounds[1]
+        loss = kng.CappedPoissonLoss(math.log1p(high * most) - math.log(most))
+        bounds = bounds_of(self.formula.design, self.response)
+        made = kng.ObjectivePerturbation(
+            loss, bounds, self.domain, epsilon, self.adjacency, noise_share=self._least_share
         )
-    made = _made(kng.LogisticLoss(), formula, response, epsilon, adjacency, count, domain, for_intervals)
-    parts = (Part("log odds", made),)
-    return Analysis("logistic regression", response, formula.design, parts, formula.text, link="odds")
+        return self._planned("Poisson regression", Part("log rate", made), link="rate")
 
+    def _planned(self, title: str, *parts: Part, **facts: Any) -> Analysis:
+        return Analysis(title, self.response, self.formula.design, parts, self.formula.text, **facts)
 
-def poisson_regression(
-    formula: Formula,
-    response: Response,
-    epsilon: Any,
-    adjacency: str,
-    domain: Any = None,
-    for_intervals: bool = False,
-) -> Analysis:
-    """Plans a Poisson regression of counts, or of rates, whose exposures are the weights of the records."""
-    refuse_levels(response, "Poisson regression")
-    if response.ends is None:
-        raise _needs_bounds(response)
-    # No mean exceeds the bound by more than 1 count for the largest exposure. Θ is not needed: it would cut the smaller
-    # means too.
-    most = 1.0 if response.exposure is None else response.exposure.bounds[1]
-    loss = kng.CappedPoissonLoss(math.log1p(response.ends[1] * most) - math.log(most))
-    bounds = bounds_of(formula.design, response)
-    share = _NOISE_SHARE if for_intervals else 0.5
-    made = kng.ObjectivePerturbation(loss, bounds, domain, epsilon, adjacency, noise_share=share)
-    parts = (Part("log rate", made),)
-    return Analysis("Poisson regression", response, formula.design, parts, formula.text, link="rate")
+    def _smoothed(self, level: float, epsilon: float) -> kng.SmoothedQuantileLoss:
+        """Chooses the bandwidth at which the bias of the ridge and the bias of smoothing are about equal."""
+        count, scale, dimension = self._known_count, self._scale, len(self.formula.design.names)
+        narrow = kng.SmoothedQuantileLoss.public_bandwidth(level, count, dimension, scale)
+        # A ridge shrinks by some d²/(hn(e^{ε/2} - 1)), smoothing moves quantiles by some h², outer ones by more: they
+        # balance here.
+        outer, gain = 2.0 * math.sqrt(level * (1.0 - level)), math.expm1(min(epsilon / 2.0, _MOST_ON_RIDGE))
+        balanced = scale * outer * math.cbrt(_SHRINKAGE * dimension**2 / (count * gain))
+        return kng.SmoothedQuantileLoss(level, max(narrow, balanced))
 
+    def _made(self, loss: Any, epsilon: Any) -> Any:
+        """Makes KNG where it ends in seconds for all records that were tried, else objective perturbation."""
+        response, design, is_of_odds = self.response, self.formula.design, isinstance(loss, kng.LogisticLoss)
+        of_response: dict[str, Any] | None = {} if is_of_odds else None
+        if loss.score_is_piecewise_constant:
+            of_response = response.bounds_of_quantiles
+        bounds, dimension, theta = bounds_of(design, response, of_response), len(design.names), self.domain
+        if theta is None:
+            theta = kng.Box(-_LARGEST_LOGARITHM, _LARGEST_LOGARITHM) if is_of_odds else domain_of(response, design)
+        if dimension <= _most_of_kng(loss, epsilon, self.count) and not self.for_intervals:
+            made = kng.KNG(loss, bounds, theta, epsilon, self.adjacency)
+            if not loss.is_smooth or loss.is_quadratic or _needs_few_boxes(made, dimension):
+                return made
+        if self.domain is None and not loss.is_quadratic:
+            theta = _widened(theta, dimension)
+        share = max(self._least_share, 1.0 - _MOST_ON_RIDGE / float(epsilon))
+        centre = public_centre(loss, bounds, dimension)
+        return kng.ObjectivePerturbation(loss, bounds, theta, epsilon, self.adjacency, noise_share=share, centre=centre)
 
-def _made(
-    loss: Any,
-    formula: Formula,
-    response: Response,
-    epsilon: Any,
-    adjacency: str,
-    count: int | None,
-    domain: Any,
-    for_intervals: bool = False,
-) -> Any:
-    """Makes KNG where it ends in seconds for all records that were tried, else objective perturbation."""
-    of_response: dict[str, Any] | None = {} if isinstance(loss, kng.LogisticLoss) else None
-    if loss.score_is_piecewise_constant:
-        of_response = response.bounds_of_quantiles
-    bounds, dimension = bounds_of(formula.design, response, of_response), len(formula.design.names)
-    theta = domain
-    if domain is None:
-        is_of_odds = isinstance(loss, kng.LogisticLoss)
-        theta = kng.Box(-_LARGEST_LOGARITHM, _LARGEST_LOGARITHM) if is_of_odds else domain_of(response, formula.design)
-    if dimension <= _most_of_kng(loss, epsilon, count) and not for_intervals:
-        made = kng.KNG(loss, bounds, theta, epsilon, adjacency)
-        if not loss.is_smooth or loss.is_quadratic or _needs_few_boxes(made, dimension):
-            return made
-    if domain is None and not loss.is_quadratic:
-        theta = _widened(theta, dimension)
-    least = _NOISE_SHARE if for_intervals else 0.5
-    share, centre = max(least, 1.0 - _MOST_ON_RIDGE / float(epsilon)), public_centre(loss, bounds, dimension)
-    return kng.ObjectivePerturbation(loss, bounds, theta, epsilon, adjacency, noise_share=share, centre=centre)
+    @property
+    def _least_share(self) -> float:
+        return _NOISE_SHARE if self.for_intervals else 0.5
+
+    @property
+    def _ends(self) -> tuple[float, float]:
+        return required_ends(self.response)
+
+    @property
+    def _scale(self) -> float:
+        if self.scale is not None:
+            what = "how far responses scatter about the regression, a public guess"
+            return float(require_positive("scale", self.scale, what))
+        low, high = self._ends
+        return SCATTER * (high - low)
+
+    @property
+    def _known_count(self) -> int:
+        if self.count is None:
+            raise about(
+                ValueError(
+                    "under add_remove the number of records is not public: give a public guess of it beside adjacency, "
+                    "num_records=10_000; a wrong one costs accuracy, and no privacy"
+                ),
+                "num_records",
+            )
+        if self.count < 1:
+            raise ValueError(EMPTY)
+        return self.count
 
 
 def _widened(theta: kng.Box, dimension: int) -> kng.Box:
@@ -269,9 +248,7 @@ def domain_of(response: Response, design: Design) -> kng.Box:
 
     Without an intercept, where all predictions begin at 0, a coefficient lies within as many times the farther bound.
     """
-    if response.ends is None:
-        raise _needs_bounds(response)
-    low, high = response.ends
+    low, high = required_ends(response)
     # A column moves predictions by half of its width, 1, and without an intercept by the whole of its size, 1.
     across = 0.5 * (high - low) if design.intercept else max(abs(low), abs(high))
     reach, centre = 2.0 * across * _widths(design), np.zeros(len(design.names))
@@ -311,35 +288,13 @@ def refuse_levels(response: Response, what: str) -> None:
         raise ValueError(f"{what} needs a response of numbers, and {response.column!r} has levels")
 
 
-def _needs_bounds(response: Response) -> ValueError:
+def required_ends(response: Response) -> tuple[float, float]:
+    """Returns the bounds of the response; raises ValueError where it has none."""
     column = response.column
-    return about(
-        ValueError(f"the response {column!r} needs public bounds in own units, bounds={{{column!r}: (lower, upper)}}"),
-        "bounds",
-        column,
-    )
-
-
-def _scale(scale: float | None, response: Response) -> float:
-    if scale is not None:
-        return float(require_positive("scale", scale, "how far responses scatter about the regression, a public guess"))
     if response.ends is None:
-        raise _needs_bounds(response)
-    return SCATTER * (response.ends[1] - response.ends[0])
-
-
-def _count(count: int | None) -> int:
-    if count is None:
-        raise about(
-            ValueError(
-                "under add_remove the number of records is not public: give a public guess of it beside adjacency, "
-                "num_records=10_000; a wrong one costs accuracy, and no privacy"
-            ),
-            "num_records",
-        )
-    if count < 1:
-        raise ValueError(EMPTY)
-    return count
+        words = f"the response {column!r} needs public bounds in own units, bounds={{{column!r}: (lower, upper)}}"
+        raise about(ValueError(words), "bounds", column)
+    return response.ends
 
 
 def equal_parts(total: Any, number: int) -> Sequence[float]:
