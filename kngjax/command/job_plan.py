@@ -16,7 +16,6 @@ from kngjax.study.carrying_out import Made, in_words
 from kngjax.study.reports.page_contents import numbers_of, privacy_of
 from kngjax.study.study import Study
 from kngjax.study.synthesis.plans import SynthesisPlan, plan
-from kngjax.study.synthesis.synthesis_analysis import SynthesisAnalysis
 from kngjax.study.synthesis.synthetic_tables import MOST_ROWS, SyntheticTable
 
 
@@ -82,7 +81,7 @@ class JobPlan:
         own = asked.intervals if "intervals" in asked.arguments else self.file.intervals
         return False if own is None else own.asked
 
-    def _synthesis(self, asked: Asked, where: str) -> SynthesisAnalysis:
+    def _synthesis(self, asked: Asked, where: str) -> SynthesisPlan:
         facts, arguments = self._plan.facts, asked.arguments
         if facts.unit is not None:
             raise ValueError(
@@ -96,11 +95,10 @@ class JobPlan:
         for key, columns in (("dither", facts.dither), ("missing_codes", facts.codes)):
             if read := [name for name in names if name in columns]:
                 raise ValueError(f"{where}: [study.{key}] {read[0]}: a synthesis reads this column without it")
-        synthesis = _synthesis_of(asked, self.file.adjacency, where)
-        made = SynthesisAnalysis(synthesis, facts.count if self.file.adjacency == "replace" else None)
-        known = {one.name for one in self.columns}
-        self.columns += [one for one in made.columns if one.name not in known]
-        self._plan.add(made, lambda analysis, releases: analysis.table(releases))
+        made, known = _synthesis_of(asked, self.file.adjacency, where), {one.name for one in self.columns}
+        self.columns += [one for one in made.declared if one.name not in known]
+        count = made.adjacency.public_count(facts.count)
+        self._plan.add(made, lambda analysis, releases: SyntheticTable(analysis, releases, count))
         return made
 
     def by_analysis(self) -> list[list[Any]]:

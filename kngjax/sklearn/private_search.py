@@ -99,10 +99,8 @@ class PrivateSearch(BaseEstimator):
         choice = self._choice(len(candidates), adjacency, analysis.parts[0].mechanism.bounds.protects)
         is_public = adjacency is kng.Adjacency.REPLACE
         counts = [plan.count_of(part) if is_public else 0 for plan, part in admitted]
-        certificates = [
-            one for (plan, _), count in zip(admitted, counts, strict=True) for one in plan.certificates(count)
-        ]
-        costs = [certificate.cost for certificate in certificates]
+        steps = [(step, count) for (plan, _), count in zip(admitted, counts, strict=True) for step in plan.steps()]
+        costs = [certificate.cost for step, count in steps for certificate in step.certificates(count)]
         fits = [cost for cost in costs if cost is not None]
         if len(fits) < len(costs):
             raise ValueError("nothing is proved of the release of a candidate: its settings take a Markov chain")

@@ -2,7 +2,7 @@
 
 import dataclasses
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any, Generic, TypeVar
 
@@ -21,6 +21,7 @@ from kngjax.study.group_sizes import GroupSize
 from kngjax.study.grouping import GroupedAnalysis, Grouping
 from kngjax.study.public_facts import PublicFacts
 from kngjax.study.results import Results
+from kngjax.study.tabulations import Answer
 
 Outcome = TypeVar("Outcome")
 # The types that `Study.by` takes for the numbers of records of its groups.
@@ -38,15 +39,12 @@ class GroupedAnalyses(Generic[Outcome]):
 
     The analyses are those of a study, with the same arguments; ε and δ are for all groups together.
 
-    **Arguments:** `owner`: a study or a plan. `grouping`: by which columns. `num_records`: as of `Study.by`. `asked`:
-    makes of the public facts of one group what can be asked of it and answers with an analysis and what to make of its
-    releases.
+    **Arguments:** `owner`: a study or a plan. `grouping`: by which columns. `num_records`: as of `Study.by`.
     """
 
-    def __init__(self, owner: Any, grouping: Grouping, num_records: Sizes, asked: Callable[[Any], Any]):
+    def __init__(self, owner: Any, grouping: Grouping, num_records: Sizes):
         self._owner, self._grouping = owner, grouping
         self._sizes = _sizes_of(grouping.division, owner.facts.count, num_records)
-        self._asked = asked
 
     def __repr__(self) -> str:
         division = self._grouping.division
@@ -56,24 +54,16 @@ class GroupedAnalyses(Generic[Outcome]):
         raise TypeError("groups hold private data and are not pickled: make them anew where the data are")
 
     def __dir__(self) -> list[str]:
-        return sorted({*super().__dir__(), *(name for name in dir(self._kind) if not name.startswith("_"))})
+        return sorted({*super().__dir__(), *(name for name in dir(_OfOneGroup) if not name.startswith("_"))})
 
     @holding_no_records
     def __getattr__(self, name: str) -> Callable[..., Outcome]:
-        method = None if name.startswith("_") else getattr(self._kind, name, None)
+        method = None if name.startswith("_") else getattr(_OfOneGroup, name, None)
         if not callable(method):
             raise AttributeError(f"groups have no {name}: they have the analyses of a study, like mean")
 
         # No frame of a traceback holds the groups, as one of a function that is made here would.
         return functools.update_wrapper(functools.partial(_ask, self, method), method)
-
-    @property
-    def _kind(self) -> type:
-        return type(self._of_size(self._sizes[0]))
-
-    def _of_size(self, size: GroupSize) -> Any:
-        """Returns what can be asked of a group of this size."""
-        return self._asked(_facts_of(self._owner.facts, size, len(self._grouping.division)))
 
     def _ask(self, method: Callable[..., Any], /, *positional: Any, **named: Any) -> Any:
         adjacency, sizes = self._owner.facts.adjacency, tuple(self._sizes)
@@ -85,7 +75,8 @@ class GroupedAnalyses(Generic[Outcome]):
             sizes = tuple(one.at_least(level) for one in sizes)
         named = named | _shares(named, adjacency)
         # Groups of which the same is known have the same mechanisms.
-        made = {one: method(self._of_size(one), *positional, **named) for one in dict.fromkeys(sizes)}
+        facts, number = self._owner.facts, len(self._grouping.division)
+        made = {one: method(_of_group(facts, one, number), *positional, **named) for one in dict.fromkeys(sizes)}
         analysis = GroupedAnalysis(self._grouping, adjacency, tuple(made[one][0] for one in sizes), sizes)
         return self._owner._carry_out(analysis, Results.of("groups", results=made[sizes[0]][1]))
 
@@ -99,10 +90,10 @@ class GroupedAnalyses(Generic[Outcome]):
         named |= _shares(named, adjacency)
 
         # The analysis is public, and keeps no hold of the owner.
-        facts, offered, number = self._owner.facts, self._asked, len(self._grouping.division)
+        facts, number = self._owner.facts, len(self._grouping.division)
 
         def asked(size: GroupSize, **changed: Any) -> Any:
-            return method(offered(_facts_of(facts, size, number)), *positional, **named | changed)
+            return method(_of_group(facts, size, number), *positional, **named | changed)
 
         # What many records cost is what any number does.
         many = GroupSize(max(self._owner.facts.count or 0, MANY))
@@ -115,14 +106,14 @@ class GroupedAnalyses(Generic[Outcome]):
 _ask = holding_no_records(GroupedAnalyses._ask)
 
 
-def _facts_of(facts: PublicFacts, size: GroupSize, number: int) -> PublicFacts:
-    """States the public facts of one group. Sizes are private whatever the adjacency of the table.
+def _of_group(facts: PublicFacts, size: GroupSize, number: int) -> "_OfOneGroup":
+    """Offers the analyses of one group, by its public facts. Sizes are private whatever the adjacency of the table.
 
     **Arguments:** `number`: of groups, over which the rows of one person may be spread.
     """
     known: dict[str, Any] = {"adjacency": kng.Adjacency.ADD_REMOVE, "count": size.count, "miss": size.miss}
     made = dataclasses.replace(facts, **known)
-    return made if facts.unit_of_rows is None else made.over_groups(number)
+    return _OfOneGroup(made if facts.unit_of_rows is None else made.over_groups(number))
 
 
 def _shares(named: Mapping[str, Any], adjacency: kng.Adjacency) -> dict[str, Any]:
@@ -208,8 +199,17 @@ class _OfOneGroup(AbstractAnalyses[Any]):
         return self.facts.weighted(analysis), results
 
 
-def groups_of(owner: Any, columns: Sequence[Any], num_records: Sizes) -> GroupedAnalyses[Any]:
-    """Returns the groups of a study or a plan, by columns with levels. **Arguments:** as of `Study.by`."""
-    return GroupedAnalyses(
-        owner, Grouping.of(columns, owner.facts.levels, owner.facts.missing), num_records, _OfOneGroup
-    )
+class AbstractDivided(AbstractAnalyses[Answer], Generic[Answer, Outcome]):
+    """Offers analyses of a whole table, and of each of its groups."""
+
+    def by(self, *columns: Any, num_records: Sizes = None) -> GroupedAnalyses[Outcome]:
+        """Divides the table into groups by public levels; an analysis is then of every group, at one price.
+
+        **Arguments:** `columns`: the names of one or several columns with `levels`. A record without a declared level
+        is in no group if `missing` says "drop", and in the group of the level that `missing` names; otherwise the
+        release fails. `num_records`: a public guess of the size of each group, one for all or by level, or the counts
+        that a histogram or cross table of the groups released; an equal share of the study's if it is left out. For
+        `quantile_interval` it is the least size of each group; without it the groups are counted first, for a fifth of
+        ε.
+        """
+        return GroupedAnalyses(self, Grouping.of(columns, self.facts.levels, self.facts.missing), num_records)

@@ -78,10 +78,6 @@ class AbstractAnalysis(abc.ABC):
         """Restricts the analysis to the parts that these steps release; one that is released as a whole is kept."""
         return self
 
-    def certificates(self, num_records: int) -> list[Certificate]:
-        """Certifies the releases before any is debited. **Arguments:** `num_records`: used where it is public."""
-        return [one for step in self.steps() for one in step.certificates(num_records)]
-
     def release(self, frame: Any, ledger: Ledger | Sequence[Reservation] | None) -> list[Any]:
         """Makes all releases, in order, as `kngjax.study.carrying_out.carry_out`."""
         try:

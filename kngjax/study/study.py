@@ -9,10 +9,9 @@ from kngjax.core.errors import holders_of_records, run_telling_refusals
 from kngjax.data.missing import policy_in
 from kngjax.data.tables import is_elsewhere, on_its_engine
 from kngjax.study.analyses import table_of
-from kngjax.study.asked import AbstractAnalyses
 from kngjax.study.checks import Check
 from kngjax.study.checks import check as look
-from kngjax.study.groups import GroupedAnalyses, Sizes, groups_of
+from kngjax.study.groups import AbstractDivided
 from kngjax.study.public_facts import PublicFacts
 from kngjax.study.results import Results
 from kngjax.study.study_plan import Previews, StudyPlan
@@ -20,7 +19,7 @@ from kngjax.study.survey_weights import Persons
 
 
 @holders_of_records
-class Study(AbstractAnalyses[Results]):
+class Study(AbstractDivided[Results, Results]):
     """Holds one private table with its public facts, and offers its analyses, each with its own ε.
 
     **Arguments:** `frame`: the private table, in pandas, polars or pyarrow; or one that is read in passes where it
@@ -97,18 +96,6 @@ class Study(AbstractAnalyses[Results]):
     def plan(self) -> StudyPlan:
         """Makes an empty plan. Ask it what you would ask the study, print it, and `run` it if you like."""
         return StudyPlan(self)
-
-    def by(self, *columns: Any, num_records: Sizes = None) -> GroupedAnalyses[Results]:
-        """Divides the table into groups by public levels; an analysis is then of every group, at one price.
-
-        **Arguments:** `columns`: the names of one or several columns with `levels`. A record without a declared level
-        is in no group if `missing` says "drop", and in the group of the level that `missing` names; otherwise the
-        release fails. `num_records`: a public guess of the size of each group, one for all or by level, or the counts
-        that a histogram or cross table of the groups released; an equal share of the study's if it is left out. For
-        `quantile_interval` it is the least size of each group; without it the groups are counted first, for a fifth of
-        ε.
-        """
-        return groups_of(self, columns, num_records)
 
     def preview(self, *, design: Any = None, residual: Any = None) -> Previews:
         """Previews analyses. Ask the preview what you would ask the study: nothing is spent, and no value is seen.

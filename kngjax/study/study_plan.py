@@ -10,28 +10,23 @@ from kngjax.core.errors import holders_of_records
 from kngjax.core.summary_table import AbstractSummarised, SummaryTable
 from kngjax.study.analyses import Analysis
 from kngjax.study.analysis_previews import AnalysisPreview, GroupsPreview
-from kngjax.study.asked import AbstractAnalyses
 from kngjax.study.carrying_out import Made, carry_out, in_words, together
 from kngjax.study.checks import Check
 from kngjax.study.checks import check as look
 from kngjax.study.counted_groups import CountedGroups
 from kngjax.study.grouping import GroupedAnalysis
-from kngjax.study.groups import GroupedAnalyses, Sizes, groups_of
+from kngjax.study.groups import AbstractDivided
 from kngjax.study.public_facts import PublicFacts
 from kngjax.study.results import Results
 from kngjax.study.steps import Step
 
 
-class Previews(AbstractAnalyses[AnalysisPreview]):
+class Previews(AbstractDivided[AnalysisPreview, GroupsPreview]):
     """Previews analyses from public facts alone, and holds no data. `Study.preview` makes one."""
 
     def __init__(self, facts: PublicFacts, design: Any = None, residual: Any = None):
         self.facts = facts
         self._assumed = design, residual
-
-    def by(self, *columns: Any, num_records: Sizes = None) -> GroupedAnalyses[GroupsPreview]:
-        """Previews analyses of every group. **Arguments:** as of `Study.by`."""
-        return groups_of(self, columns, num_records)
 
     def _carry_out(self, analysis: Any, results: Any) -> Any:
         return self.of(self.facts.weighted(analysis) if isinstance(analysis, Analysis) else analysis)
@@ -44,7 +39,7 @@ class Previews(AbstractAnalyses[AnalysisPreview]):
 
 
 @holders_of_records
-class StudyPlan(AbstractAnalyses[Analysis], AbstractSummarised):
+class StudyPlan(AbstractDivided[Analysis, GroupedAnalysis], AbstractSummarised):
     """Analyses that are not carried out yet: what each would cost, and all together. Print it; `run` carries them out.
 
     Nothing is spent, drawn or seen of a value before `run`.
@@ -54,10 +49,6 @@ class StudyPlan(AbstractAnalyses[Analysis], AbstractSummarised):
         self._study = study
         self.facts = study.facts
         self._planned: list[tuple[Analysis | GroupedAnalysis, Callable[[Any, list[kng.Release]], Results]]] = []
-
-    def by(self, *columns: Any, num_records: Sizes = None) -> GroupedAnalyses[GroupedAnalysis]:
-        """Plans analyses of every group. **Arguments:** as of `Study.by`."""
-        return groups_of(self, columns, num_records)
 
     def _carry_out(self, analysis: Any, results: Callable[[Any, list[kng.Release]], Any]) -> Any:
         weighted = self.facts.weighted(analysis)

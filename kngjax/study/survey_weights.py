@@ -3,6 +3,7 @@
 import abc
 import dataclasses
 import functools
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
@@ -230,56 +231,35 @@ def _one_by_one(part: Part) -> list[Part]:
     ]
 
 
-def _regression(mechanism: Any, bounds: kng.Bounds) -> Any:
-    """Makes the mechanism of the weighted objective Σ w ρ(x'θ, y), of the same kind whatever the weights are."""
-    parts = mechanism.loss, bounds, mechanism.domain, mechanism.epsilon, mechanism.adjacency
-    if isinstance(mechanism, kng.KNG):
-        return kng.KNG(*parts, allow_large_epsilon=True)
-    own = {"noise_share": float(mechanism.noise_share), "centre": mechanism.centre}
-    return kng.ObjectivePerturbation(*parts, **own, allow_large_epsilon=True)
-
-
-def _least_squares(mechanism: Any, bounds: kng.Bounds) -> Any:
-    """Makes AdaSSP of the weighted sums Σ w xx' and Σ w xy."""
-    parts = mechanism.epsilon, mechanism.delta, mechanism.adjacency, mechanism.shares
-    return kng.AdaSSP(bounds, *parts, allow_large_epsilon=True)
-
-
-def _counts(mechanism: Any, bounds: kng.Bounds) -> Any:
-    """Makes the mechanism that releases the sums of the weights in the same cells."""
-    parts = mechanism.epsilon, mechanism.adjacency, mechanism.counted
-    return kng.GeometricMechanism(bounds, *parts, allow_large_epsilon=True)
-
-
-def _mean_or_sum(mechanism: Any, bounds: kng.Bounds) -> Any:
-    """Makes the mechanism of Σw_i x_i where the sum is asked for or its total is public, else that of the mean."""
-    if mechanism.statistic != "sum" and not bounds.has_one_vote:
-        return _mean(mechanism, bounds)
-    parts = mechanism.epsilon, mechanism.adjacency, mechanism.norm, mechanism.statistic
-    return kng.KNormMechanism(bounds, *parts, allow_large_epsilon=True)
+def _remade(mechanism: Any, bounds: kng.Bounds) -> Any:
+    """Makes the same mechanism for bounds that declare weights: of Σ w ρ(x'θ, y), Σ w xx', or sums of w in cells."""
+    names = inspect.signature(type(mechanism)).parameters
+    settings = {name: getattr(mechanism, name) for name in names if hasattr(mechanism, name)}
+    return type(mechanism)(**settings | {"bounds": bounds, "allow_large_epsilon": True})
 
 
 def _mean(mechanism: Any, bounds: kng.Bounds) -> Any:
     """Makes KNG of the mean Σw_i x_i/Σw_i, which minimises the weighted squared distance, within the bounds of x."""
     theta = kng.Box(np.asarray(bounds.x_lower), np.asarray(bounds.x_upper))
-    loss = kng.SquaredDistanceLoss()
-    return kng.KNG(loss, bounds, theta, mechanism.epsilon, mechanism.adjacency, allow_large_epsilon=True)
+    return _minimised(kng.SquaredDistanceLoss(), theta, mechanism, bounds)
 
 
 def _quantile(mechanism: Any, bounds: kng.Bounds) -> Any:
     """Makes KNG of one quantile, which minimises the weighted check loss, within the bounds of y."""
     theta = kng.Box(float(bounds.y_lower or 0.0), float(bounds.y_upper or 0.0))
-    loss = kng.QuantileLoss(float(np.asarray(mechanism.tau).item()))
+    return _minimised(kng.QuantileLoss(float(np.asarray(mechanism.tau).item())), theta, mechanism, bounds)
+
+
+def _minimised(loss: Any, theta: kng.Box, mechanism: Any, bounds: kng.Bounds) -> kng.KNG:
     return kng.KNG(loss, bounds, theta, mechanism.epsilon, mechanism.adjacency, allow_large_epsilon=True)
 
 
 _WITH_WEIGHTS: dict[type, Callable[[Any, kng.Bounds], Any]] = {
-    kng.KNG: lambda mechanism, bounds: (
-        _mean(mechanism, bounds) if not mechanism.loss.has_response else _regression(mechanism, bounds)
+    kng.KNG: lambda one, bounds: (_remade if one.loss.has_response else _mean)(one, bounds),
+    # The mean is a sum where the total of the weights is public.
+    kng.KNormMechanism: lambda one, bounds: (_remade if one.statistic == "sum" or bounds.has_one_vote else _mean)(
+        one, bounds
     ),
-    kng.ObjectivePerturbation: _regression,
-    kng.AdaSSP: _least_squares,
-    kng.GeometricMechanism: _counts,
-    kng.KNormMechanism: _mean_or_sum,
     kng.PrivateQuantile: _quantile,
+    **dict.fromkeys((kng.ObjectivePerturbation, kng.AdaSSP, kng.GeometricMechanism), _remade),
 }

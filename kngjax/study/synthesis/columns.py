@@ -16,6 +16,8 @@ from kngjax.data.terms.base import is_number
 _TYPES = ((np.bool_, {bool}), (np.int64, {int}), (np.float64, {int, float}))
 # More whole numbers than these are a `Count` or `Numeric`.
 MOST_OF_ORDINAL = 1000
+# Settings that are lists, and those that may be any text.
+_LISTS, _ANY_TEXT = frozenset(("levels", "parents", "heaps")), ("name", "other", "missing", "share")
 
 
 class AbstractColumn(abc.ABC):
@@ -100,8 +102,6 @@ class Category(AbstractColumn):
 
     def __post_init__(self) -> None:
         make_plain(self)
-        object.__setattr__(self, "levels", as_tuple(self.name, "levels", self.levels))
-        object.__setattr__(self, "parents", as_tuple(self.name, "parents", self.parents))
         cells.require_levels(f"the levels of {self.name!r}", self.levels)
         if not self.levels:
             raise ValueError(f"the category {self.name!r} needs levels, like ('north', 'south')")
@@ -224,7 +224,6 @@ class Ordinal(AbstractWholeNumbers):
     def __post_init__(self) -> None:
         make_plain(self)
         check_whole(self.name, self.low, self.high, self.missing)
-        object.__setattr__(self, "parents", as_tuple(self.name, "parents", self.parents))
         if self.high - self.low >= MOST_OF_ORDINAL:
             raise ValueError(
                 f"the table of {self.name!r} would have {self.high - self.low + 1} numbers, and an Ordinal has up to "
@@ -248,12 +247,24 @@ class Ordinal(AbstractWholeNumbers):
 
 
 def make_plain(column: Any) -> None:
-    """Turns NumPy's numbers into Python's, for JSON. Raises TypeError for what is no name of a column."""
+    """Turns NumPy's numbers into Python's, for JSON, and lists into tuples.
+
+    Raises TypeError for what is no name of a column and for what is no list, and ValueError for settings of "auto".
+    """
     for field in dataclasses.fields(column):
         if isinstance(value := getattr(column, field.name), np.generic):
             object.__setattr__(column, field.name, value.item())
+    given = {name: value for name, value in vars(column).items() if name not in _ANY_TEXT}
     if not isinstance(column.name, str) or not column.name:
         raise TypeError(f"a column's name must be text, like 'age', not {column.name!r}")
+    refuse_auto(f"{column.name!r}", **given)
+    for setting, listed in given.items():
+        if setting not in _LISTS:
+            continue
+        if isinstance(listed, str | Mapping) or not isinstance(listed, Sequence | np.ndarray):
+            raise TypeError(f"{setting} of {column.name!r} must be a list, not {listed!r}")
+        plain = tuple(one.item() if isinstance(one, np.generic) else one for one in listed)
+        object.__setattr__(column, setting, plain)
 
 
 def refuse_auto(of: str, **given: Any) -> None:
@@ -266,17 +277,8 @@ def refuse_auto(of: str, **given: Any) -> None:
             )
 
 
-def as_tuple(name: str, setting: str, given: Any) -> tuple[Any, ...]:
-    """Returns a public list as a tuple; raises ValueError for "auto", TypeError for what is no list."""
-    refuse_auto(f"{name!r}", **{setting: given})
-    if isinstance(given, str | Mapping) or not isinstance(given, Sequence | np.ndarray):
-        raise TypeError(f"{setting} of {name!r} must be a list, not {given!r}")
-    return tuple(one.item() if isinstance(one, np.generic) else one for one in given)
-
-
 def check_ends(name: str, low: Any, high: Any) -> None:
     """Raises TypeError or ValueError unless these can be the public bounds of a column of numbers."""
-    refuse_auto(f"{name!r}", low=low, high=high)
     if not (is_number(low) and is_number(high)):
         raise TypeError(f"low and high of {name!r} must be numbers, the public bounds of its cells, not {(low, high)}")
     if not (math.isfinite(low) and math.isfinite(high) and low < high):

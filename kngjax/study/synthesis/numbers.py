@@ -14,11 +14,9 @@ from kngjax.study.synthesis.columns import (
     AbstractColumn,
     AbstractWholeNumbers,
     all_numbers,
-    as_tuple,
     check_ends,
     check_whole,
     make_plain,
-    refuse_auto,
 )
 
 # The quantile levels of curves where none are named: three depths of a tree.
@@ -87,7 +85,6 @@ class Count(AbstractCurvedColumn, AbstractWholeNumbers):
         make_plain(self)
         check_whole(self.name, self.low, self.high, self.missing)
         check_given(self.name, self.given)
-        object.__setattr__(self, "levels", as_tuple(self.name, "levels", self.levels))
 
     @property
     def response(self) -> Response:
@@ -130,11 +127,8 @@ class Numeric(AbstractCurvedColumn):
         make_plain(self)
         check_ends(self.name, self.low, self.high)
         check_given(self.name, self.given)
-        refuse_auto(f"{self.name!r}", transform=self.transform, dither=self.dither)
         if self.transform not in (None, "log"):
             raise ValueError(f"transform of {self.name!r} must be 'log' or None, not {self.transform!r}")
-        for setting in ("heaps", "parents", "levels"):
-            object.__setattr__(self, setting, as_tuple(self.name, setting, getattr(self, setting)))
         if not all(is_number(heap) and math.isfinite(heap) for heap in self.heaps):
             raise ValueError(f"heaps of {self.name!r} must be finite numbers, like [0], not {self.heaps}")
         if len(set(map(float, self.heaps))) < len(self.heaps):
@@ -167,10 +161,7 @@ class Numeric(AbstractCurvedColumn):
 
 def check_given(name: str, given: Any) -> None:
     """Raises TypeError or ValueError unless this can be the right side of a formula, or None."""
-    refuse_auto(f"{name!r}", given=given)
-    if given is None:
-        return
-    if not isinstance(given, str):
+    if not isinstance(given, str | None):
         raise TypeError(f"given of {name!r} must be the right side of a formula, like 'C(region)', not {given!r}")
-    if "~" in given:
+    if given is not None and "~" in given:
         raise ValueError(f"given of {name!r} is the right side of a formula alone, like 'C(region)', not {given!r}")

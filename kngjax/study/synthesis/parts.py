@@ -196,16 +196,23 @@ class CurvesPart(AbstractPart):
 
 
 def drawn(
-    plans: Sequence[tuple[AbstractPart, Plan]], values: Values | Passes, progress: bool | None
+    plans: Sequence[tuple[AbstractPart, Plan]], count: int | None, values: Values | Passes, progress: bool | None
 ) -> list[kng.Release]:
-    """Draws what all parts release, of the same records. Private until all are kept."""
+    """Draws what all parts release, of the same records. Private until all are kept. **Arguments:** `count`: n or None.
+
+    Raises RuntimeError for another number of records.
+    """
     made = []
     for part, plan in plans:
-        of_part = functools.partial(_of_part, part)
-        own = (values.mapped(of_part), None) if isinstance(values, Passes) else of_part(values)
+        of_part = functools.partial(_of_part, part, count)
+        one_by_one = functools.partial(_of_part, part, None)
+        own = (values.mapped(one_by_one, count), None) if isinstance(values, Passes) else of_part(values)
         made += plan.draw(own, False)
     return made
 
 
-def _of_part(part: AbstractPart, values: Values) -> tuple[Any, Any]:
-    return part.records(values, len(next(iter(values.values()))))
+def _of_part(part: AbstractPart, count: int | None, values: Values) -> tuple[Any, Any]:
+    rows = len(next(iter(values.values())))
+    if count not in (None, rows):
+        raise RuntimeError("the frame has another number of records than its releases are certified for")
+    return part.records(values, rows)

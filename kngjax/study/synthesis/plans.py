@@ -28,8 +28,11 @@ from kngjax.releases.debits import owed
 from kngjax.releases.plan import Plan
 from kngjax.releases.told import said
 from kngjax.study.analyses import table_of, tables_of
+from kngjax.study.checks import DeclaredColumn
 from kngjax.study.quantile_processes import process_of
 from kngjax.study.responses import check_column
+from kngjax.study.steps import AbstractAnalysis, Step
+from kngjax.study.synthesis.column_order import check_order, check_written, shares_of
 from kngjax.study.synthesis.columns import AbstractColumn, Category, Ordinal, refuse_auto
 from kngjax.study.synthesis.comparisons import compare
 from kngjax.study.synthesis.numbers import AbstractCurvedColumn, Count, Numeric
@@ -37,12 +40,10 @@ from kngjax.study.synthesis.parts import AbstractPart, CurvesPart, RowsPart, Tab
 
 _KINDS = {kind.__name__: kind for kind in (Category, Ordinal, Count, Numeric)}
 _HEAPS = Fraction(1, 4)
-# Shares may miss 1 by so much, as three of .333333333 do.
-_NEAR = Fraction(1, 10**6)
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class SynthesisPlan(AbstractSummarised):
+class SynthesisPlan(AbstractAnalysis, AbstractSummarised):
     """Plans the tables and curves that are released for a synthetic table, and what each costs: print it.
 
     `kngjax.synthesis.plan` makes a plan, and `kngjax.synthesize` carries it out. All of a plan is public; before that
@@ -58,12 +59,13 @@ class SynthesisPlan(AbstractSummarised):
     max_records: int | None = None
     force: bool = False
     unit: kng.Unit | None = None
+    title: str = dataclasses.field(default="synthesis", init=False)
 
     def __post_init__(self) -> None:
         # Impossible plans are refused here.
-        _check_order(self.columns)
+        check_order(self.columns)
         for column in self.columns:
-            _check_written(column)
+            check_written(column)
         labels = [part.label for part in self.parts()]
         if twice := [label for label in labels if labels.count(label) > 1]:
             raise ValueError(f"two releases would be called {twice[0]!r}: give the column another name in the frame")
@@ -71,7 +73,7 @@ class SynthesisPlan(AbstractSummarised):
     @functools.cached_property
     def shares(self) -> dict[str, Fraction]:
         """Returns the part of ε that each column has, by name."""
-        return _shares(self.columns, self.rows_share)
+        return shares_of(self.columns, self.rows_share)
 
     @functools.cached_property
     def _known(self) -> dict[int | None, list[AbstractPart]]:
@@ -136,7 +138,8 @@ class SynthesisPlan(AbstractSummarised):
         if key not in self._plans:
             plans = [(part, part.plan_for(num_records)) for part in self.parts(num_records)]
             certificates = tuple(one for _, plan in plans for one in plan.certificates)
-            self._plans[key] = Plan(certificates, *self.owed(certificates), functools.partial(drawn, plans))
+            draw = functools.partial(drawn, plans, num_records)
+            self._plans[key] = Plan(certificates, *self.owed(certificates), draw)
         return self._plans[key]
 
     @functools.cached_property
@@ -180,9 +183,39 @@ class SynthesisPlan(AbstractSummarised):
         table = self.check(opened(table_of(frame)))
         return {column.name: column.read(table[column.name]) for column in self.columns}
 
-    def records(self, frame: Any, count: int | None = None) -> Values | Passes:
-        """Reads as `read` does, or of a table on an engine batch by batch. Private; `count` is n or None."""
-        return records_of(table_of(frame), [column.name for column in self.columns], self.read, count)
+    def records(self, frame: Any) -> Values | Passes:
+        """Reads as `read` does, or of a table on an engine batch by batch. Private."""
+        return records_of(table_of(frame), [column.name for column in self.columns], self.read)
+
+    @property
+    def what(self) -> str:
+        return self.title
+
+    @property
+    def notes(self) -> list[str]:
+        return [f"{self.title}, {part.label}: {part.what}" for part in self.parts()]
+
+    def steps(self, number: int | None = None) -> list[Step]:
+        return [Step(self.title if number is None else f"{number}. {self.title}", self)]
+
+    def words_of(self, part: None) -> dict[str, Any]:
+        return {"synthesis": self.to_dict()}
+
+    def plan_of(self, part: None, num_records: int | None) -> Plan:
+        return self.plan_for(self.adjacency.public_count(num_records))
+
+    def prepare(self, part: None, records: Any) -> None:
+        """Does nothing: values that were read need no preparation."""
+
+    @property
+    def declared(self) -> list[DeclaredColumn]:
+        """Lists what was said of each column, for the owner's check."""
+        return [
+            DeclaredColumn(one.name, None, one.levels, one.missing, has_others=True)
+            if isinstance(one, Category)
+            else DeclaredColumn(one.name, one.facts[0], None, getattr(one, "missing", None))
+            for one in self.columns
+        ]
 
     def compared(self, frame: Any, drawn: Any, formula: str | None = None) -> UtilityReport:
         """Compares a drawn table with the private one, for `kngjax.owner.utility`. FOR THE DATA OWNER ONLY.
@@ -313,64 +346,6 @@ def plan(
             raise ValueError(f"rows must be a part of epsilon between 0 and 1, like 0.05, not {rows!r}")
     most = None if max_records is None else int(check_count("max_records", max_records, "a number n does not exceed"))
     return SynthesisPlan(every, exact, meant, share, most, bool(force), None if unit is None else kng.Unit(unit))
-
-
-def _check_order(columns: tuple[AbstractColumn, ...]) -> None:
-    """Raises ValueError unless each has a name of its own, and parents that come before it and have levels."""
-    known: dict[str, AbstractColumn] = {}
-    later = {column.name for column in columns}
-    for column in columns:
-        later.discard(column.name)
-        if column.name in known:
-            raise ValueError(f"two columns are called {column.name!r}")
-        if len(set(column.parents)) < len(column.parents):
-            raise ValueError(f"parents of {column.name!r} must be all different, not {column.parents}")
-        for parent in column.parents:
-            if parent not in known:
-                remedy = (
-                    f" Put it before {column.name!r}." if parent in later else formulas.similar_to(parent, [*known])
-                )
-                raise ValueError(
-                    f"{parent!r}, a parent of {column.name!r}, is no earlier column, and columns depend on earlier "
-                    f"ones alone.{remedy}"
-                )
-            if not known[parent].is_parent:
-                raise ValueError(
-                    f"{parent!r}, a parent of {column.name!r}, has no table of levels: parents are Category and Ordinal"
-                )
-        known[column.name] = column
-
-
-def _check_written(column: AbstractColumn) -> None:
-    """Raises TypeError for settings that no file has: a ledger is told of them, and tables are kept with them."""
-    try:
-        json.dumps(column.to_dict(), allow_nan=False)
-    except (TypeError, ValueError):
-        raise TypeError(
-            f"all that is said of column {column.name!r} must be text, finite numbers of Python and lists of these: "
-            "others cannot be written with the plan"
-        ) from None
-
-
-def _shares(columns: tuple[AbstractColumn, ...], taken: Fraction) -> dict[str, Fraction]:
-    """The part of ε of each column; they add up to what is not taken."""
-    given = {
-        column.name: exactly(column.share, f"share of {column.name!r}")
-        for column in columns
-        if column.share is not None
-    }
-    for name, share in given.items():
-        if not 0 < share <= 1:
-            raise ValueError(f"share of {name!r} must be a part of epsilon, in (0, 1], not {float(share):g}")
-    rest, others = 1 - taken - sum(given.values()), len(columns) - len(given)
-    if others == 0 and abs(rest) <= _NEAR:
-        return {name: share * (1 - taken) / sum(given.values()) for name, share in given.items()}
-    if rest < 0 or (others and rest == 0) or (not others and rest):
-        raise ValueError(
-            f"the shares must add up to {float(1 - taken):g} of epsilon, and leave a part to columns without one: those"
-            f" given add up to {float(sum(given.values())):g}"
-        )
-    return {column.name: given.get(column.name, rest / others if others else Fraction(0)) for column in columns}
 
 
 def _facts(columns: tuple[AbstractColumn, ...]) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -48,6 +48,5 @@ def synthesize(
     if refusal is not None:
         raise refusal
     count = len(table) if is_public else None
-    read, about = functools.partial(plan.records, table, count), {"synthesis": plan.to_dict()}
-    released = plan.plan_for(count).release(read, ledger, about)
+    released = plan.plan_for(count).release(functools.partial(plan.records, table), ledger, plan.words_of(None))
     return SyntheticTable(plan, released, count)
