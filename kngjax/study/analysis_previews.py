@@ -4,25 +4,37 @@ import abc
 import dataclasses
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import kngjax as kng
 from kngjax.core.later import pd
 from kngjax.core.summary_table import AbstractSummarised, SummaryTable
-from kngjax.data.weights import unit
 from kngjax.inference.known_noise import margin_of_count
+from kngjax.mechanisms.parameters import LARGEST_SENSIBLE_EPSILON
 from kngjax.study.analyses import Analysis
 from kngjax.study.expectations import preview_of
 from kngjax.study.expected_intervals import interval_in_words, is_refused
 from kngjax.study.group_sizes import GroupSize
-from kngjax.study.grouping import GroupedAnalysis, Grouping
+from kngjax.study.grouping import Grouping
 from kngjax.study.views.interval_frames import said_once
 
 _SHARE = "Each group is taken to have an equal share of the {}, which nobody said; by(..., num_records=) takes numbers."
 
+_NOT_PREVIEWED = (
+    "not previewed. Regressions, means and quantiles are, of a number of records, which under add_remove is a public "
+    "guess, num_records=10_000; of counts and sums the noise is exact, and stands beside each number."
+)
+_OF_COUNTS = (
+    "of counts the noise is known, and their standard error is not: it goes by the number of records, which is private "
+    "here. Give the study a public guess of it, num_records=10_000"
+)
+RECORDS = "records"
+
 
 class AbstractTablePreview(AbstractSummarised):
-    """Previews several releases, with figures in data frames."""
+    """Previews several releases, with figures in data frames. `each`: of the analyses, None where one is refused."""
+
+    each: "tuple[AnalysisPreview | None, ...]"
 
     @abc.abstractmethod
     def _table(self, name: str) -> "pd.DataFrame":
@@ -62,17 +74,21 @@ class AnalysisPreview(AbstractTablePreview):
 
     **Arguments:** `title`: what it is. `labels`: one a release, or of several levels that are drawn together one a
     level. `previews`: of each, None where nothing is known. `number`: of releases, which have equal parts of ε.
-    `of_counts`: the preview of the counts of a table; None for other analyses. `of_intervals`: says of each release of
-    a mean or an interval how wide it will be; None of others. `counted`: what n is of, in words.
+    `of_intervals`: says of each release of a mean or an interval how wide it will be; None of others. `counted`: what n
+    is of, in words.
     """
 
     title: str
     labels: tuple[str, ...]
-    previews: tuple[kng.inference.Preview | None, ...]
+    previews: tuple[Any, ...]
     number: int
-    of_counts: "CountsPreview | None" = None
     of_intervals: tuple[str | None, ...] = ()
-    counted: str = "records"
+    counted: str = RECORDS
+
+    @property
+    def each(self) -> "tuple[AnalysisPreview]":
+        """Returns the preview itself, the only one."""
+        return (self,)
 
     @classmethod
     def of(
@@ -83,14 +99,13 @@ class AnalysisPreview(AbstractTablePreview):
         **Arguments:** as of `kngjax.preview`. `times`: ε of all groups over that of one; figures are of the former.
         """
         parts, assumed = analysis.previewed, (design, residual, False, times)
-        title = analysis.title if analysis.formula is None else f"{analysis.title} {analysis.formula}"
-        previews = tuple(
-            None if is_refused(part, count) else preview_of(analysis, part, count, *assumed) for part in parts
-        )
+        counts, number = CountsPreview.of(analysis, count, times), len(analysis.parts)
+        previews: Any = (counts,)
+        if counts is None:
+            previews = (None if is_refused(one, count) else preview_of(analysis, one, count, *assumed) for one in parts)
         words = tuple(interval_in_words(analysis, part, count, design, residual, times) for part in parts)
-        counts, labels = CountsPreview.of(analysis, count, times), tuple(part.label for part in parts)
-        counted = analysis.parts[0].mechanism.bounds.counted
-        return cls(title, labels, previews, len(analysis.parts), counts, words, counted)
+        labels, counted = tuple(part.label for part in parts), analysis.parts[0].mechanism.bounds.counted
+        return cls(analysis.what, labels, tuple(previews), number, words, counted)
 
     @property
     def width(self) -> "pd.DataFrame":
@@ -111,12 +126,13 @@ class AnalysisPreview(AbstractTablePreview):
     def of_size_unknown(self, size: GroupSize) -> "AnalysisPreview":
         """Copies the preview without figures that go by the number of records. **Arguments:** `size`: says why."""
 
-        def without(one: kng.inference.Preview | None) -> kng.inference.Preview | None:
-            if one is None or one.expected is None or one.expected.noise.is_exact:
-                return one
-            return dataclasses.replace(one, withheld=size.why_unknown)
-
-        return dataclasses.replace(self, previews=tuple(map(without, self.previews)))
+        previews = tuple(
+            one
+            if one is None or one.expected is None or one.expected.noise.is_exact
+            else dataclasses.replace(one, withheld=size.why_unknown)
+            for one in self.previews
+        )
+        return dataclasses.replace(self, previews=previews)
 
     @property
     def trusted(self) -> bool:
@@ -130,14 +146,10 @@ class AnalysisPreview(AbstractTablePreview):
 
     def epsilon_for(self, ratio: float = 0.5) -> float:
         """Finds ε of all releases together that brings the noise down to `ratio` standard errors everywhere."""
-        if self.of_counts is not None:
-            return self.of_counts.epsilon_for(ratio)
         return self.number * max(one.epsilon_for(ratio) for one in self._stated())
 
     def num_records_for(self, ratio: float = 0.5) -> float | int:
         """Finds the least n with noise of at most `ratio` standard errors in every coefficient."""
-        if self.of_counts is not None:
-            return self.of_counts.num_records_for(ratio)
         return max(one.num_records_for(ratio) for one in self._stated())
 
     def summary(self) -> SummaryTable:
@@ -146,46 +158,36 @@ class AnalysisPreview(AbstractTablePreview):
 
     def stated(self) -> "dict[tuple[str, ...], pd.DataFrame]":
         """Returns the figures that are stated, by the label of the release."""
-        if self.of_counts is not None:
-            names = ("noise", *(("standard_error", "ratio") if self.of_counts.num_records else ()))
-            known = {name: getattr(self.of_counts, name) for name in names}
-            return {(self.labels[0],): pd.DataFrame(known, index=["each count"])}
         each = zip(self.labels, self.previews, strict=True)
         return {(label,): frame for label, one in each if one is not None and (frame := one.stated()) is not None}
 
     def told(self) -> list[str]:
         """Says what is to be known of the releases, a sentence each."""
-        unknown = (
-            "not previewed. Regressions, means and quantiles are, of a number of records, which under add_remove is a "
-            "public guess, num_records=10_000; of counts and sums the noise is exact, and stands beside each number."
-        )
-        if self.of_counts is not None:
-            unknown = self.of_counts.explain()
         each = zip(self.labels, self.previews, self.of_intervals, strict=True)
         return said_once(
             {
-                label: [*filter(None, (words, *(() if one is None else one.told())))] or [unknown]
+                label: [*filter(None, (words, *(() if one is None else one.told())))] or [_NOT_PREVIEWED]
                 for label, one, words in each
             }
         )
 
-    def _known(self) -> list[kng.inference.Preview]:
+    def _known(self) -> list[Any]:
         known = [one for one in self.previews if one is not None]
         if len(known) < len(self.previews):
             raise ValueError("the noise of this analysis is not known beforehand")
         return known
 
-    def _stated(self) -> list[kng.inference.Preview]:
+    def _stated(self) -> list[Any]:
         known, why = self._known(), self.withheld
         if why is not None:
             raise ValueError(f"the noise of the {self.title} is not stated: {why}")
         return known
 
     def _table(self, name: str, known: Any = None) -> "pd.DataFrame":
-        if self.of_counts is not None:
-            return pd.DataFrame(dict.fromkeys(self.labels, getattr(self.of_counts, name)), index=["each count"])
-        each = zip(self.labels, self._stated() if known is None else known, strict=True)
-        return pd.DataFrame({label: getattr(one, name) for label, one in each})
+        figures = [getattr(one, name) for one in (self._stated() if known is None else known)]
+        if any(one is None for one in figures):
+            raise ValueError(_OF_COUNTS)
+        return pd.DataFrame(dict(zip(self.labels, figures, strict=True)))
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -201,15 +203,13 @@ class GroupsPreview(AbstractTablePreview):
     title: str
     each: tuple[AnalysisPreview | None, ...]
     sizes: tuple[GroupSize, ...]
-    is_share: bool = False
-    takes: Callable[[GroupSize], str] = lambda _: ""
+    is_share: bool
+    takes: Callable[[GroupSize], str]
 
     @classmethod
     def of(cls, analysis: Any, design: Any = None, residual: Any = None) -> "GroupsPreview":
         """Previews the groups, of the sizes that were said, released or are equal shares. **Arguments:** as above."""
-        made = analysis if isinstance(analysis, GroupedAnalysis) else analysis.foreseen
-        known: dict[Any, AnalysisPreview | None] = {}
-        each = []
+        made, known, each = analysis.foreseen, {}, []
         for one, size in zip(made.analyses, made.sizes, strict=True):
             key = id(one), size.count
             if key not in known:
@@ -217,15 +217,15 @@ class GroupsPreview(AbstractTablePreview):
                 known[key] = found if found is None or size.noise is not None else found.of_size_unknown(size)
             each.append(known[key])
         is_share = made is not analysis or any(one.noise is None for one in made.sizes)
-        found = cls(made.grouping, made.title, tuple(each), made.sizes, is_share and made.sizes[0].count is not None)
-        return found if isinstance(analysis, GroupedAnalysis) else dataclasses.replace(found, takes=analysis.takes)
+        is_share &= made.sizes[0].count is not None
+        return cls(made.grouping, made.title, tuple(each), made.sizes, is_share, analysis.takes)
 
     def __getitem__(self, level: Any) -> AnalysisPreview | None:
         return dict(zip(self.keys(), self.each, strict=True))[level]
 
     def keys(self) -> list[Any]:
         """Returns the level of each group, or of several columns a tuple of levels."""
-        return [group[0] if len(group) == 1 else group for group in self.grouping.division.groups()]
+        return self.grouping.keys()
 
     @property
     def hopeless(self) -> str | None:
@@ -246,12 +246,9 @@ class GroupsPreview(AbstractTablePreview):
                 continue
             told[division.name(group)] = one.told()
             stated |= {(*map(str, group), *label): frame for label, frame in one.stated().items()}
-        notes = [*([_SHARE.format(self._counted)] if self.is_share else []), *said_once(told)]
+        counted = next((one.counted for one in self.each if one is not None), RECORDS)
+        notes = [*([_SHARE.format(counted)] if self.is_share else []), *said_once(told)]
         return _table_of(f"Preview of {self.title}", stated, notes, division.by)
-
-    @property
-    def _counted(self) -> str:
-        return next((one.counted for one in self.each if one is not None), "records")
 
     def _table(self, name: str) -> "pd.DataFrame":
         own = {key: getattr(one, name) for key, one in zip(self.keys(), self.each, strict=True) if one is not None}
@@ -271,7 +268,7 @@ def _table_of(
 
 @dataclasses.dataclass(frozen=True)
 class CountsPreview:
-    """Previews each count of a table. Public.
+    """Previews each count of a table, as `kngjax.inference.Preview` does a coefficient. Public.
 
     **Arguments:** `mechanism`: the one that counts. `cells`: how many kinds of records there are, also those that no
     count is of. `num_records`: n, or a guess of it, or None. `times`: ε of all groups over that of one.
@@ -282,6 +279,10 @@ class CountsPreview:
     num_records: int | None
     times: float = 1.0
 
+    # The noise is exact: nothing is assumed, withheld or hopeless.
+    trusted: ClassVar[bool] = True
+    setting = expected = withheld = hopeless = width = None
+
     @classmethod
     def of(cls, analysis: Analysis, count: int | None, times: float = 1.0) -> "CountsPreview | None":
         """Previews an analysis that releases nothing but counts; None for any other analysis."""
@@ -291,63 +292,55 @@ class CountsPreview:
         return cls(mechanisms[0], max(mechanisms[0].dimension or 1, 2), count, times)
 
     @property
-    def noise(self) -> float:
+    def noise(self) -> "pd.Series":
         """Returns the standard deviation of the noise of each count, exactly."""
-        return self._noise_at(float(self.mechanism.epsilon))
+        return _of_each(float(self.mechanism.noise.deviations(1, None)[0]))
 
     @property
-    def width(self) -> float:
+    def own_width(self) -> float:
         """Returns the width of the 95% interval of each count of the table's own, where no end is cut at 0 or n."""
-        weight = self.mechanism.bounds.weight
-        step = 1.0 if weight is None else unit(weight)
-        return 2.0 * step * margin_of_count(2.0 * math.asinh(step * math.sqrt(0.5) / self.noise), 0.95)
+        return 2.0 * self.mechanism.unit * margin_of_count(float(self.mechanism.epsilon) / self.mechanism.change, 0.95)
 
     @property
-    def standard_error(self) -> float:
-        """Computes √(np(1 - p)) of a cell that has its share p = 1/k of the records."""
-        return self._error_of(self._known_number())
+    def standard_error(self) -> "pd.Series | None":
+        """Computes √(np(1 - p)) of a cell that has its share p = 1/k of the records; None where n is not known."""
+        return _of_each(self._error_of(self.num_records)) if self.num_records else None
 
     @property
-    def ratio(self) -> float:
-        """Divides noise by standard error."""
-        return self.noise / self.standard_error
+    def ratio(self) -> "pd.Series | None":
+        """Divides noise by standard error; None where n is not known."""
+        return None if self.standard_error is None else self.noise / self.standard_error
 
     def epsilon_for(self, ratio: float) -> float:
-        """Returns the least ε with noise of at most `ratio` standard errors."""
-        wanted, low, high = ratio * self.standard_error, 1e-9, 100.0
-        if self._noise_at(high) > wanted:
-            return math.inf
-        while high / low > 1.001:
-            middle = math.sqrt(low * high)
-            low, high = (low, middle) if self._noise_at(middle) <= wanted else (middle, high)
-        return self.times * high
+        """Returns the least ε with noise of at most `ratio` standard errors: that of u/(√2·sinh(ε/(2Δ))), or inf."""
+        if not self.num_records:
+            raise ValueError(_OF_COUNTS)
+        sinh = self.mechanism.unit * math.sqrt(0.5) / (ratio * self._error_of(self.num_records))
+        least = 2.0 * self.mechanism.change * math.asinh(sinh)
+        return self.times * least if least <= LARGEST_SENSIBLE_EPSILON else math.inf
 
     def num_records_for(self, ratio: float) -> int:
         """Returns the least n with noise of at most `ratio` standard errors."""
-        return math.ceil((self.noise / (ratio * self._error_of(1))) ** 2)
+        return math.ceil((self.noise.item() / (ratio * self._error_of(1))) ** 2)
 
-    def explain(self) -> str:
+    def stated(self) -> "pd.DataFrame":
+        """Returns the figures that are known."""
+        known = {"noise": self.noise, "standard_error": self.standard_error, "ratio": self.ratio}
+        return pd.DataFrame({name: one for name, one in known.items() if one is not None})
+
+    def told(self) -> list[str]:
         """Says in words how much noise each count has."""
-        said = f"noise of standard deviation {self.noise:.3g} on each count, exactly."
-        if not self.num_records:
-            return said
-        return (
-            f"{said} That is {self.ratio:.2g} standard errors of a count that has one in "
-            f"{self.cells} of {self.num_records:,} {self.mechanism.bounds.counted}."
-        )
-
-    def _known_number(self) -> int:
-        if not self.num_records:
-            raise ValueError(
-                "of counts the noise is known, and their standard error is not: it goes by the number of records, "
-                "which is private here. Give the study a public guess of it, num_records=10_000"
+        said = f"noise of standard deviation {self.noise.item():.3g} on each count, exactly."
+        if self.ratio is not None:
+            said += (
+                f" That is {self.ratio.item():.2g} standard errors of a count that has one in {self.cells} of "
+                f"{self.num_records:,} {self.mechanism.bounds.counted}."
             )
-        return self.num_records
+        return [said]
 
     def _error_of(self, number: int) -> float:
         return math.sqrt(number * (self.cells - 1.0)) / self.cells
 
-    def _noise_at(self, epsilon: float) -> float:
-        made = self.mechanism.at_epsilon(epsilon)
-        assert isinstance(made, kng.GeometricMechanism)
-        return max(map(float, made.noise.deviations(made.dimension, None)))
+
+def _of_each(figure: float) -> "pd.Series":
+    return pd.Series([figure], ["each count"])

@@ -59,6 +59,10 @@ class Grouping:
         """Returns the groups: all combinations of levels."""
         return Division(tuple(term.column for term in self.terms), tuple(term.levels for term in self.terms))
 
+    def keys(self) -> list[Any]:
+        """Returns the level of each group, or of several columns a tuple of levels."""
+        return [group[0] if len(group) == 1 else group for group in self.division.groups()]
+
     def check(self, table: nw.DataFrame | Columns) -> None:
         """Raises `UnfitShape` or `UnfitType` for absent columns and for types that have no levels; sees no value."""
         for column in self.division.by:
@@ -123,6 +127,15 @@ class GroupedAnalysis(AbstractAnalysis):
     def times(self) -> float:
         """Returns ε of all groups, which was asked for, over that of one."""
         return 2.0 if self.adjacency is kng.Adjacency.REPLACE else 1.0
+
+    @property
+    def foreseen(self) -> "GroupedAnalysis":
+        """Returns the analysis itself, as nothing of it depends on what is released first."""
+        return self
+
+    def takes(self, size: GroupSize) -> str:
+        """Says nothing: no group is refused by a released count."""
+        return ""
 
     def require_intervals(self) -> None:
         """Raises ValueError for intervals of a quantile of a group that is said to have too few records for one."""

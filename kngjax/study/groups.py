@@ -44,7 +44,7 @@ class GroupedAnalyses(Generic[Outcome]):
 
     def __init__(self, owner: Any, grouping: Grouping, num_records: Sizes):
         self._owner, self._grouping = owner, grouping
-        self._sizes = _sizes_of(grouping.division, owner.facts.count, num_records)
+        self._sizes = _sizes_of(grouping, owner.facts.count, num_records)
 
     def __repr__(self) -> str:
         division = self._grouping.division
@@ -131,18 +131,17 @@ def _shares(named: Mapping[str, Any], adjacency: kng.Adjacency) -> dict[str, Any
     return {"epsilon": half, "delta": inward(delta)}
 
 
-def _sizes_of(division: Division, whole: int | None, given: Any) -> list[GroupSize]:
+def _sizes_of(grouping: Grouping, whole: int | None, given: Any) -> list[GroupSize]:
     """The size of each group, in order.
 
     **Arguments:** `whole`: n of the table, or a guess of it, or None. `given`: a number for all, one for each by its
     level, released counts of the groups, or None for an equal share of the whole. Raises ValueError for other levels,
     for what is no whole number from 1, and for tables that are not counts of the groups' records with their own noise.
     """
-    groups = list(division.groups())
-    keys = [group[0] if len(group) == 1 else group for group in groups]
+    keys = grouping.keys()
     noise: float | None = 0.0
     if isinstance(given, Results):
-        _require_counts(division, given)
+        _require_counts(grouping.division, given)
         noise = given.deviation
         # Counts that noise takes below 1 count as 1.
         given = {key: max(round(float(count)), 1) for key, count in given.params.items()}

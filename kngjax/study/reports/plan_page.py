@@ -5,7 +5,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from kngjax.study.analysis_previews import AnalysisPreview, GroupsPreview
+from kngjax.study.analysis_previews import AbstractTablePreview, GroupsPreview
 from kngjax.study.reports import drawings
 from kngjax.study.reports.layout import beside, budget, facts, items, page, paragraph, section, table
 from kngjax.study.reports.markup import Markup, element
@@ -73,28 +73,26 @@ class Planned:
     words: tuple[str, ...] = ()
 
 
-def foreseen(preview: AnalysisPreview | GroupsPreview) -> list[Foreseen]:
+def foreseen(preview: AbstractTablePreview) -> list[Foreseen]:
     """Lists what a preview expects of each number; none where it expects nothing."""
-    if isinstance(preview, GroupsPreview):
-        named: dict[int, tuple[AnalysisPreview, list[str]]] = {}
-        for group, one in zip(preview.grouping.division.groups(), preview.each, strict=True):
-            if one is not None:
-                named.setdefault(id(one), (one, []))[1].append(preview.grouping.division.name(group))
-        return [
-            dataclasses.replace(number, label=f"{'; '.join(names)}: {number.label}")
-            for one, names in named.values()
-            for number in foreseen(one)
-        ]
-    if (counts := preview.of_counts) is not None:
-        known = counts.noise, counts.standard_error if counts.num_records else None, None, True, counts.width
-        return [Foreseen(label, "each count", *known) for label in preview.labels]
+    groups = preview.grouping.division if isinstance(preview, GroupsPreview) else None
+    names = [""] if groups is None else [f"{groups.name(one)}: " for one in groups.groups()]
+    alike: dict[int, list[str]] = {}
+    for name, one in zip(names, preview.each, strict=True):
+        alike.setdefault(id(one), []).append(name)
     found = []
-    for label, one in zip(preview.labels, preview.previews, strict=True):
-        if one is None or one.noise is None or one.standard_error is None:
-            continue
-        widths = [None] * len(one.names) if one.width is None else [*map(float, one.width)]
-        numbers = zip(one.names, map(float, one.noise), map(float, one.standard_error), widths, strict=True)
-        found += [Foreseen(label, *number, one.withheld is None) for number in numbers]
+    for one in {id(one): one for one in preview.each if one is not None}.values():
+        of_group = "; ".join(name.removesuffix(": ") for name in alike[id(one)]) + (": " if groups else "")
+        for label, part in zip(one.labels, one.previews, strict=True):
+            if part is None or part.noise is None:
+                continue
+            noise = part.noise
+            errors, widths = ([None] * len(noise) if of is None else of for of in (part.standard_error, part.width))
+            own = getattr(part, "own_width", None)
+            found += [
+                Foreseen(of_group + label, *number, part.withheld is None, own)
+                for number in zip(noise.index, noise, errors, widths, strict=True)
+            ]
     return found
 
 
@@ -194,20 +192,16 @@ def _listed(title: str, known: dict[str, list[Foreseen]]) -> list[Any]:
     return [table(f"{title}: expected errors and widths, in own units", heads, lines, words=2)]
 
 
-def said_of(preview: AnalysisPreview | GroupsPreview) -> tuple[str, ...]:
+def said_of(preview: AbstractTablePreview) -> tuple[str, ...]:
     """Lists what a preview expects of intervals in words, each once."""
-    return tuple(dict.fromkeys(words for one in _each(preview) for words in one.of_intervals if words))
+    every = [one for one in preview.each if one is not None]
+    return tuple(dict.fromkeys(words for one in every for words in one.of_intervals if words))
 
 
-def assumed(preview: AnalysisPreview | GroupsPreview) -> tuple[str, ...]:
+def assumed(preview: AbstractTablePreview) -> tuple[str, ...]:
     """Lists what a preview assumes, and why it withholds figures, each once."""
     found: list[str] = []
-    for part in (part for one in _each(preview) for part in one.previews if part is not None):
+    for part in (part for one in preview.each if one is not None for part in one.previews if part is not None):
         found += [] if part.withheld is None else [f"Noise is not stated: {part.withheld}."]
         found += [] if part.setting is None else [f"Assumed: {'; '.join(part.setting.words)}."]
     return tuple(dict.fromkeys(found))
-
-
-def _each(preview: AnalysisPreview | GroupsPreview) -> list[AnalysisPreview]:
-    every = preview.each if isinstance(preview, GroupsPreview) else [preview]
-    return [one for one in every if one is not None]

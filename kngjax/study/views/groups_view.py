@@ -116,7 +116,7 @@ class GroupsView(AbstractView):
 
     def keys(self) -> list[Any]:
         """Returns the level of each group, or of several columns a tuple of levels."""
-        return [group[0] if len(group) == 1 else group for group in self.grouping.division.groups()]
+        return self.grouping.keys()
 
     def values(self) -> list[Any]:
         """Returns the results of each group."""
