@@ -88,7 +88,7 @@ def _of_designs(frame: Any) -> np.ndarray:
 def _of_pipeline(frame: Any) -> np.ndarray:
     import polars
 
-    from kngjax.sklearn.made_up_rows import with_public_types
+    from kngjax.sklearn.public_pipeline import with_public_types
 
     made = with_public_types(frame)
     # Arrays of pandas keep a type a column, those of other frames are compared as lists.

@@ -20,7 +20,7 @@ import kngjax as kng
 from kngjax.inference import given_sums, known_noise
 from kngjax.inference.intervals_from_sums import interval_of_sums
 from kngjax.inference.noise_of_sums import noise_of_deviations
-from kngjax.study.sums_and_variances import variance_of
+from kngjax.study.column_estimates import variance_of
 
 NORMAL, LEVEL, DRAWS = 3.92, 0.95, 16_000
 # A replicate: whether the truth was held, and the width over that without privacy.

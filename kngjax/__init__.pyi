@@ -78,6 +78,6 @@ from .releases.which import which as which
 from .study import synthesis as synthesis
 from .study.results import Results as Results
 from .study.study import Study as Study
-from .study.synthesis.synthesizing import synthesize as synthesize
+from .study.synthesis.synthetic_tables import synthesize as synthesize
 
 __version__: str

@@ -16,8 +16,8 @@ from kngjax.data import conditions
 from kngjax.data.records import prepare_rows
 from kngjax.data.terms import Categorical, Design, Indicator, Polynomial, Product, Spline
 from kngjax.sklearn import PublicPipeline, PublicTerms
-from kngjax.sklearn.made_up_rows import made_up_rows, with_public_types
 from kngjax.sklearn.private_search import _Held
+from kngjax.sklearn.public_pipeline import made_up_rows, with_public_types
 from kngjax.study.classifications import Axis
 from kngjax.study.grouping import Grouping
 from kngjax.study.responses import Response

@@ -22,7 +22,7 @@ from kngjax.study.synthesis.synthetic_tables import MOST_ROWS, SyntheticTable
 class JobPlan:
     """Plans the releases of a job from its public settings alone.
 
-    `steps`: its releases, in order, each as a `kngjax.study.steps.Step`. `columns`: of the data, with their
+    `steps`: its releases, in order, each as a `kngjax.study.carrying_out.Step`. `columns`: of the data, with their
     public bounds or levels, for the owner's check.
 
     **Arguments:** `num_records`: n, which under replace is public and decides which mechanisms serve; None under

@@ -26,8 +26,8 @@ from kngjax.releases.debits import settings
 from kngjax.releases.plan import Plan
 from kngjax.releases.release import plan_for
 from kngjax.releases.told import said, telling
+from kngjax.study.carrying_out import AbstractAnalysis, Step
 from kngjax.study.responses import AbstractResponse, Response
-from kngjax.study.steps import AbstractAnalysis, Step
 
 # Basis, response and weights, one row a record.
 Prepared = tuple[np.ndarray | None, np.ndarray, Any]

@@ -86,7 +86,7 @@ def check(
     recur.
 
     **Arguments:** `frame`: private. `columns`: what was said of them. `steps`: the releases, as
-    `kngjax.study.steps.Step`. `words`: says an error of the library in the terms of whoever asks.
+    `kngjax.study.carrying_out.Step`. `words`: says an error of the library in the terms of whoever asks.
 
     **Raises:** `TypeError` for what is no frame.
     """

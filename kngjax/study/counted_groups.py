@@ -17,11 +17,11 @@ from kngjax.releases.certificate import Certificate
 from kngjax.releases.plan import Plan
 from kngjax.releases.told import telling
 from kngjax.study.analyses import Analysis, Part, Prepared
+from kngjax.study.carrying_out import AbstractAnalysis, Step
 from kngjax.study.classifications import Axis, Classification
 from kngjax.study.expectations import HOLDS_WITH_IT, Expectations
 from kngjax.study.group_sizes import GroupSize
 from kngjax.study.grouping import GroupedAnalysis, Grouping
-from kngjax.study.steps import AbstractAnalysis, Step
 
 COUNT = "count"
 # The part of ε for counts: of groups that have an interval at all, widths are about the same between .1 and .3.

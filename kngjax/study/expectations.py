@@ -13,9 +13,9 @@ from kngjax.inference.settings import EVEN, Scenario
 from kngjax.mechanisms.base import AbstractMechanism
 from kngjax.mechanisms.parameters import rounded_up
 from kngjax.study.analyses import Analysis, Part
+from kngjax.study.column_estimates import CentredSquares, least_noise
 from kngjax.study.group_sizes import GroupSize
 from kngjax.study.responses import Response
-from kngjax.study.sums_and_variances import CentredSquares, least_noise
 
 _UNKNOWN_COUNT = (
     "not checked: under add_remove the number of {} is private, and without a public guess beside adjacency, "

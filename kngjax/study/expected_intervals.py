@@ -13,8 +13,8 @@ from kngjax.inference.score_laws import Responses
 from kngjax.mechanisms.interval_ranks import ranks_for
 from kngjax.mechanisms.quantile_interval import QuantileInterval
 from kngjax.study.analyses import Analysis, Part
+from kngjax.study.column_estimates import CentredSquares
 from kngjax.study.responses import Response
-from kngjax.study.sums_and_variances import CentredSquares
 from kngjax.study.views.new_cells import numbers_in
 
 # Of ranks whose noise is next to none.

@@ -19,10 +19,10 @@ from kngjax.releases.group_plans import plan_of_groups
 from kngjax.releases.plan import Plan
 from kngjax.releases.told import said, telling
 from kngjax.study.analyses import Analysis, Prepared, table_of, tables_of
+from kngjax.study.carrying_out import AbstractAnalysis, Step
 from kngjax.study.classifications import AnyRow
 from kngjax.study.group_sizes import GroupSize
 from kngjax.study.responses import check_column
-from kngjax.study.steps import AbstractAnalysis, Step
 
 
 @dataclass(frozen=True)

@@ -15,13 +15,12 @@ from kngjax.core.errors import holding_no_records
 from kngjax.mechanisms.parameters import check_delta, whole_epsilon
 from kngjax.releases.division import Division
 from kngjax.study.analyses import Analysis
-from kngjax.study.asked import LEVEL, AbstractAnalyses
+from kngjax.study.asked import LEVEL, AbstractAnalyses, Answer
 from kngjax.study.counted_groups import FOR_COUNTS, CountedGroups
 from kngjax.study.group_sizes import GroupSize
 from kngjax.study.grouping import GroupedAnalysis, Grouping
 from kngjax.study.public_facts import PublicFacts
 from kngjax.study.results import Results
-from kngjax.study.tabulations import Answer
 
 Outcome = TypeVar("Outcome")
 # The types that `Study.by` takes for the numbers of records of its groups.

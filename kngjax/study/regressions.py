@@ -16,9 +16,9 @@ from kngjax.data.schema import EMPTY, Schema
 from kngjax.data.terms import Design, Product
 from kngjax.draws.box_draws import BoxDraw
 from kngjax.inference.score_laws import SCATTER
+from kngjax.losses.base import AbstractResidualLoss
 from kngjax.mechanisms.parameters import require_part, require_positive, whole_epsilon
 from kngjax.study.analyses import Analysis, Part, bounds_of, of_level
-from kngjax.study.centres import middle_of, public_centre
 from kngjax.study.responses import Response
 
 # With more than so many widths, coefficients of a basis within [-1, 1] would leave the response's bounds by far.
@@ -300,3 +300,25 @@ def required_ends(response: Response) -> tuple[float, float]:
 def equal_parts(total: Any, number: int) -> Sequence[float]:
     """Divides a whole into equal parts that do not add up to more."""
     return [inward(whole_epsilon(total) / number)] * number
+
+
+def public_centre(loss: Any, bounds: kng.Bounds, dimension: int) -> np.ndarray | None:
+    """Returns the middle of the response's bounds as the intercept, and 0 for all else, where x'θ is a response.
+
+    That is the centre of a study's Θ: the regression that predicts the same of every record. Otherwise the result is
+    None, which pulls coefficients to 0: log odds to even odds, and logarithms of mean counts too, since at most a bound
+    of the counts is known, and most counts lie far below its middle.
+
+    **Arguments:** `bounds`: of a basis whose columns are 0 at the middle of their bounds.
+    """
+    low, high = bounds.y_lower, bounds.y_upper
+    if not isinstance(loss, AbstractResidualLoss) or low is None or high is None or not bounds.intercept:
+        return None
+    centre = np.zeros(dimension)
+    centre[0] = middle_of((float(low), float(high)))
+    return centre
+
+
+def middle_of(ends: tuple[float, float]) -> float:
+    """Returns half of the way from one end to the other."""
+    return 0.5 * (ends[0] + ends[1])

@@ -10,7 +10,7 @@ from kngjax.core.errors import holders_of_records
 from kngjax.core.summary_table import AbstractSummarised, SummaryTable
 from kngjax.study.analyses import Analysis
 from kngjax.study.analysis_previews import AnalysisPreview, GroupsPreview
-from kngjax.study.carrying_out import Made, carry_out, in_words, together
+from kngjax.study.carrying_out import Made, Step, carry_out, in_words, together
 from kngjax.study.checks import Check
 from kngjax.study.checks import check as look
 from kngjax.study.counted_groups import CountedGroups
@@ -18,7 +18,6 @@ from kngjax.study.grouping import GroupedAnalysis
 from kngjax.study.groups import AbstractDivided
 from kngjax.study.public_facts import PublicFacts
 from kngjax.study.results import Results
-from kngjax.study.steps import Step
 
 
 class Previews(AbstractDivided[AnalysisPreview, GroupsPreview]):

@@ -18,9 +18,9 @@ from kngjax.data.missing import policy_in
 from kngjax.data.named_columns import Columns
 from kngjax.study.analyses import Analysis, Part
 from kngjax.study.classifications import AnyRow
+from kngjax.study.column_estimates import CentredSquares, names_of_sums
 from kngjax.study.regressions import equal_parts
 from kngjax.study.responses import check_column
-from kngjax.study.sums_and_variances import CentredSquares, names_of_sums
 
 
 class AbstractRowWeights(abc.ABC):

@@ -27,7 +27,7 @@ from sklearn.preprocessing import (
 import kngjax as kng
 from kngjax.core.errors import FAILED_OF_FIT
 from kngjax.sklearn import PrivateSearch, PublicPipeline, PublicTerms, UncountedFits
-from kngjax.sklearn.made_up_rows import made_up_rows, with_public_types
+from kngjax.sklearn.public_pipeline import made_up_rows, with_public_types
 from tests.sklearn.people import SECRET, X, Y, linear
 
 FRAME = X.assign(region=np.where(np.arange(len(X)) % 3 == 0, "south", "north"))

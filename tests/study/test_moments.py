@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 
 import kngjax as kng
+from kngjax.study.column_estimates import CentredSquares, noise_of_variance, variance_of
 from kngjax.study.responses import Response
-from kngjax.study.sums_and_variances import CentredSquares, noise_of_variance, variance_of
 from tests.words import words_of
 
 ADJACENCIES = ("replace", "add_remove")

@@ -28,10 +28,10 @@ from kngjax.releases.debits import owed
 from kngjax.releases.plan import Plan
 from kngjax.releases.told import said
 from kngjax.study.analyses import table_of, tables_of
+from kngjax.study.carrying_out import AbstractAnalysis, Step
 from kngjax.study.checks import DeclaredColumn
 from kngjax.study.quantile_processes import process_of
 from kngjax.study.responses import check_column
-from kngjax.study.steps import AbstractAnalysis, Step
 from kngjax.study.synthesis.column_order import check_order, check_written, shares_of
 from kngjax.study.synthesis.columns import AbstractColumn, Category, Ordinal, refuse_auto
 from kngjax.study.synthesis.comparisons import compare

@@ -2,24 +2,28 @@
 
 import functools
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import jax
 import numpy as np
-from jaxtyping import PRNGKeyArray
+from jaxtyping import Float, Int, PRNGKeyArray
 
 import kngjax as kng
+from kngjax.core.arrays import float64
+from kngjax.core.errors import FAILED_OF_SYNTHESIS, holding_no_records, run_telling_refusals
 from kngjax.core.kept_as_json import AbstractKeptAsJson
 from kngjax.core.later import pd, plt
 from kngjax.core.pictures import axes_of, style
 from kngjax.core.randomness import require_typed_key
 from kngjax.core.summary_table import AbstractSummarised, SummaryTable
+from kngjax.data.tables import on_its_engine
 from kngjax.mechanisms.parameters import check_count
 from kngjax.owner.utility_report import UtilityReport
 from kngjax.study.synthesis.columns import AbstractColumn
 from kngjax.study.synthesis.comparisons import compare
-from kngjax.study.synthesis.drawing import drawn_values
-from kngjax.study.synthesis.parts import AbstractPart, RowsPart
+from kngjax.study.synthesis.numbers import AbstractCurvedColumn
+from kngjax.study.synthesis.parts import AbstractPart, CurvesPart, RowsPart, TablePart
 from kngjax.study.synthesis.plans import SynthesisPlan
 
 # More rows would not fit into memory, and would end the process that has the data.
@@ -159,3 +163,100 @@ def _draw_margin(axis: Any, column: AbstractColumn, values: np.ndarray) -> None:
     else:
         axes_of(axis).hist(values, bins=40, **style(0))
     axis.set_title(column.name)
+
+
+def probabilities(counts: Float[np.ndarray, "... levels"]) -> Float[np.ndarray, "... levels"]:
+    """Turns noisy counts into probabilities: counts below 0 are 0, and where none is left all are equal."""
+    kept = np.maximum(counts, 0.0)
+    totals = kept.sum(axis=-1, keepdims=True)
+    even = np.full(kept.shape, 1.0 / kept.shape[-1])
+    return np.where(totals > 0.0, kept / np.where(totals > 0.0, totals, 1.0), even)
+
+
+def drawn_places(
+    released: Float[np.ndarray, "... levels"], parents: Sequence[Int[np.ndarray, " rows"]], key: PRNGKeyArray, rows: int
+) -> Int[np.ndarray, " rows"]:
+    """Returns a level for each row, drawn by `probabilities` at the row's own levels of the parents."""
+    upper = np.cumsum(probabilities(released), axis=-1)
+    upper /= upper[..., -1:]
+    with float64():
+        uniform = np.asarray(jax.random.uniform(key, (rows,)))
+    *shape, number = upper.shape
+    cells = np.ravel_multi_index(tuple(parents), tuple(shape)) if parents else np.zeros(rows, np.int64)
+    order = np.argsort(cells, kind="stable")
+    found, starts = np.unique(cells[order], return_index=True)
+    places = np.empty(rows, np.int64)
+    for cell, chosen in zip(found, np.split(order, starts[1:]), strict=bool(rows)):
+        places[chosen] = np.searchsorted(upper.reshape(-1, number)[cell], uniform[chosen], side="right")
+    return places
+
+
+def drawn_values(
+    columns: Sequence[AbstractColumn],
+    parts: Mapping[str, list[tuple[AbstractPart, kng.Release]]],
+    rows: int,
+    key: PRNGKeyArray,
+) -> dict[str, np.ndarray]:
+    """Draws the values of all columns by name, one column after the other.
+
+    **Arguments:** `parts`: of each column, with what was released. `key`: each column's own is folded from it.
+    """
+    values: dict[str, np.ndarray] = {}
+    for number, column in enumerate(columns):
+        keys = jax.random.split(jax.random.fold_in(key, number))
+        found: Any = None
+        for part, release in parts[column.name]:
+            if isinstance(part, TablePart):
+                parents = [parent.places(values[parent.name]) for parent in part.columns[:-1]]
+                kept = np.flatnonzero(column.drawn)
+                places = drawn_places(release.value.reshape(part.shape)[..., kept], parents, keys[0], rows)
+                found = column.of_places(kept[places])
+            elif isinstance(part, CurvesPart) and isinstance(column, AbstractCurvedColumn):
+                x = part.matrix(values)
+                drawn = kng.releases.QuantileCurves(release).draw(np.zeros((rows, 0)) if x is None else x, keys[1])
+                own = column.of_drawn(drawn)
+                found = own if found is None else np.where(np.isnan(found), own, found)
+        values[column.name] = found
+    return values
+
+
+@holding_no_records(failed=FAILED_OF_SYNTHESIS)
+def synthesize(
+    plan: SynthesisPlan,
+    frame: Any,
+    ledger: kng.Ledger | kng.ledger.Reservation | None = None,
+    rows: str | None = None,
+    num_records: int | None = None,
+) -> SyntheticTable:
+    """Releases what a plan of `kngjax.synthesis.plan` says; tables are drawn from it for free, `table.draw(key=...)`.
+
+    Columns, types and public facts are checked first, and refused in words: nothing is spent then. One debit of what
+    all parts cost together comes before a value is looked at. The frame is read once, each cell by itself, and every
+    part drawn by the operating system's randomness; all of them are kept at once, or none.
+
+    **Arguments:** `plan`: public. `frame`: private; as of `kngjax.Study`. `ledger`: a budget, or a reservation of
+    `plan.cost` made there. `rows`: "public" under replace, where the number of records is, "released" under add_remove;
+    to say so is to be sure, and left out it is what the adjacency says. `num_records`: under replace n of a query,
+    which does not tell it before it is run.
+
+    Raises ValueError or TypeError for what is refused, BudgetExceeded, and `kngjax.ReleaseFailed`, one text whatever
+    happened, once the debit is made.
+    """
+    if not isinstance(plan, SynthesisPlan):
+        raise TypeError(f"plan must be made by kngjax.synthesis.plan(columns=[...], ...), not a {type(plan).__name__}")
+    is_public = plan.adjacency is kng.Adjacency.REPLACE
+    if rows not in (None, "public", "released"):
+        raise ValueError(f'rows must be "public" or "released", not {rows!r}')
+    if rows is not None and (rows == "public") != is_public:
+        raise ValueError(
+            'rows="released" is for add_remove: under replace the number of records is public'
+            if is_public
+            else 'rows="public" is for replace: under add_remove the number of records is private, and is released'
+        )
+    frame = on_its_engine(frame, num_records if is_public else None)
+    table, refusal = run_telling_refusals(functools.partial(plan.check, frame))
+    if refusal is not None:
+        raise refusal
+    count = len(table) if is_public else None
+    released = plan.plan_for(count).release(functools.partial(plan.records, table), ledger, plan.words_of(None))
+    return SyntheticTable(plan, released, count)

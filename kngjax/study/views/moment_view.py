@@ -10,7 +10,7 @@ from kngjax.core.later import pd
 from kngjax.inference import known_noise
 from kngjax.inference.given_sums import DRAWS, ends_of_draws, means_given
 from kngjax.inference.noise_of_sums import noise_of_deviations
-from kngjax.study.sums_and_variances import CentredSquares, noise_of_variance, variance_of
+from kngjax.study.column_estimates import CentredSquares, noise_of_variance, variance_of
 from kngjax.study.views.column_views import AbstractColumnView
 
 

@@ -9,25 +9,25 @@ import statsmodels.api as sm
 import kngjax as kng
 from kngjax.data.records import Records
 from kngjax.owner import nonprivate
-from kngjax.study.synthesis import distances
+from kngjax.study.synthesis import comparisons
 
 
 def test_total_variation_is_half_the_sum_of_the_differences():
     real, drawn = np.array([0, 0, 1, 2]), np.array([0, 1, 1, 1])
-    assert distances.total_variation(real, drawn) == pytest.approx(0.5)
-    assert distances.total_variation(real, real[::-1]) == 0.0
-    assert distances.total_variation(real, np.full(4, 3)) == 1.0
+    assert comparisons.total_variation(real, drawn) == pytest.approx(0.5)
+    assert comparisons.total_variation(real, real[::-1]) == 0.0
+    assert comparisons.total_variation(real, np.full(4, 3)) == 1.0
     codes = [
-        distances.coded(one, other, ["a", "b"])
+        comparisons.coded(one, other, ["a", "b"])
         for one, other in ((["a", "b"], ["a", "b"]), (["a", "b"], ["b", "a"]))
         for one, other in [(np.array(one, object), np.array(other, object))]
     ]
-    assert distances.total_variation(*distances.paired(*codes)) == 1.0
+    assert comparisons.total_variation(*comparisons.paired(*codes)) == 1.0
 
 
 def test_numbers_are_cut_at_the_deciles_of_the_private_ones():
     real = np.arange(100.0)
-    code = distances.coded(real, real + 200.0, None)
+    code = comparisons.coded(real, real + 200.0, None)
     np.testing.assert_allclose(code.frequencies(0), 0.1)
     assert code.frequencies(1).tolist() == [0.0] * 9 + [1.0]
 
@@ -35,7 +35,7 @@ def test_numbers_are_cut_at_the_deciles_of_the_private_ones():
 def test_the_ratio_is_two_of_two_samples_of_one_law_and_the_likelihoods_optimum_elsewhere():
     generator = np.random.default_rng(0)
     alike = [
-        distances.pmse_ratio(generator.standard_normal((500, 4)), generator.standard_normal((500, 4)))
+        comparisons.pmse_ratio(generator.standard_normal((500, 4)), generator.standard_normal((500, 4)))
         for _ in range(60)
     ]
     # Of 4 columns of two samples about 2·χ²_4/4, whose deviation is 2·√(2/4).
@@ -45,10 +45,10 @@ def test_the_ratio_is_two_of_two_samples_of_one_law_and_the_likelihoods_optimum_
     p = sm.Logit(label, sm.add_constant(columns)).fit(disp=0).predict()
     part = 3 / 7
     expected = np.mean((p - part) ** 2) / (2 * (1 - part) ** 2 * part / 700)
-    assert distances.pmse_ratio(real, drawn) == pytest.approx(expected, rel=1e-3)
+    assert comparisons.pmse_ratio(real, drawn) == pytest.approx(expected, rel=1e-3)
     # A column that says nothing more changes nothing.
     doubled = (np.column_stack([one, one[:, :1] * 3.0, np.ones(len(one))]) for one in (real, drawn))
-    assert distances.pmse_ratio(*doubled) == pytest.approx(expected, rel=1e-3)
+    assert comparisons.pmse_ratio(*doubled) == pytest.approx(expected, rel=1e-3)
 
 
 def test_regressions_are_those_of_statsmodels_and_intervals_overlap_as_drawn():
@@ -60,12 +60,12 @@ def test_regressions_are_those_of_statsmodels_and_intervals_overlap_as_drawn():
     np.testing.assert_allclose(ours.standard_errors, fit.bse)
     one, half = np.ones(4), 1.959964
     moved = np.array([0.0, half, 2 * half, 4 * half])
-    np.testing.assert_allclose(distances.overlaps(0 * one, one, moved, one), [1.0, 0.5, 0.0, -1.0], atol=1e-6)
+    np.testing.assert_allclose(comparisons.overlaps(0 * one, one, moved, one), [1.0, 0.5, 0.0, -1.0], atol=1e-6)
     # Fits without residuals, as of numbers that are all at one heap.
     centres, others = np.array([0.0, 0.0, 9.0, 0.0]), np.array([0.0, 1.0, 0.0, 0.0])
     expected = [1.0, 1.0, -np.inf, 0.5]
     errors = np.array([0.0, 1.0, 1.0, 1.0])
-    np.testing.assert_allclose(distances.overlaps(0 * one, errors, centres, others), expected, atol=1e-6)
+    np.testing.assert_allclose(comparisons.overlaps(0 * one, errors, centres, others), expected, atol=1e-6)
 
 
 @pytest.fixture(scope="module")

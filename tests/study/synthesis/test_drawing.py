@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import kngjax as kng
-from kngjax.study.synthesis.drawing import drawn_places, probabilities
+from kngjax.study.synthesis.synthetic_tables import drawn_places, probabilities
 
 
 def test_counts_become_probabilities_of_each_combination_of_parents():
