@@ -303,7 +303,7 @@ class AbstractAnalyses(abc.ABC, Generic[Answer]):
         if not is_number(ddof) or not (math.isfinite(ddof) and ddof >= 0):
             raise ValueError(f"ddof must be a number of 0 or more, like 1, not {ddof!r}")
         is_public = facts.adjacency is Adjacency.REPLACE
-        if is_public and facts.count <= ddof:
+        if is_public and (facts.count or 0) <= ddof:
             raise ValueError(f"a variance with the divisor n - {ddof:g} needs more records than {ddof:g}")
         made = column_estimates.variance(facts.declared(column), epsilon, facts.adjacency.value)
         count = facts.count if is_public else None
