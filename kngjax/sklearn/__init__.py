@@ -5,7 +5,7 @@ from kngjax.sklearn.estimators import PrivateLogisticRegression as PrivateLogist
 from kngjax.sklearn.estimators import PrivatePoissonRegressor as PrivatePoissonRegressor
 from kngjax.sklearn.estimators import PrivateQuantileRegressor as PrivateQuantileRegressor
 from kngjax.sklearn.estimators import PrivateRobustRegressor as PrivateRobustRegressor
+from kngjax.sklearn.paid_fits import UncountedFits as UncountedFits
 from kngjax.sklearn.private_search import PrivateSearch as PrivateSearch
 from kngjax.sklearn.public_pipeline import PublicPipeline as PublicPipeline
 from kngjax.sklearn.public_terms import PublicTerms as PublicTerms
-from kngjax.sklearn.uncounted_fits import UncountedFits as UncountedFits

@@ -3,10 +3,9 @@
 import abc
 import dataclasses
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 import kngjax as kng
@@ -27,7 +26,7 @@ from kngjax.sklearn.named_tables import (
     with_identifiers,
     with_response,
 )
-from kngjax.sklearn.uncounted_fits import UncountedFits
+from kngjax.sklearn.paid_fits import AbstractPaidFits
 from kngjax.study.analyses import Analysis
 from kngjax.study.expectations import expecting
 from kngjax.study.regressions import Regression
@@ -36,11 +35,6 @@ from kngjax.study.results import Results
 from kngjax.study.study import whom_of
 from kngjax.study.survey_weights import Persons
 
-NO_SCORE = (
-    "a private estimator has no score: it would be computed from the records once more, without a guarantee. "
-    "owner_score(X, y) is for the data owner alone, or for public data; kngjax.sklearn.PrivateSearch compares settings "
-    "privately"
-)
 _NO_WEIGHTS = (
     "sample_weight is not taken: the noise is for records that count once each, and a larger weight would need more of "
     "it. Leave it out; rows of one person share a vote by person=ids"
@@ -48,7 +42,7 @@ _NO_WEIGHTS = (
 
 
 @dataclasses.dataclass(kw_only=True, eq=False, repr=False)
-class AbstractPrivateEstimator(BaseEstimator, abc.ABC):
+class AbstractPrivateEstimator(AbstractPaidFits):
     """Fits a regression by one release: an estimator for scikit-learn that keeps the release and no record.
 
     **Arguments:** all public, by keyword, stored as they are and checked in `fit`, before anything is spent.
@@ -210,14 +204,6 @@ class AbstractPrivateEstimator(BaseEstimator, abc.ABC):
         """The number of columns that bounds by position declare; None where none do."""
         return len(self.bounds) if isinstance(self.bounds, list) else None
 
-    def _refuse_unpaid(self, is_paid: bool) -> None:
-        if not isinstance(self.ledger, kng.Ledger | None):
-            raise TypeError(f"ledger must be a kngjax.Ledger(path) or None, not a {type(self.ledger).__name__}")
-        if is_paid and self.ledger is not None:
-            raise ValueError("a PrivateSearch pays for all its fits: give the ledger to it, and none to its estimator")
-        if self.ledger is None and getattr(self, "_is_clone", False) and not is_paid:
-            raise UncountedFits
-
     def _require_comparable(self) -> None:
         """Raises ValueError where public facts do not say what losses are between."""
 
@@ -250,19 +236,6 @@ class AbstractPrivateEstimator(BaseEstimator, abc.ABC):
         table = table_of(X, self.n_features_in_)
         validate_data(self, seen_as(X, table), reset=False, skip_check_array=True)
         return self.basis_coef_[0] + design.matrix(renamed(table, design.columns)) @ self.basis_coef_[1:]
-
-    def __sklearn_clone__(self) -> Any:
-        made: Any = super().__sklearn_clone__()
-        made._is_clone = True
-        return made
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "results_")
-
-    @property
-    def score(self) -> NoReturn:
-        """Raises AttributeError: there is no score, and scikit-learn finds none."""
-        raise AttributeError(NO_SCORE)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -3,10 +3,10 @@
 import dataclasses
 import functools
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import clone
 from sklearn.model_selection import ParameterGrid
 from sklearn.utils import _safe_indexing, get_tags
 from sklearn.utils.metaestimators import available_if
@@ -21,11 +21,11 @@ from kngjax.mechanisms.parameters import whole_epsilon
 from kngjax.mechanisms.private_choice import PrivateChoice
 from kngjax.releases.debits import settings
 from kngjax.releases.release import plan_for
-from kngjax.sklearn.base import NO_SCORE, AbstractPrivateEstimator, refuse_arguments
+from kngjax.sklearn.base import AbstractPrivateEstimator, refuse_arguments
 from kngjax.sklearn.holdouts import is_covered, parts, parts_of_persons
+from kngjax.sklearn.paid_fits import AbstractPaidFits
 from kngjax.sklearn.public_pipeline import PublicPipeline
 from kngjax.sklearn.rowwise import means_of_persons
-from kngjax.sklearn.uncounted_fits import UncountedFits
 from kngjax.study.analyses import Analysis
 from kngjax.study.responses import Response
 
@@ -34,7 +34,7 @@ def _has(method: str) -> Any:
     return lambda search: hasattr(_last(search.estimator), method)
 
 
-class PrivateSearch(BaseEstimator):
+class PrivateSearch(AbstractPaidFits):
     """Fits each candidate to training records, and chooses one by a private score on records that were held out.
 
     P(k) ∝ exp(-c Σ_i l_ki) over the held-out records i, by `kngjax.mechanisms.private_choice`, l_ki in [0, 1] the loss
@@ -59,6 +59,8 @@ class PrivateSearch(BaseEstimator):
     of `params_`), `choice_` (the release of the choice) and `guarantee_` (of all together), and predicts as
     `best_estimator_` does.
     """
+
+    _fitted: ClassVar[str] = "best_estimator_"
 
     def __init__(
         self, estimator: Any, param_grid: Any, *, epsilon: Any = None, holdout: Any = 0.25, ledger: Any = None
@@ -154,44 +156,30 @@ class PrivateSearch(BaseEstimator):
                 "estimator must be a private estimator of kngjax.sklearn, or a PublicPipeline that ends with one, not "
                 f"a {type(self.estimator).__name__}"
             )
-        if not isinstance(self.ledger, kng.Ledger | None):
-            raise TypeError(f"ledger must be a kngjax.Ledger(path) or None, not a {type(self.ledger).__name__}")
-        if self.ledger is None and getattr(self, "_is_clone", False):
-            raise UncountedFits
+        self._refuse_unpaid()
         _ = whole_epsilon(self.epsilon)
         if not (isinstance(self.holdout, float) and 0.0 < self.holdout < 1.0):
             raise ValueError(f"holdout must be a share in (0, 1), like 0.25, not {self.holdout!r}")
 
+    @property
+    def _chosen(self) -> Any:
+        check_is_fitted(self)
+        return self.best_estimator_
+
     @available_if(_has("predict"))
     def predict(self, X: Any) -> np.ndarray:
         """Predicts as the chosen estimator does."""
-        check_is_fitted(self)
-        return self.best_estimator_.predict(X)
+        return self._chosen.predict(X)
 
     @available_if(_has("predict_proba"))
     def predict_proba(self, X: Any) -> np.ndarray:
         """Predicts the probabilities of the classes as the chosen estimator does."""
-        check_is_fitted(self)
-        return self.best_estimator_.predict_proba(X)
+        return self._chosen.predict_proba(X)
 
     @available_if(_has("decision_function"))
     def decision_function(self, X: Any) -> np.ndarray:
         """Predicts the log odds of the second class as the chosen estimator does."""
-        check_is_fitted(self)
-        return self.best_estimator_.decision_function(X)
-
-    @property
-    def score(self) -> NoReturn:
-        """Raises AttributeError: there is no score, and scikit-learn finds none."""
-        raise AttributeError(NO_SCORE)
-
-    def __sklearn_clone__(self) -> Any:
-        made: Any = super().__sklearn_clone__()
-        made._is_clone = True
-        return made
-
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "best_estimator_")
+        return self._chosen.decision_function(X)
 
     def __sklearn_tags__(self) -> Any:
         tags, own = super().__sklearn_tags__(), get_tags(_last(self.estimator))

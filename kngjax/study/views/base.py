@@ -11,7 +11,6 @@ from kngjax.core.later import pd
 from kngjax.inference.intervals import Interval
 from kngjax.inference.with_intervals import ReleaseWithIntervals
 from kngjax.releases import totals
-from kngjax.releases.debits import owed
 from kngjax.study.expectations import Expectations
 from kngjax.study.views import public_json
 from kngjax.study.views.interval_frames import rows_of, stacked, standard_errors_of
@@ -157,7 +156,7 @@ class AbstractView(abc.ABC):
     @property
     def guarantee(self) -> Guarantee | None:
         """Composes what is proved of all releases, with those for intervals; None where nothing is proved of one."""
-        return totals.total(map(cost_of, self.releases))
+        return totals.total(priced(one).cost for one in self.releases)
 
     def to_frame(self, level: float = 0.95) -> "pd.DataFrame":
         """Lists every number in a row: its release if there are several, name, `estimate` in own units, and interval.
@@ -191,13 +190,6 @@ class AbstractView(abc.ABC):
         return cls(**{name: public_json.from_json(name, written) for name, written in fields.items()})
 
 
-def cost_of(release: Any) -> Guarantee | None:
-    """Returns the guarantee that is proved of a release, with the sums for its intervals; None where none is."""
-    return release.cost if isinstance(release, ReleaseWithIntervals) else release.certificate.cost
-
-
-def owed_of(release: Any) -> tuple[Guarantee, bool]:
-    """Returns what a ledger was debited for a release, and whether the release provably costs no more."""
-    if isinstance(release, ReleaseWithIntervals):
-        return release.guarantee, release.cost is not None
-    return owed(release.certificate)
+def priced(release: Any) -> Any:
+    """Returns what has the `cost` of a release and its `guarantee`: its certificate; with intervals the release."""
+    return release if isinstance(release, ReleaseWithIntervals) else release.certificate

@@ -12,12 +12,13 @@ from kngjax.accounting.adjacency import RECORD
 from kngjax.core.later import pd
 from kngjax.core.pictures import axes_of
 from kngjax.releases import totals
+from kngjax.releases.debits import owed
 from kngjax.releases.division import how_priced
 from kngjax.releases.group_plans import owed_together
 from kngjax.study.analyses import Analysis, table_of
 from kngjax.study.grouping import GroupedAnalysis, Grouping
 from kngjax.study.responses import Response
-from kngjax.study.views.base import AbstractView, owed_of
+from kngjax.study.views.base import AbstractView, priced
 from kngjax.study.views.column_views import RefusedView
 from kngjax.study.views.interval_frames import difference_of, said_once, side_by_side, with_columns
 from kngjax.study.views.points import coefficients_of, points_of
@@ -94,7 +95,7 @@ class GroupsView(AbstractView):
         """Composes what is proved of the releases of all groups together, for the adjacency of the whole table."""
         own = [] if self.counted is None else [self.counted.guarantee]
         if any(one.releases for one in self.each):
-            costs = [[owed_of(release) for release in one.releases] for one in self.each]
+            costs = [[owed(priced(release)) for release in one.releases] for one in self.each]
             together, proved = owed_together(costs, self.adjacency)
             own.append(together if proved else None)
         return totals.total(own)
@@ -194,10 +195,13 @@ class GroupsView(AbstractView):
         same errors where no intervals were asked for. With `asked`, as of="population", the intervals of one group are
         below those of another.
         """
-        if asked:
-            return cast("pd.DataFrame", self._by_group([one.conf_int(level, **asked) for one in self.each]))
-        found = self.ends(level)
-        return side_by_side(found) if found else self.each[0].conf_int(level)
+        each = [one.conf_int(level, **asked) for one in self.each]
+        if asked or len(self.each[0].labels) > 1:
+            return cast("pd.DataFrame", self._by_group(each))
+        names = each[0].index
+        return side_by_side(
+            {str(name): pd.DataFrame([one.loc[name].to_dict() for one in each], self.index) for name in names}
+        )
 
     def difference(self, first: Any, second: Any, level: float = 0.95, **asked: Any) -> "pd.DataFrame":
         """Computes the numbers of one group less those of another, with standard errors and intervals. Free.
@@ -221,27 +225,6 @@ class GroupsView(AbstractView):
         else:
             mine, others = (results.params for results in pair)
         return difference_of(f"{first} - {second}", mine - others, one - other, level)
-
-    def ends(self, level: float) -> "dict[str, pd.DataFrame]":
-        return self._by_label([one.ends(level) for one in self.each])
-
-    @property
-    def standard_errors(self) -> "dict[str, pd.DataFrame]":
-        return self._by_label([one.standard_errors for one in self.each])
-
-    def _by_label(self, each: "list[dict[str, pd.DataFrame]]") -> "dict[str, pd.DataFrame]":
-        """Puts tables of each group into one for each label or number, as `params` has its columns."""
-        if not all(each):
-            return {}
-        index, labels = self.index, self.each[0].labels
-        if len(labels) > 1:
-            names = [*self.grouping.division.by, *each[0][labels[0]].index.names]
-            return {
-                label: pd.concat(dict(zip(index, [one[label] for one in each], strict=True)), names=names)
-                for label in labels
-            }
-        [own] = zip(*(one.values() for one in each), strict=True)
-        return {str(name): pd.DataFrame([one.loc[name].to_dict() for one in own], index) for name in own[0].index}
 
     def interval_in_words(self, level: float, in_full: bool = True) -> str:
         return "; ".join(said_once({name: one.interval_in_words(level, in_full) for name, one in self._by_name()}))

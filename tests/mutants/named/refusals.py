@@ -23,7 +23,7 @@ SLIPS = (
     Slip("rows of a ledger need not follow one another", "Book.of", comparison("previous", "False")),
     Slip(
         "clones of an estimator fit without a ledger",
-        "AbstractPrivateEstimator.__sklearn_clone__",
+        "AbstractPaidFits.__sklearn_clone__",
         constant(True, False),
     ),
 )
