@@ -34,9 +34,9 @@ MOST_LINES_OF_A_DOCSTRING = 33
 IMPORT_THE_TOP = {
     "releases": "release",
     "study": "analyses analysis_previews carrying_out column_estimates expectations grouping groups "
-    "analysis_intervals public_facts quantile_processes regressions results study study_plan "
-    "survey_weights synthesis.comparisons synthesis.parts synthesis.plans synthesis.synthetic_tables tables "
-    "views.groups_view views.table_view",
+    "analysis_intervals public_facts quantile_processes regressions results study survey_weights "
+    "synthesis.comparisons synthesis.parts synthesis.plans synthesis.synthetic_tables views.groups_view "
+    "views.table_view",
     "sklearn": "base named_tables private_search",
     "command": "named_parts",
 }

@@ -15,17 +15,8 @@ from kngjax.data.formulas import Formula
 from kngjax.data.named_columns import Columns
 from kngjax.data.terms import Design
 from kngjax.mechanisms.parameters import check_count, whole_epsilon
+from kngjax.sklearn import named_tables
 from kngjax.sklearn.column_facts import design_of, pair_of, plain
-from kngjax.sklearn.named_tables import (
-    feature_names,
-    refuse_text,
-    renamed,
-    seen_as,
-    table_of,
-    unused,
-    with_identifiers,
-    with_response,
-)
 from kngjax.sklearn.paid_fits import AbstractPaidFits
 from kngjax.study.analyses import Analysis
 from kngjax.study.expectations import expecting
@@ -142,37 +133,39 @@ class AbstractPrivateEstimator(AbstractPaidFits):
             raise ValueError(f"This {type(self).__name__} estimator requires y to be passed, but the target y is None.")
         expected = self._expected_columns
         shown, make = (X, None) if through is None else through
-        table = table_of(shown, expected)
+        table = named_tables.table_of(shown, expected)
         if make is not None:
-            table = dataclasses.replace(table, rows=table_of(X).rows)
-        validate_data(self, seen_as(shown, table), skip_check_array=True)
+            table = dataclasses.replace(table, rows=named_tables.table_of(X).rows)
+        validate_data(self, named_tables.seen_as(shown, table), skip_check_array=True)
         unit = self._whom(table.columns, person)
-        name, column = unused("y", table.columns), unit and unit.column
+        name, column = named_tables.unused("y", table.columns), unit and unit.column
         # Types and shapes are looked at before persons are counted.
-        with_identifiers(table, X, person, column)
-        analysis = self._planned(table, feature_names(shown) is not None, name, unit, person)
+        named_tables.with_identifiers(table, X, person, column)
+        analysis = self._planned(table, named_tables.feature_names(shown) is not None, name, unit, person)
         response = analysis.response
         assert isinstance(response, Response)
 
         def with_responses(columns: Columns) -> Columns:
-            return with_response(columns, X, y, name)
+            return named_tables.with_response(columns, X, y, name)
 
         table = with_responses(table)
         assert analysis.design is not None
         reads_text = response.levels is not None or response.missing is not None
-        refuse_text(table, analysis.design, name, reads_text)
-        table = with_identifiers(table, X, person, column)
+        named_tables.refuse_text(table, analysis.design, name, reads_text)
+        table = named_tables.with_identifiers(table, X, person, column)
         if make is not None:
 
             def made() -> Columns:
-                return with_identifiers(with_responses(table_of(make(X), expected)), X, person, column)
+                return named_tables.with_identifiers(
+                    with_responses(named_tables.table_of(make(X), expected)), X, person, column
+                )
 
             table = dataclasses.replace(table, after_debit=made)
         return analysis, table
 
     def _whom(self, columns: Sequence[str], person: Any) -> kng.Unit | None:
         """Whom a fit protects; None for one record."""
-        named = None if person is None else unused("person", columns)
+        named = None if person is None else named_tables.unused("person", columns)
         return whom_of(named, self.unit, self.most_rows, "drop" if isinstance(self.missing, str) else None)
 
     def _planned(self, table: Columns, by_name: bool, name: str, unit: kng.Unit | None, person: Any) -> Analysis:
@@ -212,8 +205,8 @@ class AbstractPrivateEstimator(AbstractPaidFits):
 
         **Arguments:** `made`: what is regressed on; `X`: what it was made of.
         """
-        table, name = table_of(made, self.n_features_in_), self.results_.response.column
-        return with_response(renamed(table, self._design().columns), X, y, name), name
+        table, name = named_tables.table_of(made, self.n_features_in_), self.results_.response.column
+        return named_tables.with_response(named_tables.renamed(table, self._design().columns), X, y, name), name
 
     def _keep(self, analysis: Analysis, releases: list[kng.Release]) -> None:
         """Sets what a fitted estimator has: all of it is public."""
@@ -233,9 +226,9 @@ class AbstractPrivateEstimator(AbstractPaidFits):
     def _linear(self, X: Any) -> np.ndarray:
         """Intercept and basis columns times the coefficients, shape (m,)."""
         design = self._design()
-        table = table_of(X, self.n_features_in_)
-        validate_data(self, seen_as(X, table), reset=False, skip_check_array=True)
-        return self.basis_coef_[0] + design.matrix(renamed(table, design.columns)) @ self.basis_coef_[1:]
+        table = named_tables.table_of(X, self.n_features_in_)
+        validate_data(self, named_tables.seen_as(X, table), reset=False, skip_check_array=True)
+        return self.basis_coef_[0] + design.matrix(named_tables.renamed(table, design.columns)) @ self.basis_coef_[1:]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

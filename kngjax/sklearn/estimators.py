@@ -1,6 +1,5 @@
 """Private estimators: regressions of quantiles, means, robust means and counts, and classification into two classes."""
 
-import abc
 import dataclasses
 import numbers
 from typing import Any
@@ -56,9 +55,9 @@ class AbstractPrivateRegressor(AbstractPrivateEstimator):
     def _mean(self, eta: np.ndarray) -> np.ndarray:
         return eta
 
-    @abc.abstractmethod
     def _of_errors(self, errors: np.ndarray) -> np.ndarray:
-        """Losses in [0, 1] of errors in [-1, 1], in widths of the bounds of y."""
+        """Losses in [0, 1] of errors in [-1, 1], in widths of the bounds of y: squares unless told."""
+        return errors * errors
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -127,9 +126,6 @@ class PrivateLinearRegressor(AbstractPrivateRegressor):
             )
         return asked.linear(self.epsilon, "squared" if self.delta is None else "adassp", self.delta)
 
-    def _of_errors(self, errors: np.ndarray) -> np.ndarray:
-        return errors * errors
-
 
 @dataclasses.dataclass(kw_only=True, eq=False, repr=False)
 class PrivateRobustRegressor(AbstractPrivateRegressor):
@@ -166,9 +162,6 @@ class PrivatePoissonRegressor(AbstractPrivateRegressor):
 
     def _mean(self, eta: np.ndarray) -> np.ndarray:
         return exponentials(eta)
-
-    def _of_errors(self, errors: np.ndarray) -> np.ndarray:
-        return errors * errors
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

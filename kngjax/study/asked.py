@@ -12,7 +12,7 @@ from kngjax.accounting.adjacency import Adjacency
 from kngjax.data.terms.base import is_number
 from kngjax.mechanisms.parameters import whole_epsilon
 from kngjax.releases.release import Release
-from kngjax.study import column_estimates, quantile_processes, tables
+from kngjax.study import classifications, column_estimates, quantile_processes
 from kngjax.study.analyses import Analysis
 from kngjax.study.analysis_intervals import require_way, with_intervals
 from kngjax.study.public_facts import PublicFacts
@@ -245,7 +245,7 @@ class AbstractAnalyses(abc.ABC, Generic[Answer]):
         counts as its share of a person's votes, or "persons", who count as one if any of their rows meets the
         condition.
         """
-        return self._carry_out(tables.count(self.facts, where, epsilon, of), Results.of("table"))
+        return self._carry_out(classifications.count(self.facts, where, epsilon, of), Results.of("table"))
 
     def histogram(self, column: str, *, epsilon: Any, edges: Any = None) -> Answer:
         """Counts the records that have each level of a category, or lie in each interval of a column of numbers.
@@ -256,8 +256,8 @@ class AbstractAnalyses(abc.ABC, Generic[Answer]):
         out, or the public ends of all intervals, from one bound to the other: dates where its bounds are dates.
         """
         facts = self.facts
-        axis = tables.axis(facts, column, edges)
-        made = tables.table([axis], epsilon, facts.adjacency.value, "histogram")
+        axis = classifications.axis(facts, column, edges)
+        made = classifications.table([axis], epsilon, facts.adjacency.value, "histogram")
         return self._carry_out(made, Results.of("table"))
 
     def crosstab(self, *columns: str | Sequence[str], epsilon: Any, edges: Mapping[str, Any] | None = None) -> Answer:
@@ -273,8 +273,8 @@ class AbstractAnalyses(abc.ABC, Generic[Answer]):
             raise ValueError("a cross table needs two columns or more: of one take histogram(column, epsilon=...)")
         if unknown := [name for name in given if name not in names]:
             raise ValueError(f"edges name {unknown}, which are no columns of the table")
-        axes = [tables.axis(facts, name, given.get(name)) for name in names]
-        made = tables.table(axes, epsilon, facts.adjacency.value, "cross table")
+        axes = [classifications.axis(facts, name, given.get(name)) for name in names]
+        made = classifications.table(axes, epsilon, facts.adjacency.value, "cross table")
         return self._carry_out(made, Results.of("table"))
 
     def sum(self, column: str, *, epsilon: Any, force: bool = False) -> Answer:

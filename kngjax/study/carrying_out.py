@@ -230,11 +230,6 @@ class Step:
         """Describes the debit for the ledger."""
         return self.analysis.words_of(self.part)
 
-    @property
-    def sampler(self) -> Any:
-        """Returns the sampler that was asked for, or None."""
-        return self.analysis.sampler
-
     def plan(self, num_records: int | None) -> Plan:
         """Resolves all that the debit pays for. **Arguments:** `num_records`: used where it is public."""
         return self.analysis.plan_of(self.part, num_records)

@@ -130,14 +130,8 @@ class PublicFacts:
     def _undeclared(self, column: str) -> ValueError:
         every = [*self.bounds, *self.levels]
         there = f"; there are some of {', '.join(map(repr, every))}." if every else ""
-        return about(
-            ValueError(
-                f"column {column!r} needs public bounds in own units, bounds={{{column!r}: (lower, upper)}}{there}"
-                f"{formulas.similar_to(column, every)}"
-            ),
-            "bounds",
-            column,
-        )
+        words = f"column {column!r} needs public bounds in own units, bounds={{{column!r}: (lower, upper)}}{there}"
+        return about(ValueError(words + formulas.similar_to(column, every)), "bounds", column)
 
     def exposed(self, counts: Response, exposure: Any, most_rate: Any) -> tuple[Response, SurveyWeights]:
         """Counts as rates, and their exposures as weights: e·exp(η) - cη of a count c is e times the loss of c/e at η.

@@ -127,14 +127,11 @@ class Regression:
         """Plans the log odds of the second of two levels of the response."""
         column = self.response.column
         if self.response.levels is None:
-            raise about(
-                ValueError(
-                    f"logistic regression needs the two levels of {column!r}, levels={{{column!r}: ('no', 'yes')}}: "
-                    "coefficients are those of the second one"
-                ),
-                "levels",
-                column,
+            words = (
+                f"logistic regression needs the two levels of {column!r}, levels={{{column!r}: ('no', 'yes')}}: "
+                "coefficients are those of the second one"
             )
+            raise about(ValueError(words), "levels", column)
         part = Part("log odds", self._made(kng.LogisticLoss(), epsilon))
         return self._planned("logistic regression", part, link="odds")
 
@@ -203,13 +200,11 @@ class Regression:
     @property
     def _known_count(self) -> int:
         if self.count is None:
-            raise about(
-                ValueError(
-                    "under add_remove the number of records is not public: give a public guess of it beside adjacency, "
-                    "num_records=10_000; a wrong one costs accuracy, and no privacy"
-                ),
-                "num_records",
+            words = (
+                "under add_remove the number of records is not public: give a public guess of it beside adjacency, "
+                "num_records=10_000; a wrong one costs accuracy, and no privacy"
             )
+            raise about(ValueError(words), "num_records")
         if self.count < 1:
             raise ValueError(EMPTY)
         return self.count

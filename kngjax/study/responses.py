@@ -34,9 +34,9 @@ class AbstractResponse(abc.ABC):
         """Returns the columns that the response is made of."""
 
     @property
-    @abc.abstractmethod
     def ranges(self) -> dict[str, tuple[float, float]]:
         """Returns the public bounds, in own units and by name, that columns of numbers are clipped to."""
+        return {}
 
     @property
     def told(self) -> tuple[str, ...]:
@@ -99,15 +99,11 @@ class Exposure:
     def __post_init__(self) -> None:
         low, high = self.bounds
         if low <= 0.0:
-            raise about(
-                ValueError(
-                    f"exposures are above 0: the bounds of {self.column!r} begin at {low:g}. Give the least exposure "
-                    f"that a record counts with, like bounds={{{self.column!r}: (0.1, 2)}}; smaller ones are raised to "
-                    "it"
-                ),
-                "bounds",
-                self.column,
+            words = (
+                f"exposures are above 0: the bounds of {self.column!r} begin at {low:g}. Give the least exposure that "
+                f"a record counts with, like bounds={{{self.column!r}: (0.1, 2)}}; smaller ones are raised to it"
             )
+            raise about(ValueError(words), "bounds", self.column)
         if high > _LARGEST_EXPOSURE:
             unit = 10 ** math.ceil(math.log10(high))
             raise ValueError(

@@ -126,9 +126,8 @@ class SurveyWeights(AbstractRowWeights):
             raise TypeError(f"{what} must be the name of a column of the table, not a {type(column).__name__}")
         if column not in bounds:
             example = "(0, 10)" if what == "weights" else "(0.1, 10)"
-            raise about(
-                ValueError(f"{what}={column!r} needs public bounds, bounds={{{column!r}: {example}}}"), "bounds", column
-            )
+            words = f"{what}={column!r} needs public bounds, bounds={{{column!r}: {example}}}"
+            raise about(ValueError(words), "bounds", column)
         low, high = (float(end) for end in bounds[column])
         if low < 0.0:
             raise ValueError(f"{what} must be at least 0: the bounds of {column!r} begin at {low:g}")

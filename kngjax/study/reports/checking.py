@@ -12,17 +12,8 @@ from kngjax.ledger.book import Book, guarantee_of
 from kngjax.ledger.ledgers import Ledger
 from kngjax.releases import totals
 from kngjax.releases.certificate import Certificate
+from kngjax.study.reports import page_contents
 from kngjax.study.reports.markup import document_in
-from kngjax.study.reports.page_contents import (
-    debits_of,
-    document_of,
-    facts_of,
-    level_of,
-    numbers_of,
-    privacy_of,
-    releases_in,
-    seal_of,
-)
 from kngjax.study.reports.release_page import report
 from kngjax.study.results import Results
 from kngjax.study.synthesis.synthetic_tables import SyntheticTable
@@ -69,7 +60,7 @@ def report_of(published: dict[str, Any], book: Book | None) -> str:
         raise ValueError("this is not what 'kngjax release' writes: take its releases.json") from error
     if wrong:
         raise ValueError(f"{wrong[0]}: these releases were changed, or written by another version")
-    return report(document_of(published, book), results, total)
+    return report(page_contents.document_of(published, book), results, total)
 
 
 def check_report(text: str, ledger: Ledger | None = None) -> Checked:
@@ -89,7 +80,7 @@ def check_report(text: str, ledger: Ledger | None = None) -> Checked:
     if text == written:
         holds.append("the page shows what its JSON says")
     else:
-        other = "" if document["kngjax"] == document_of(published, None)["kngjax"] else (
+        other = "" if document["kngjax"] == page_contents.document_of(published, None)["kngjax"] else (
             f"; it was written by kngjax {document['kngjax']}, which alone can compare it"
         )  # fmt: skip
         differs.append(f"the page does not show what its JSON says{_first_difference(text, written)}{other}")
@@ -122,14 +113,14 @@ def _differences(published: dict[str, Any], results: Sequence[Any], total: Guara
     found = []
     for place, (one, result) in enumerate(zip(published["analyses"], results, strict=True), start=1):
         said = one.get("numbers") or []
-        if not _are_near(said, numbers_of(result, level_of(said))):
+        if not _are_near(said, page_contents.numbers_of(result, page_contents.level_of(said))):
             found.append(f"the numbers of analysis {place} are not those of its releases")
-        for release in releases_in(one["result"]):
+        for release in page_contents.releases_in(one["result"]):
             certificate = release["certificate"]
             again = Certificate.from_dict(certificate).to_dict()
             if again["proved_of_this_release"] != certificate.get("proved_of_this_release"):
                 found.append(f"a certificate of analysis {place} states another cost than follows from it")
-    if published["privacy"] != privacy_of(total, published["privacy"]["adjacency"]):
+    if published["privacy"] != page_contents.privacy_of(total, published["privacy"]["adjacency"]):
         found.append("the cost of all releases is not the sum of what their certificates prove")
     if total is not None and str(total.adjacency) != published["privacy"]["adjacency"]:
         found.append("the certificates are for another adjacency")
@@ -156,7 +147,7 @@ def _on_ledger(document: dict[str, Any], ledger: Ledger, total: Guarantee | None
     try:
         # As it was when the page was made.
         book = now if facts is None else ledger.read(until=facts["head"])
-        debits = debits_of(book, results)
+        debits = page_contents.debits_of(book, results)
     except ValueError as error:
         return [], [str(error)]
     holds, differs = ["the chain of the ledger holds", "the ledger paid for every release, by its digest"], []
@@ -166,8 +157,8 @@ def _on_ledger(document: dict[str, Any], ledger: Ledger, total: Guarantee | None
         differs.append("the ledger was debited another cost than the page states")
     if facts is None:
         return [*holds, "the page states no budget"], differs
-    if facts != facts_of(book, results):
+    if facts != page_contents.facts_of(book, results):
         differs.append("the budget on the page is not that of the ledger at its head")
-    if not hmac.compare_digest(str(document.get("seal")).encode(), seal_of(document, book).encode()):
+    if not hmac.compare_digest(str(document.get("seal")).encode(), page_contents.seal_of(document, book).encode()):
         differs.append("the seal of the page is not of this ledger: names, bounds or what was asked may be others")
     return holds if differs else [*holds, "the budget and the seal of the page are those of the ledger"], differs

@@ -244,19 +244,16 @@ class SynthesisPlan(AbstractAnalysis, AbstractSummarised):
         """Lays out what is released for each column and what that costs, and the sum."""
         return self.table_of("Synthesis", self.parts(), self.certificates())
 
-    def rows_of(
-        self, parts: Sequence[AbstractPart], of: Mapping[str, kng.releases.Certificate]
-    ) -> list[tuple[str, ...]]:
-        """Lists parts, their assurance and their ε. **Arguments:** `of`: the certificate of each, by label."""
-        made = [(part.label, of[part.label]) for part in parts]
-        return [(label, one.assurance, amounts(self.price(one)[0])[0]) for label, one in made]
-
     def table_of(
         self, title: str, parts: Sequence[AbstractPart], of: Mapping[str, kng.releases.Certificate]
     ) -> SummaryTable:
-        """Lays out what parts release and cost, and the sum. **Arguments:** as of `rows_of`."""
-        total = self.owed(list(of.values()))[0]
-        rows = [*self.rows_of(parts, of), ("all together", "", amounts(total)[0])]
+        """Lays out what parts release, their assurance and their ε, and the sum.
+
+        **Arguments:** `of`: the certificate of each part, by label.
+        """
+        total, made = self.owed(list(of.values()))[0], [(part.label, of[part.label]) for part in parts]
+        rows = [(label, one.assurance, amounts(self.price(one)[0])[0]) for label, one in made]
+        rows += [("all together", "", amounts(total)[0])]
         notes = [*(f"{part.label}: {part.what}" for part in parts), f"all together: {total.explain()}"]
         return SummaryTable(title, (), ("release", "assurance", "epsilon"), rows, 2, notes)
 
