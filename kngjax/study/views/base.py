@@ -13,7 +13,7 @@ from kngjax.inference.with_intervals import ReleaseWithIntervals
 from kngjax.releases import totals
 from kngjax.study.expectations import Expectations
 from kngjax.study.views import public_json
-from kngjax.study.views.interval_frames import rows_of, stacked, standard_errors_of
+from kngjax.study.views.interval_frames import rows_of, stacked
 
 # Facts of an analysis that a view keeps, where it has a field of this name.
 _KEPT = ("title", "formula", "response", "design", "names", "link", "expected")
@@ -115,16 +115,8 @@ class AbstractView(abc.ABC):
         return "the law of the noise", _OF_THE_TABLE
 
     def ends(self, level: float) -> "dict[str, pd.DataFrame]":
-        """Intervals of `params` by label, with columns lower and upper; empty where none were asked for."""
+        """Standard errors and intervals of `params` by label, as of `with_errors`; empty where none were asked for."""
         return {}
-
-    @property
-    def standard_errors(self) -> "dict[str, pd.DataFrame]":
-        """Returns standard errors of `params` by label, noise contained, where intervals are known.
-
-        They are (upper - lower)/3.92 of 95% intervals.
-        """
-        return {label: standard_errors_of(ends) for label, ends in self.ends(0.95).items()}
 
     @property
     def estimate_in_words(self) -> str:
@@ -165,10 +157,10 @@ class AbstractView(abc.ABC):
 
         **Arguments:** `level`: of the intervals.
         """
-        ends, errors = self.ends(level), self.standard_errors
+        ends = self.ends(level)
         return stacked(
             {
-                label: rows_of(pd.Series(column, self.index), errors.get(label), ends.get(label), level)
+                label: rows_of(pd.Series(column, self.index), ends.get(label), level)
                 for label, column in self.columns.items()
             }
         )

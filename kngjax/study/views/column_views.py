@@ -14,7 +14,7 @@ from kngjax.inference.intervals import Interval, NoInterval
 from kngjax.inference.with_intervals import ReleaseWithIntervals
 from kngjax.study.responses import Response
 from kngjax.study.views.base import AbstractView
-from kngjax.study.views.interval_frames import rows_of, standard_errors_of
+from kngjax.study.views.interval_frames import errors_of, rows_of, with_errors
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
@@ -108,21 +108,16 @@ class AbstractColumnView(AbstractView):
     def _row_of(self, middle: float, ends: tuple[float, float], level: float) -> "pd.DataFrame":
         """Makes the row of an interval of a quantile; without a level it has no standard error."""
         made = pd.DataFrame([ends], self.index[:1].str.removesuffix(", lower end"), ["lower", "upper"])
-        errors = None if math.isnan(level) else standard_errors_of(made, level)
-        return rows_of(pd.Series([middle], made.index), errors, made, level)
+        told = with_errors(made, math.nan if math.isnan(level) else errors_of(made, level))
+        return rows_of(pd.Series([middle], made.index), told, level)
 
     def ends(self, level: float) -> "dict[str, pd.DataFrame]":
-        return {self.labels[0]: self.conf_int(level)} if self._has_ends else {}
-
-    @property
-    def standard_errors(self) -> "dict[str, pd.DataFrame]":
-        """Returns the standard deviation of the noise, all that stands between the number and the table's own: exact.
-
-        Ends are cut at public bounds, so that it does not follow from them.
-        """
-        if self._is_of_population or self._deviation is None:
-            return super().standard_errors
-        return {self.labels[0]: self._named({self.labels[0]: [self._deviation]}).to_frame("std. error")}
+        if not self._has_ends:
+            return {}
+        # Ends are cut at public bounds, so that an exact deviation of the noise does not follow from them.
+        exact = None if self._is_of_population else self._deviation
+        error = errors_of(self.conf_int(0.95)) if exact is None else exact
+        return {self.labels[0]: with_errors(self.conf_int(level), error)}
 
     def interval_in_words(self, level: float, in_full: bool = True) -> str:
         if not self._has_ends:

@@ -19,15 +19,15 @@ from kngjax.study.responses import Response
 from kngjax.study.views.base import AbstractView
 from kngjax.study.views.contrasts import sums_of
 from kngjax.study.views.interval_frames import (
+    errors_of,
     frames_of,
     in_words,
-    intervals_of,
     require_intervals,
     rows_of,
     side_by_side,
     stacked,
-    standard_errors_of,
     tell_errors,
+    with_errors,
 )
 from kngjax.study.views.new_cells import basis_of, counts_of
 from kngjax.study.views.points import coefficients_of
@@ -271,18 +271,8 @@ class RegressionView(AbstractCurveView):
         of each interval by itself. Raises ValueError for unknown names, and where no intervals were asked for.
         """
         sums = sums_of(weights, self.design.names)
-        combinations = sums.to_numpy() @ self.design.own_units_matrix
-        ends = frames_of(intervals_of(dict(self._pairs()), level, combinations), sums.index)
-        wide = frames_of(intervals_of(dict(self._pairs()), 0.95, combinations), sums.index)
-        tell = tell_errors(self.releases)
-        return stacked(
-            {
-                label: rows_of(
-                    sums @ self.columns[label], standard_errors_of(wide[label]) if tell else None, ends[label], level
-                )
-                for label in self.labels
-            }
-        )
+        ends = self._told(sums.to_numpy() @ self.design.own_units_matrix, sums.index, level)
+        return stacked({label: rows_of(sums @ self.columns[label], ends[label], level) for label in self.labels})
 
     def wald_test(self, of: Any) -> "WaldTest | NoInterval | dict[str, WaldTest | NoInterval]":
         """Tests that coefficients, or sums of them, are all 0, by draws of the joint law of their errors. Free.
@@ -301,7 +291,13 @@ class RegressionView(AbstractCurveView):
         return found[self.labels[0]] if len(self.labels) == 1 else found
 
     def ends(self, level: float) -> "dict[str, pd.DataFrame]":
-        return frames_of(self._intervals(level), self.index) if self.has_intervals else {}
+        return self._told(self.design.own_units_matrix, self.index, level) if self.has_intervals else {}
+
+    def _told(self, combinations: np.ndarray, index: "pd.Index", level: float) -> "dict[str, pd.DataFrame]":
+        """Puts standard errors of sums of coefficients, where widths tell them, before the ends of their intervals."""
+        ends, wide = (frames_of(self._intervals(one, combinations), index) for one in (level, 0.95))
+        tells = tell_errors(self.releases) and not self.at_the_edge
+        return {label: with_errors(one, errors_of(wide[label]) if tells else np.nan) for label, one in ends.items()}
 
     @property
     def estimate_in_words(self) -> str:
@@ -321,10 +317,6 @@ class RegressionView(AbstractCurveView):
         return words + (_AT_THE_EDGE if self.at_the_edge else "" if tell_errors(self.releases) else _ROUGH)
 
     @property
-    def standard_errors(self) -> "dict[str, pd.DataFrame]":
-        return super().standard_errors if tell_errors(self.releases) and not self.at_the_edge else {}
-
-    @property
     def _mixed(self) -> list[bool]:
         """Marks the coefficients in own units that are sums of several released ones."""
         return (np.count_nonzero(self.design.own_units_matrix, axis=1) > 1).tolist()
@@ -335,9 +327,14 @@ class RegressionView(AbstractCurveView):
         rows = self.design.with_constant(x)
         return pd.DataFrame({label: rows @ one for label, one in self.curves.items()})
 
-    def _intervals(self, level: float) -> dict[str, Interval | NoInterval]:
-        """Computes the intervals of the coefficients in own units, by label."""
-        return intervals_of(dict(self._pairs()), level, self.design.own_units_matrix)
+    def _intervals(self, level: float, combinations: np.ndarray | None = None) -> dict[str, Interval | NoInterval]:
+        """Computes the intervals of the coefficients in own units, or of other combinations of the basis, by label.
+
+        Raises ValueError for a release that was made without intervals.
+        """
+        require_intervals(self.releases)
+        rows = self.design.own_units_matrix if combinations is None else combinations
+        return {label: one.intervals(level, rows) for label, one in self._pairs()}
 
     def _bands(self, new: Any, level: float, original: bool) -> "dict[str, pd.DataFrame]":
         return self._bands_of(new, level, original) if self.has_intervals else {}
@@ -345,7 +342,7 @@ class RegressionView(AbstractCurveView):
     def _bands_of(self, new: Any, level: float, original: bool) -> "dict[str, pd.DataFrame]":
         """Computes intervals of predictions by label, from those of the linear predictor."""
         x, index = self._cells(new, original)
-        found = frames_of(intervals_of(dict(self._pairs()), level, self.design.with_constant(x)), index)
+        found = frames_of(self._intervals(level, self.design.with_constant(x)), index)
         return {
             label: counts_of(
                 pd.DataFrame(self._mean_of(one.to_numpy(), original), index, one.columns), self.response.exposure, new

@@ -1,11 +1,10 @@
 """Intervals of released regressions, with names: of coefficients in own units, and of predictions."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from statistics import NormalDist
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
 
 from kngjax.core.later import pd
 from kngjax.inference.given_sums import ends_of_draws
@@ -15,17 +14,6 @@ from kngjax.inference.with_intervals import ReleaseWithIntervals
 _USUAL = 0.95
 
 Found = Mapping[str, Interval | NoInterval]
-
-
-def intervals_of(
-    releases: Mapping[str, Any], level: float, combinations: Float[np.ndarray, "combinations dimension"]
-) -> dict[str, Interval | NoInterval]:
-    """Computes intervals of Aθ from each release, by label; raises ValueError for one that was made without intervals.
-
-    **Arguments:** `releases`: by label. `level`: of each interval by itself. `combinations`: A.
-    """
-    require_intervals(releases.values())
-    return {label: one.intervals(level, combinations) for label, one in releases.items()}
 
 
 def require_intervals(releases: Iterable[Any]) -> None:
@@ -48,29 +36,29 @@ def frames_of(found: Found, index: Any) -> "dict[str, pd.DataFrame]":
     return frames
 
 
-def standard_errors_of(ends: "pd.DataFrame", level: float = 0.95) -> "pd.DataFrame":
-    """Computes those with which normal errors had these intervals: (upper - lower)/3.92 of 95% intervals."""
-    width = 2.0 * NormalDist().inv_cdf(0.5 + 0.5 * level)
-    return ((ends["upper"] - ends["lower"]) / width).to_frame("std. error")
-
-
 def tell_errors(releases: Iterable[Any]) -> bool:
     """Tells whether the widths of intervals tell how far their middles are off, of all of these releases."""
     return all(one.has_deviations for one in releases if isinstance(one, ReleaseWithIntervals))
 
 
-def rows_of(
-    estimate: "pd.Series", errors: "pd.DataFrame | None", ends: "pd.DataFrame | None", level: float
-) -> "pd.DataFrame":
+def errors_of(ends: "pd.DataFrame", level: float = _USUAL) -> "pd.Series":
+    """Computes the errors with which normal estimates had these intervals: (upper - lower)/3.92 of 95% intervals."""
+    return (ends["upper"] - ends["lower"]) / (2.0 * NormalDist().inv_cdf(0.5 + 0.5 * level))
+
+
+def with_errors(ends: "pd.DataFrame", error: Any) -> "pd.DataFrame":
+    """Puts standard errors before columns lower and upper; NaN where none is told, so that tables have one shape."""
+    return pd.DataFrame({"std. error": error, "lower": ends["lower"], "upper": ends["upper"]})
+
+
+def rows_of(estimate: "pd.Series", ends: "pd.DataFrame | None", level: float) -> "pd.DataFrame":
     """Makes a row a number: its name, its estimate, and of an interval the standard error, the ends and the level.
 
-    **Arguments:** `estimate`: by name. `errors`, `ends`: with the same index, or None. `level`: of the interval.
+    **Arguments:** `estimate`: by name. `ends`: of `with_errors` with the same index, or None. `level`: of the interval.
     """
     made = estimate.to_frame("estimate")
     if ends is not None:
-        # Where no standard error is told there is a column without numbers, so that tables have the same columns.
-        told = pd.DataFrame({"std. error": np.nan}, estimate.index) if errors is None else errors
-        made = pd.concat([made, told, ends], axis=1).assign(level=level)
+        made = pd.concat([made, ends], axis=1).assign(level=level)
     return with_columns(estimate.index.to_frame(index=False), made.reset_index(drop=True))
 
 
@@ -88,27 +76,17 @@ def with_columns(before: "pd.DataFrame", table: "pd.DataFrame") -> "pd.DataFrame
     return pd.concat([before.set_axis(named, axis=1), table], axis=1)
 
 
-def with_std_errors(estimates: Any, ends_at: "Callable[[float], pd.DataFrame]", level: float) -> "pd.DataFrame":
-    """Puts estimates beside their standard errors and the ends of their intervals.
-
-    **Arguments:** `estimates`: a series with its name. `ends_at`: makes the ends at a level, columns lower and upper.
-    """
-    ends = ends_at(level)
-    errors = standard_errors_of(ends if level == _USUAL else ends_at(_USUAL))
-    return estimates.to_frame().join([errors, ends])
-
-
 def difference_of(name: str, estimates: Any, draws: Any, level: float) -> "pd.DataFrame":
     """Puts differences beside their standard errors and intervals, the quantiles of their draws.
 
     **Arguments:** `name`: of the row of a single one. `estimates`, `draws`: of each difference, a series and a frame.
     """
-
-    def ends_at(level: float) -> "pd.DataFrame":
-        return pd.DataFrame(np.transpose(ends_of_draws(draws.to_numpy(), level)), made.index, ["lower", "upper"])
-
     made = pd.Series(np.ravel(estimates), [name] if draws.shape[1] == 1 else estimates.index, name="estimate")
-    return with_std_errors(made, ends_at, level)
+    ends, wide = (
+        pd.DataFrame(np.transpose(ends_of_draws(draws.to_numpy(), one)), made.index, ["lower", "upper"])
+        for one in (level, _USUAL)
+    )
+    return made.to_frame().join(with_errors(ends, errors_of(wide)))
 
 
 def side_by_side(frames: "dict[str, pd.DataFrame]") -> "pd.DataFrame":

@@ -1,7 +1,6 @@
 """The view of released counts: of records, of a histogram, of a cross table."""
 
 import dataclasses
-import functools
 import math
 from collections.abc import Sequence
 from typing import Any, ClassVar
@@ -19,7 +18,7 @@ from kngjax.inference.given_sums import counts_given, expected_counts_given, sha
 from kngjax.study import consistency
 from kngjax.study.classifications import Axis, Classification
 from kngjax.study.views.base import AbstractView
-from kngjax.study.views.interval_frames import difference_of, with_std_errors
+from kngjax.study.views.interval_frames import difference_of, errors_of, with_errors
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
@@ -144,7 +143,8 @@ class TableView(AbstractView):
         totals = released.sum(axis=1, keepdims=True) if count is None else np.array([[float(count)]])
         found = np.clip(released / np.maximum(totals, 1.0), 0.0, 1.0).ravel()
         shares = pd.Series(found, self.index, name="share")
-        return with_std_errors(shares, functools.partial(self._ends_of_shares, of), level)
+        ends, wide = self._ends_of_shares(of, level), self._ends_of_shares(of, 0.95)
+        return shares.to_frame().join(with_errors(ends, errors_of(wide)))
 
     def _ends_of_shares(self, of: str, level: float) -> "pd.DataFrame":
         if self._total is not None:
@@ -208,15 +208,8 @@ class TableView(AbstractView):
             )
 
     def ends(self, level: float) -> "dict[str, pd.DataFrame]":
-        return {} if self.adjustments else {self.labels[0]: self.conf_int(level)}
-
-    @property
-    def standard_errors(self) -> "dict[str, pd.DataFrame]":
-        """Returns the standard deviation of the noise, all that stands between a count and the table's own: exact.
-
-        Ends are cut at 0 and at n, so that it does not follow from them.
-        """
-        return {} if self.noise is None else {self.labels[0]: self.noise.to_frame("std. error")}
+        # Ends are cut at 0 and at n, so that the exact deviation of the noise does not follow from them.
+        return {} if self.adjustments else {self.labels[0]: with_errors(self.conf_int(level), self.deviation)}
 
     def interval_in_words(self, level: float, in_full: bool = True) -> str:
         if self.adjustments:
@@ -327,7 +320,9 @@ class TableView(AbstractView):
             at, looks = places + (number - 0.5 * (len(series) - 1)) * width, style(number, hatch=HATCHES)
             axes.bar(at, heights, width, label=label, edgecolor="white", **looks)
             for ends in self.ends(0.95).values():
-                axes.vlines(at, *ends.to_numpy()[number :: len(series)].T, color="black", linewidth=1.2)
+                axes.vlines(
+                    at, *ends[["lower", "upper"]].to_numpy()[number :: len(series)].T, color="black", linewidth=1.2
+                )
         axes.set_xticks(places, labels[0])
         axes.set_xlabel(names[0])
         axes.set_ylabel(self.labels[0])
