@@ -6,7 +6,7 @@ import functools
 import inspect
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Generic, ParamSpec, TypeVar
+from typing import Any, Generic, TypeVar
 
 from kngjax.accounting.adjacency import Adjacency
 from kngjax.data.terms.base import is_number
@@ -23,10 +23,27 @@ Answer = TypeVar("Answer")
 Kind = TypeVar("Kind", bound=type)
 
 
-def checking_epsilon(kind: Kind) -> Kind:
+# What other methods call their arguments, by method: a name that is not there, and what to do instead, in words.
+_ELSEWHERE = {
+    "quantile_regression": {"levels": "it is called 'tau' there"},
+    "quantile_process": {
+        "tau": "it is called 'levels' there",
+        "order": "curves are drawn by halving alone, so leave it out",
+    },
+    "poisson_regression": {
+        "offset": "name the column of what it is the logarithm of, exposure='years', with bounds above 0; of "
+        "logarithms alone make that column before the call, each record by itself"
+    },
+}
+# Of an interval of a quantile, where nobody says another one.
+LEVEL = 0.95
+
+
+def checking_arguments(kind: Kind) -> Kind:
     """Decorates a class of analyses: each looks first whether its `epsilon` is one, of all its releases together.
 
-    Mechanisms would name their own arguments in a refusal, or refuse a part of it.
+    Mechanisms would name their own arguments in a refusal, or refuse a part of it. Arguments that other methods have
+    are refused in words.
     """
     for name, method in list(vars(kind).items()):
         if not name.startswith("_") and "epsilon" in getattr(inspect.signature(method), "parameters", {}):
@@ -37,6 +54,9 @@ def checking_epsilon(kind: Kind) -> Kind:
 def _checked(method: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(method)
     def checked(*positional: Any, **named: Any) -> Any:
+        for other, instead in _ELSEWHERE.get(method.__name__, {}).items():
+            if other in named:
+                raise TypeError(f"{method.__name__} has no argument {other!r}: {instead}")
         if "epsilon" in named:
             _ = whole_epsilon(named["epsilon"])
         return method(*positional, **named)
@@ -44,34 +64,7 @@ def _checked(method: Callable[..., Any]) -> Callable[..., Any]:
     return checked
 
 
-_OFFSET = (
-    "name the column of what it is the logarithm of, exposure='years', with bounds above 0; of logarithms alone make "
-    "that column before the call, each record by itself"
-)
-_ORDER = "curves are drawn by halving alone, so leave it out"
-# Of an interval of a quantile, where nobody says another one.
-LEVEL = 0.95
-Given = ParamSpec("Given")
-Made = TypeVar("Made")
-
-
-def _not_called(**others: str) -> Callable[[Callable[Given, Made]], Callable[Given, Made]]:
-    """Makes a method refuse arguments that others have. **Arguments:** by their names what to do instead, in words."""
-
-    def of(method: Callable[Given, Made]) -> Callable[Given, Made]:
-        @functools.wraps(method)
-        def told_apart(*positional: Given.args, **named: Given.kwargs) -> Made:
-            for other, instead in others.items():
-                if other in named:
-                    raise TypeError(f"{method.__name__} has no argument {other!r}: {instead}")
-            return method(*positional, **named)
-
-        return told_apart
-
-    return of
-
-
-@checking_epsilon
+@checking_arguments
 class AbstractAnalyses(abc.ABC, Generic[Answer]):
     """Offers the analyses of a table as methods. All arguments are public; ε is for all releases of a call together."""
 
@@ -81,7 +74,6 @@ class AbstractAnalyses(abc.ABC, Generic[Answer]):
     def _carry_out(self, analysis: Analysis, results: Callable[[Analysis, list[Release]], Any]) -> Any:
         """Turns an analysis into what its caller gets. **Arguments:** `results`: makes results of its releases."""
 
-    @_not_called(levels="it is called 'tau' there")
     def quantile_regression(
         self,
         formula: str,
@@ -103,7 +95,6 @@ class AbstractAnalyses(abc.ABC, Generic[Answer]):
         """
         return self._regressed(self._of(formula, domain, scale).quantiles(tau, epsilon), intervals, force)
 
-    @_not_called(tau="it is called 'levels' there", order=_ORDER)
     def quantile_process(
         self,
         formula: str,
@@ -151,7 +142,6 @@ class AbstractAnalyses(abc.ABC, Generic[Answer]):
         asked = self._of(formula, domain, intervals=intervals)
         return self._regressed(asked.logistic(epsilon), intervals, force)
 
-    @_not_called(offset=_OFFSET)
     def poisson_regression(
         self,
         formula: str,

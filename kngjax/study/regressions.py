@@ -2,7 +2,7 @@
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -87,11 +87,7 @@ class Regression:
             if dimension > MOST_QUANTILES:
                 loss = self._smoothed(level, share)
             parts.append(Part(of_level(level), self._made(loss, share)))
-
-        def remade(epsilon: float, count: int) -> Analysis:
-            return dataclasses.replace(self, count=count).quantiles(tau, epsilon)
-
-        remake = None if dimension <= MOST_QUANTILES else remade
+        remake = None if dimension <= MOST_QUANTILES else self._again("quantiles", tau)
         return self._planned("quantile regression", *parts, scale=self.scale, remake=remake)
 
     def linear(self, epsilon: Any, method: str = "robust", delta: Any = None) -> Analysis:
@@ -116,11 +112,7 @@ class Regression:
                 threshold = max(threshold, _LEAST_THRESHOLD * guess)
             # Beyond the width of the bounds of y the loss is least squares, and noise alone grows with it.
             loss = kng.PseudoHuberLoss(min(threshold, high - low))
-
-        def remade(epsilon: float, count: int) -> Analysis:
-            return dataclasses.replace(self, count=count).linear(epsilon)
-
-        part, remake = Part(method, self._made(loss, epsilon)), remade if method == "robust" else None
+        part, remake = Part(method, self._made(loss, epsilon)), self._again("linear") if method == "robust" else None
         return self._planned("linear regression", part, scale=self.scale, remake=remake)
 
     def logistic(self, epsilon: Any) -> Analysis:
@@ -151,6 +143,9 @@ class Regression:
 
     def _planned(self, title: str, *parts: Part, **facts: Any) -> Analysis:
         return Analysis(title, self.response, self.formula.design, parts, self.formula.text, **facts)
+
+    def _again(self, method: str, *given: Any) -> Callable[..., Analysis]:
+        return lambda epsilon, count: getattr(dataclasses.replace(self, count=count), method)(*given, epsilon)
 
     def _smoothed(self, level: float, epsilon: float) -> kng.SmoothedQuantileLoss:
         """Chooses the bandwidth at which the bias of the ridge and the bias of smoothing are about equal."""

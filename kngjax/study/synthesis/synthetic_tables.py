@@ -23,7 +23,7 @@ from kngjax.owner.utility_report import UtilityReport
 from kngjax.study.synthesis.columns import AbstractColumn
 from kngjax.study.synthesis.comparisons import compare
 from kngjax.study.synthesis.numbers import AbstractCurvedColumn
-from kngjax.study.synthesis.parts import AbstractPart, CurvesPart, RowsPart, TablePart
+from kngjax.study.synthesis.parts import CurvesPart, TablePart
 from kngjax.study.synthesis.plans import SynthesisPlan
 
 # More rows would not fit into memory, and would end the process that has the data.
@@ -87,7 +87,24 @@ class SyntheticTable(AbstractKeptAsJson, AbstractSummarised):
             raise ValueError(
                 f"num_rows must be at most {MOST_ROWS:,}, not {rows:,}: draw several tables, by other keys"
             )
-        values = drawn_values(self.plan.columns, self._of_columns, rows, key)
+        values: dict[str, np.ndarray] = {}
+        for number, column in enumerate(self.plan.columns):
+            # Each column has a key of its own.
+            keys = jax.random.split(jax.random.fold_in(key, number))
+            found: Any = None
+            for part in (one for one in self._parts if one.column_name == column.name):
+                released = self.releases[part.label]
+                if isinstance(part, TablePart):
+                    parents = [parent.places(values[parent.name]) for parent in part.columns[:-1]]
+                    kept = np.flatnonzero(column.drawn)
+                    places = drawn_places(released.value.reshape(part.shape)[..., kept], parents, keys[0], rows)
+                    found = column.of_places(kept[places])
+                elif isinstance(part, CurvesPart) and isinstance(column, AbstractCurvedColumn):
+                    x = part.matrix(values)
+                    drawn = kng.releases.QuantileCurves(released).draw(np.zeros((rows, 0)) if x is None else x, keys[1])
+                    own = column.of_drawn(drawn)
+                    found = own if found is None else np.where(np.isnan(found), own, found)
+            values[column.name] = found
         return {column.name: column.shown(values[column.name]) for column in self.plan.columns}
 
     def compared(self, frame: Any, formula: str | None = None, key: PRNGKeyArray | None = None) -> UtilityReport:
@@ -95,15 +112,6 @@ class SyntheticTable(AbstractKeptAsJson, AbstractSummarised):
         real = self.plan.shown(frame)
         rows = len(next(iter(real.values())))
         return compare(self.plan, real, self.columns_of(rows, kng.research_key(0) if key is None else key), formula)
-
-    @functools.cached_property
-    def _of_columns(self) -> dict[str, list[tuple[AbstractPart, kng.Release]]]:
-        """The parts of each column, with what was released."""
-        found: dict[str, list[tuple[AbstractPart, kng.Release]]] = {column.name: [] for column in self.plan.columns}
-        for part in self._parts:
-            if not isinstance(part, RowsPart):
-                found[part.column_name].append((part, self.releases[part.label]))
-        return found
 
     def summary(self) -> SummaryTable:
         """Lays out a line for each release, what it cost, and the sum."""
@@ -189,35 +197,6 @@ def drawn_places(
     for cell, chosen in zip(found, np.split(order, starts[1:]), strict=bool(rows)):
         places[chosen] = np.searchsorted(upper.reshape(-1, number)[cell], uniform[chosen], side="right")
     return places
-
-
-def drawn_values(
-    columns: Sequence[AbstractColumn],
-    parts: Mapping[str, list[tuple[AbstractPart, kng.Release]]],
-    rows: int,
-    key: PRNGKeyArray,
-) -> dict[str, np.ndarray]:
-    """Draws the values of all columns by name, one column after the other.
-
-    **Arguments:** `parts`: of each column, with what was released. `key`: each column's own is folded from it.
-    """
-    values: dict[str, np.ndarray] = {}
-    for number, column in enumerate(columns):
-        keys = jax.random.split(jax.random.fold_in(key, number))
-        found: Any = None
-        for part, release in parts[column.name]:
-            if isinstance(part, TablePart):
-                parents = [parent.places(values[parent.name]) for parent in part.columns[:-1]]
-                kept = np.flatnonzero(column.drawn)
-                places = drawn_places(release.value.reshape(part.shape)[..., kept], parents, keys[0], rows)
-                found = column.of_places(kept[places])
-            elif isinstance(part, CurvesPart) and isinstance(column, AbstractCurvedColumn):
-                x = part.matrix(values)
-                drawn = kng.releases.QuantileCurves(release).draw(np.zeros((rows, 0)) if x is None else x, keys[1])
-                own = column.of_drawn(drawn)
-                found = own if found is None else np.where(np.isnan(found), own, found)
-        values[column.name] = found
-    return values
 
 
 @holding_no_records(failed=FAILED_OF_SYNTHESIS)
