@@ -97,7 +97,7 @@ class Unit(ShownAsTyped, AbstractModule):
     def explain(self) -> tuple[str, ...]:
         """Says in sentences for a certificate which rows are of one unit, and how they count."""
         if self.most_rows is None:
-            return (f"each record is one {self.name}, and no two records are of one",)
+            return (f"each record is one {self.name}, a row or made of all rows of one, and no two records are of one",)
         what = "one identifier" if self.column is None else f"one value of {self.column!r}"
         left = "are left out" if self.missing == DROP else "make a release fail"
         votes = f"{self.most_rows} votes, or as many as they are if these are fewer"
