@@ -131,7 +131,8 @@ class AbstractPrivateEstimator(AbstractPaidFits):
         self._refuse_unpaid(is_paid)
         if y is None:
             raise ValueError(f"This {type(self).__name__} estimator requires y to be passed, but the target y is None.")
-        expected = self._expected_columns
+        # So many columns are declared by bounds by position; None where none are.
+        expected = len(self.bounds) if isinstance(self.bounds, list) else None
         shown, make = (X, None) if through is None else through
         table = named_tables.table_of(shown, expected)
         if make is not None:
@@ -191,11 +192,6 @@ class AbstractPrivateEstimator(AbstractPaidFits):
         if unit is not None:
             planned = planned.protecting(unit) if person is None else Persons(unit).given_to(planned)
         return expecting(planned.forced(self.force), count)
-
-    @property
-    def _expected_columns(self) -> int | None:
-        """The number of columns that bounds by position declare; None where none do."""
-        return len(self.bounds) if isinstance(self.bounds, list) else None
 
     def _require_comparable(self) -> None:
         """Raises ValueError where public facts do not say what losses are between."""

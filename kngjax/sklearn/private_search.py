@@ -86,7 +86,8 @@ class PrivateSearch(AbstractPaidFits):
     def _fit(self, X: Any, y: Any, person: Any) -> None:
         self._check()
         params = list(ParameterGrid(self.param_grid))
-        candidates: list[Any] = [_settled(self.estimator, one) for one in params]
+        unset: list[Any] = [clone(self.estimator) for _ in params]
+        candidates = [one.set_params(**settings) for one, settings in zip(unset, params, strict=True)]
         adjacency = _require_comparable(candidates)
         # All records are admitted first, so that nothing that is refused depends on the parts.
         (analysis, table), *_ = [candidate._admit(X, y, person, is_paid=True) for candidate in candidates]
@@ -229,11 +230,6 @@ def _codes_of(person: Any, rows: int) -> np.ndarray:
     """
     codes, refusal = run_hiding_errors(functools.partial(codes_of, person))
     return codes if refusal is None else np.full(rows, -1)
-
-
-def _settled(estimator: Any, settings: dict[str, Any]) -> Any:
-    made: Any = clone(estimator)
-    return made.set_params(**settings)
 
 
 def _last(estimator: Any) -> Any:

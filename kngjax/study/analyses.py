@@ -1,7 +1,6 @@
 """An analysis states in full, before a table is looked at, what is released from it: terms, response, mechanisms."""
 
 import functools
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -12,7 +11,6 @@ import numpy as np
 
 import kngjax as kng
 from kngjax.core.errors import UNREADABLE, UnfitShape, UnfitType, hiding
-from kngjax.core.representation import describe
 from kngjax.data import dates
 from kngjax.data.missing import Codes, explain_codes, without_codes
 from kngjax.data.named_columns import Columns
@@ -25,8 +23,8 @@ from kngjax.data.weights import with_weights
 from kngjax.releases.debits import settings
 from kngjax.releases.plan import Plan
 from kngjax.releases.release import plan_for
-from kngjax.releases.told import said, telling
-from kngjax.study.carrying_out import AbstractAnalysis, Step
+from kngjax.releases.told import telling
+from kngjax.study.carrying_out import AbstractAnalysis, Step, resolved_once
 from kngjax.study.responses import AbstractResponse, Response
 
 # Basis, response and weights, one row a record.
@@ -94,21 +92,14 @@ class Part:
         """Lists the settings of the mechanism or plan, JSON-ready."""
         return settings(self.mechanism) if self.plan is None else self.plan.settings()
 
-    @functools.cached_property
-    def _known(self) -> dict[Any, Plan]:
-        return {}
-
+    @resolved_once
     def plan_for(self, num_records: int | None, sampler: Any = None) -> Plan:
         """Resolves the draws of the part, once for what certificates are told to say. Its records are `Prepared`.
 
         **Arguments:** `num_records`: used where it is public. `sampler`: what is asked for, or None.
         """
         count = self.mechanism.adjacency.public_count(num_records)
-        key = count, sampler and json.dumps(describe(sampler)), said()
-        if key not in self._known:
-            plan = plan_for(self.whole, count, sampler)
-            self._known[key] = plan.of(functools.partial(pair_of, self.mechanism, count))
-        return self._known[key]
+        return plan_for(self.whole, count, sampler).of(functools.partial(pair_of, self.mechanism, count))
 
 
 def pair_of(mechanism: Any, count: int | None, columns: Prepared | Passes) -> tuple[Any, Any]:
@@ -208,8 +199,9 @@ class Analysis(AbstractAnalysis):
         return replace(self, force=bool(force))
 
     def steps(self, number: int | None = None) -> list["Step"]:
-        start = "" if number is None else f"{number}. {self.what}, "
-        return [Step(f"{start}{part.label}", self, part) for part in self.parts]
+        if number is None:
+            return [Step(part.label, self, part) for part in self.parts]
+        return [Step(self.label(number, part.label), self, part) for part in self.parts]
 
     def words_of(self, part: Part) -> dict[str, Any]:
         told = {"read": list(self.told)} if self.told else {}
@@ -245,10 +237,6 @@ class Analysis(AbstractAnalysis):
         columns = (*others, *self.columns)
         read = *explain_codes(self.codes, columns, self.dates), *dates.explain(self.dates, columns)
         return (*read, *self.response.told)
-
-    @property
-    def what(self) -> str:
-        return self.title if self.formula is None else f"{self.title} {self.formula}"
 
     def check(self, frame: Any) -> Any:
         """Returns the table of a frame, if its columns and types serve; no value is looked at.

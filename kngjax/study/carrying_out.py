@@ -8,6 +8,7 @@ Whatever ends this path early costs one debit at most beside the releases that w
 
 import abc
 import functools
+import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -20,6 +21,7 @@ from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.accounting.wording import amounts
 from kngjax.core import arithmetic, side_doors
 from kngjax.core.errors import FAILED_OF_FRAME, bare, holding_no_records, run_telling_refusals
+from kngjax.core.representation import describe
 from kngjax.data.tables import is_elsewhere
 from kngjax.ledger.ledgers import Ledger, Reservation
 from kngjax.releases import totals
@@ -27,6 +29,7 @@ from kngjax.releases.certificate import Certificate
 from kngjax.releases.debits import require_cover
 from kngjax.releases.plan import Plan
 from kngjax.releases.release import Release
+from kngjax.releases.told import said
 
 Released = kng.Release | kng.inference.ReleaseWithIntervals | kng.releases.QuantileCurves
 # The releases by the labels of their steps: each step may make several by one debit.
@@ -142,23 +145,43 @@ def _release_missing(
             keeping.keep(made)
 
 
+def resolved_once(resolve: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorates a method that resolves draws: one for the same arguments, and for what certificates are told to say."""
+
+    @functools.wraps(resolve)
+    def resolved(self: Any, *given: Any) -> Any:
+        asked = (one if isinstance(one, int | None) else json.dumps(describe(one)) for one in given)
+        known, key = vars(self).setdefault(f"_{resolve.__name__}", {}), (*asked, said())
+        if key not in known:
+            known[key] = resolve(self, *given)
+        return known[key]
+
+    return resolved
+
+
 class AbstractAnalysis(abc.ABC):
     """States in full what is released of a table, before it is looked at. Public.
 
-    `title`: what it is, in words. `adjacency`: of the table. `sampler`: what is asked for of each release, or None.
+    `title`: what it is, in words. `adjacency`: of the table. `formula`: as it was written, or None. `sampler`: what is
+    asked for of each release, or None.
     """
 
     title: str
     adjacency: Adjacency
+    formula: str | None = None
     sampler: Any = None
 
     # What a plan says of the analysis below its table.
     notes: Sequence[str] = ()
 
     @property
-    @abc.abstractmethod
     def what(self) -> str:
         """Returns the title of the analysis with the formula, if there is one."""
+        return self.title if self.formula is None else f"{self.title} {self.formula}"
+
+    def label(self, number: int | None, part: str = "") -> str:
+        """Names one of the steps. **Arguments:** `number`: of the analysis, where there are several."""
+        return f"{'' if number is None else f'{number}. '}{self.what}{part and f', {part}'}"
 
     @abc.abstractmethod
     def check(self, frame: Any) -> Any:
@@ -168,9 +191,9 @@ class AbstractAnalysis(abc.ABC):
     def records(self, frame: Any) -> Any:
         """Reads what plans take of a frame, each record by itself; `Passes` of it for a table on an engine. Private."""
 
-    @abc.abstractmethod
     def steps(self, number: int | None = None) -> list["Step"]:
-        """Lists the steps, each with its debit. **Arguments:** `number`: of the analysis, where there are several."""
+        """Lists the steps, each with its debit: one, unless told. **Arguments:** as of `label`."""
+        return [Step(self.label(number), self)]
 
     @abc.abstractmethod
     def words_of(self, part: Any) -> dict[str, Any]:

@@ -101,10 +101,6 @@ class CountedGroups(AbstractAnalysis):
         """Returns ε of all, which was asked for, over that of the interval of one group."""
         return self.usual.times / float(1 - FOR_COUNTS)
 
-    @property
-    def what(self) -> str:
-        return self.usual.what
-
     def check(self, frame: Any) -> Any:
         return self.usual.check(frame)
 
@@ -115,9 +111,8 @@ class CountedGroups(AbstractAnalysis):
         return self.usual.records(frame)
 
     def steps(self, number: int | None = None) -> list[Step]:
-        start = "" if number is None else f"{number}. "
-        counting = Step(f"{start}{self.what}, {COUNT}", self, Stage(COUNT))
-        return [counting, Step(f"{start}{self.what}", self, Stage("intervals", counting.label))]
+        counting = Step(self.label(number, COUNT), self, Stage(COUNT))
+        return [counting, Step(self.label(number), self, Stage("intervals", counting.label))]
 
     def part_after(self, part: Stage, made: Mapping[str, list[Any]]) -> Stage:
         """Tells the second stage what the first one released."""

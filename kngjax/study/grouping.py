@@ -17,9 +17,9 @@ from kngjax.data.terms import Categorical
 from kngjax.releases.division import Division
 from kngjax.releases.group_plans import plan_of_groups
 from kngjax.releases.plan import Plan
-from kngjax.releases.told import said, telling
+from kngjax.releases.told import telling
 from kngjax.study.analyses import Analysis, Prepared, table_of, tables_of
-from kngjax.study.carrying_out import AbstractAnalysis, Step
+from kngjax.study.carrying_out import AbstractAnalysis, resolved_once
 from kngjax.study.classifications import AnyRow
 from kngjax.study.group_sizes import GroupSize
 from kngjax.study.responses import check_column
@@ -119,9 +119,9 @@ class GroupedAnalysis(AbstractAnalysis):
         return f"{self.analyses[0].title} by {' and '.join(self.grouping.division.by)}"
 
     @property
-    def what(self) -> str:
-        formula = self.analyses[0].formula
-        return self.title if formula is None else f"{self.title} {formula}"
+    def formula(self) -> str | None:
+        """Returns the formula of each analysis, or None."""
+        return self.analyses[0].formula
 
     @property
     def times(self) -> float:
@@ -176,10 +176,6 @@ class GroupedAnalysis(AbstractAnalysis):
         count = len(table) if self.adjacency is kng.Adjacency.REPLACE else None
         return records_of(table, columns, read, count, self.analyses[0].sizes, self.analyses[0].person)
 
-    def steps(self, number: int | None = None) -> list[Step]:
-        start = "" if number is None else f"{number}. "
-        return [Step(f"{start}{self.what}", self)]
-
     def words_of(self, part: None) -> dict[str, Any]:
         first = self.analyses[0]
         made = next((one for one in self.analyses if one.parts), first)
@@ -188,16 +184,14 @@ class GroupedAnalysis(AbstractAnalysis):
         told = {"read": list(self.told)} if self.told else {}
         return about | {"groups": self.grouping.division.to_dict(), "parts_of_the_first": parts} | told
 
-    @functools.cached_property
-    def _known(self) -> dict[Any, Plan]:
-        return {}
-
     def plan_of(self, part: None, num_records: int | None) -> Plan:
         with telling(*self.told):
-            if (key := said()) not in self._known:
-                plans = [[one.plan_for(None) for one in analysis.parts] for analysis in self.analyses]
-                self._known[key] = plan_of_groups(plans, self.grouping.division, self.adjacency)
-            return self._known[key]
+            return self._plan()
+
+    @resolved_once
+    def _plan(self) -> Plan:
+        plans = [[one.plan_for(None) for one in analysis.parts] for analysis in self.analyses]
+        return plan_of_groups(plans, self.grouping.division, self.adjacency)
 
     def certificates_of(self, part: None, num_records: int | None) -> list[kng.releases.Certificate]:
         """Certifies the first group; others may differ in what follows from a guess of their size."""

@@ -179,8 +179,10 @@ class PublicFacts:
             if (why := analysis.refusal(self.count)) is not None:
                 raise ValueError(why)
             return analysis
-        if not isinstance(analysis, GroupedAnalysis):
+        if isinstance(analysis, Analysis):
             return expecting(analysis, self.count)
+        if not isinstance(analysis, GroupedAnalysis):
+            return analysis
         # Groups of which the same is known share an analysis.
         known = {id(one): one for one in analysis.analyses}
         sizes = dict(zip(map(id, analysis.analyses), analysis.sizes, strict=True))

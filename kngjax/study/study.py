@@ -8,15 +8,14 @@ from typing import Any
 import kngjax as kng
 from kngjax.accounting.wording import AMOUNTS, amounts
 from kngjax.core.errors import holders_of_records, run_telling_refusals
-from kngjax.data.missing import policy_in
 from kngjax.core.summary_table import AbstractSummarised, SummaryTable
+from kngjax.data.missing import policy_in
 from kngjax.data.tables import is_elsewhere, on_its_engine
 from kngjax.study.analyses import Analysis, table_of
 from kngjax.study.analysis_previews import AnalysisPreview, GroupsPreview
 from kngjax.study.carrying_out import Made, Step, carry_out, in_words, together
 from kngjax.study.checks import Check
 from kngjax.study.checks import check as look
-from kngjax.study.counted_groups import CountedGroups
 from kngjax.study.grouping import GroupedAnalysis
 from kngjax.study.groups import AbstractDivided
 from kngjax.study.public_facts import PublicFacts
@@ -74,8 +73,7 @@ class StudyPlan(AbstractDivided[Analysis, GroupedAnalysis], AbstractSummarised):
         """
         plan = StudyPlan(self._study)
         for analysis, results in self._planned:
-            foreseen = isinstance(analysis, Analysis | GroupedAnalysis | CountedGroups)
-            plan.add(self.facts.expecting(analysis) if foreseen else analysis, results)
+            plan.add(self.facts.expecting(analysis), results)
         return plan
 
     def steps(self) -> list[Step]:

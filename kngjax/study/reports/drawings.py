@@ -38,7 +38,9 @@ def intervals(name: str, title: str, rows: Sequence[tuple[str, Number, Number | 
     said = []
     for place, (label, estimate, lower, upper) in enumerate(rows):
         middle = _TOP + _ROW * (place + 0.5)
-        shapes.append(_label(label, middle))
+        # A label that is cut is said whole in the description and in the table.
+        place_of_label = {"x": _at(_LABELS - 10), "y": _at(middle + 4), "text_anchor": "end"}
+        shapes.append(element("text", _short(label, _LONGEST), **place_of_label))
         words = f"{label}: {number(estimate)}"
         if lower is not None and upper is not None:
             ends = {"x1": _at(across(lower)), "x2": _at(across(upper)), "y1": _at(middle), "y2": _at(middle)}
@@ -117,11 +119,6 @@ def _axis(ticks: Sequence[Number], across: Any, height: Number) -> list[Markup]:
             text = {"class_": "small", "x": x, "y": _at(bottom + 14), "text_anchor": "middle"}
             shapes.append(element("text", number(tick), **text))
     return [joined(*shapes)]
-
-
-def _label(label: str, middle: Number) -> Markup:
-    """Writes the label of a row; one that is cut is said whole in the description and in the table."""
-    return element("text", _short(label, _LONGEST), x=_at(_LABELS - 10), y=_at(middle + 4), text_anchor="end")
 
 
 def _short(label: str, longest: int) -> str:

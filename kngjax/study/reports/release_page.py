@@ -147,7 +147,7 @@ def _every_analysis(analyses: Sequence[Any], results: Sequence[Any]) -> list[Mar
         body = [facts(summary)]
         if asked:
             body.append(element("details", element("summary", "As it was asked for"), facts(asked), open="open"))
-        title = f"{place}. {_title_of(result)}"
+        title = f"{place}. {result.title[:1].upper()}{result.title[1:]}"
         body += _numbers(f"a{place}", title, numbers)
         made.append(section(title, *body, level=3))
     return made
@@ -158,10 +158,6 @@ def _rows_of(result: Any, level: float) -> list[tuple[str, str]]:
         return [(name, words) for name, _, words in (note.partition(": ") for note in result.summary().notes)]
     rows = dict(result.summary(level).facts) | {"interval": result.view.interval_in_words(level)}
     return [row for row in rows.items() if row[1]]
-
-
-def _title_of(result: Any) -> str:
-    return result.title[:1].upper() + result.title[1:] if hasattr(result, "view") else "Synthetic table"
 
 
 def _plain(value: Any) -> str:

@@ -26,9 +26,8 @@ from kngjax.owner.utility_report import UtilityReport
 from kngjax.releases import totals
 from kngjax.releases.debits import owed
 from kngjax.releases.plan import Plan
-from kngjax.releases.told import said
 from kngjax.study.analyses import table_of, tables_of
-from kngjax.study.carrying_out import AbstractAnalysis, Step
+from kngjax.study.carrying_out import AbstractAnalysis, resolved_once
 from kngjax.study.checks import DeclaredColumn
 from kngjax.study.quantile_processes import process_of
 from kngjax.study.responses import check_column
@@ -75,17 +74,9 @@ class SynthesisPlan(AbstractAnalysis, AbstractSummarised):
         """Returns the part of ε that each column has, by name."""
         return shares_of(self.columns, self.rows_share)
 
-    @functools.cached_property
-    def _known(self) -> dict[int | None, list[AbstractPart]]:
-        return {}
-
+    @resolved_once
     def parts(self, num_records: int | None = None) -> list[AbstractPart]:
         """Lists the releases, in order. **Arguments:** `num_records`: n, where it is public."""
-        if num_records not in self._known:
-            self._known[num_records] = self._made(num_records)
-        return self._known[num_records]
-
-    def _made(self, num_records: int | None) -> list[AbstractPart]:
         whole = exactly(self.epsilon)
         most = self.max_records if num_records is None else num_records
         made: list[AbstractPart] = []
@@ -129,22 +120,15 @@ class SynthesisPlan(AbstractAnalysis, AbstractSummarised):
         table = TablePart(f"{column.name}, heaps", epsilon * _HEAPS, adjacency, (*parents, column), self.unit)
         return [table, dataclasses.replace(curves, label=f"{column.name}, beside heaps")]
 
+    @resolved_once
     def plan_for(self, num_records: int | None = None) -> Plan:
         """Resolves all releases, before anything is spent. **Arguments:** as of `parts`. Its records are of `read`.
 
         Each part is a mechanism of the same records, drawn by itself: costs add up.
         """
-        key = num_records, said()
-        if key not in self._plans:
-            plans = [(part, part.plan_for(num_records)) for part in self.parts(num_records)]
-            certificates = tuple(one for _, plan in plans for one in plan.certificates)
-            draw = functools.partial(drawn, plans, num_records)
-            self._plans[key] = Plan(certificates, *self.owed(certificates), draw)
-        return self._plans[key]
-
-    @functools.cached_property
-    def _plans(self) -> dict[Any, Plan]:
-        return {}
+        plans = [(part, part.plan_for(num_records)) for part in self.parts(num_records)]
+        certificates = tuple(one for _, plan in plans for one in plan.certificates)
+        return Plan(certificates, *self.owed(certificates), functools.partial(drawn, plans, num_records))
 
     def certificates(self, num_records: int | None = None) -> dict[str, kng.releases.Certificate]:
         """Certifies each release before anything is spent, by its label. **Arguments:** as of `parts`."""
@@ -188,15 +172,8 @@ class SynthesisPlan(AbstractAnalysis, AbstractSummarised):
         return records_of(table_of(frame), [column.name for column in self.columns], self.read)
 
     @property
-    def what(self) -> str:
-        return self.title
-
-    @property
     def notes(self) -> list[str]:
         return [f"{self.title}, {part.label}: {part.what}" for part in self.parts()]
-
-    def steps(self, number: int | None = None) -> list[Step]:
-        return [Step(self.title if number is None else f"{number}. {self.title}", self)]
 
     def words_of(self, part: None) -> dict[str, Any]:
         return {"synthesis": self.to_dict()}

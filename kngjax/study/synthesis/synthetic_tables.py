@@ -37,6 +37,8 @@ class SyntheticTable(AbstractKeptAsJson, AbstractSummarised):
     None where the number of rows is released too.
     """
 
+    title = "synthetic table"
+
     def __init__(self, plan: SynthesisPlan, releases: Any, num_records: int | None):
         if not isinstance(plan, SynthesisPlan) or not all(isinstance(one, kng.Release) for one in releases):
             raise TypeError("a synthetic table is made by kngjax.synthesize(plan, frame), or read by from_json")

@@ -85,6 +85,11 @@ class AbstractView(abc.ABC):
         return ("" if self.expected is None else self.expected.words) or ""
 
     @property
+    def _bounds(self) -> dict[str, Any]:
+        """The bounds of the records of the first release, as its certificate has them."""
+        return self.releases[0].certificate.mechanism.get("bounds") or {}
+
+    @property
     def budget_in_words(self) -> str:
         """Says how ε is divided among releases that are parts of one estimate; empty elsewhere."""
         return ""

@@ -40,10 +40,8 @@ class AbstractColumnView(AbstractView):
     @property
     def _public_count(self) -> int | None:
         """n, where it is public and records have no weights, or each person one vote."""
-        release = self.releases[0].certificate
-        bounds = release.mechanism["bounds"]
-        has_weights = bounds.get("weight") is not None and (bounds.get("unit") or {}).get("most_rows") != 1
-        return None if has_weights else release.num_records
+        has_weights = self._bounds.get("weight") is not None and (self._bounds.get("unit") or {}).get("most_rows") != 1
+        return None if has_weights else self.releases[0].certificate.num_records
 
     @property
     def _is_of_population(self) -> bool:
@@ -79,7 +77,7 @@ class AbstractColumnView(AbstractView):
         return self._deviation is not None
 
     @property
-    def _bounds(self) -> tuple[float, float]:
+    def _ends(self) -> tuple[float, float]:
         # The mean of a column of two levels is the part of the second.
         [ends] = [*self.clipped.values()] or [(0.0, 1.0)]
         return ends
@@ -102,7 +100,7 @@ class AbstractColumnView(AbstractView):
                 "a population has an interval where the number of records is public and none has a weight, or where "
                 "that of persons is and each has one vote"
             )
-        found = known_noise.mean_of_population(value / times, deviation / times, self._bounds, count, level)
+        found = known_noise.mean_of_population(value / times, deviation / times, self._ends, count, level)
         return times * found[0], times * found[1]
 
     def _row_of(self, middle: float, ends: tuple[float, float], level: float) -> "pd.DataFrame":
@@ -208,7 +206,7 @@ class EstimateView(AbstractColumnView):
 
     @property
     def _range(self) -> tuple[float, float]:
-        return self._bounds
+        return self._ends
 
     @property
     def ends_rest_on(self) -> tuple[str, tuple[str, ...]]:
@@ -236,8 +234,7 @@ class EstimateView(AbstractColumnView):
         said = f"holds the quantile with probability {found.level:.12g}"
         if in_full:
             return f"{said}, by {found.method}; assumed: {'; '.join(found.assumptions)}"
-        has_dither = bool(self.releases[0].certificate.mechanism["bounds"].get("dither"))
-        return said + ", wider for the dither than the released ends" * has_dither
+        return said + ", wider for the dither than the released ends" * bool(self._bounds.get("dither"))
 
 
 @dataclasses.dataclass(frozen=True, eq=False, kw_only=True)
@@ -265,7 +262,7 @@ class RefusedView(AbstractColumnView):
 
     @property
     def _range(self) -> tuple[float, float]:
-        return self._bounds
+        return self._ends
 
     def to_frame(self, level: float = 0.95) -> "pd.DataFrame":
         """Lists the interval that was asked for in a row without numbers, so that tables of groups have one shape."""

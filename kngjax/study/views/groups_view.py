@@ -101,15 +101,12 @@ class GroupsView(AbstractView):
         return totals.total(own)
 
     @property
-    def _unit(self) -> str:
-        units = [release.certificate.guarantee.unit for one in self.each for release in one.releases]
-        return units[0] if units else RECORD
-
-    @property
     def groups_in_words(self) -> str:
         number, every = sum(bool(one.releases) for one in self.each), len(self.each)
         has = "every group has a release" if number == every else f"{number} of {every} groups have a release"
-        return f"{self.grouping.division.explain(self._unit)}, and {has}; {how_priced(self.adjacency, self._unit)}"
+        units = [release.certificate.guarantee.unit for one in self.each for release in one.releases]
+        unit = next(iter(units), RECORD)
+        return f"{self.grouping.division.explain(unit)}, and {has}; {how_priced(self.adjacency, unit)}"
 
     @property
     def clipped(self) -> dict[str, tuple[float, float]]:

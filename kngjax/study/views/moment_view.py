@@ -47,7 +47,8 @@ class MomentView(AbstractColumnView):
         released = self.releases[0].value
         if self.is_mean:
             count, first, _ = released
-            return float(self._squares.middle + np.clip(first / max(count, 1.0), *self._moved))
+            half = self._squares.half_width
+            return float(self._squares.middle + np.clip(first / max(count, 1.0), -half, half))
         if self.ddof is None:
             return float(released[0])
         return float(self._variance_of(released, self.ddof))
@@ -72,18 +73,13 @@ class MomentView(AbstractColumnView):
         return self.is_mean
 
     @property
-    def _moved(self) -> tuple[float, float]:
-        """The bounds about their middle."""
-        return -self._squares.half_width, self._squares.half_width
-
-    @property
     def _range(self) -> tuple[float, float]:
         if self.is_mean:
-            return self._bounds
+            return self._ends
         if self.ddof is not None:
             return 0.0, math.inf
         count = self._public_count
-        return (-math.inf, math.inf) if count is None else (count * self._bounds[0], count * self._bounds[1])
+        return (-math.inf, math.inf) if count is None else (count * self._ends[0], count * self._ends[1])
 
     @property
     def ends_rest_on(self) -> tuple[str, tuple[str, ...]]:
@@ -130,7 +126,7 @@ class MomentView(AbstractColumnView):
         return float(lower), float(upper)
 
     def _variance_of(self, sums: np.ndarray, ddof: float) -> Any:
-        weight = self.releases[0].certificate.mechanism["bounds"].get("weight")
+        weight = self._bounds.get("weight")
         return variance_of(sums, self._squares.half_width, self.count, ddof, 1.0 if weight is None else weight)
 
     @property

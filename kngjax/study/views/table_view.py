@@ -218,11 +218,6 @@ class TableView(AbstractView):
         return f"each holds the table's own count with probability {level:g} or more{population}"
 
     @property
-    def _bounds(self) -> dict[str, Any]:
-        """The bounds of the records that were counted, as the certificate has them."""
-        return self.releases[0].certificate.mechanism.get("bounds") or {}
-
-    @property
     def _unit(self) -> float:
         """The unit that sums of weights are multiples of; 1 without weights."""
         largest = self._bounds.get("weight")
