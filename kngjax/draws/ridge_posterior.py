@@ -14,6 +14,7 @@ from kngjax.data.exact_sums import ExactSums
 from kngjax.data.schema import Schema
 from kngjax.draws.base import AbstractDraw
 from kngjax.draws.grid_cells import Grid
+from kngjax.draws.linear_algebra import dot
 from kngjax.draws.noises import draw_noise
 from kngjax.draws.noisy_sums import normal_noise
 from kngjax.draws.posterior_in_balls import RidgeSettings, is_private, is_private_in_objective
@@ -142,8 +143,8 @@ def _cholesky(sums: ExactSums, ridge: Fraction) -> Rows:
     for index, numbers in enumerate(sums.gram):
         row: list[arb] = []
         for number, earlier in zip(numbers, rows, strict=False):
-            row.append((ball_of(number) - _dot(row, earlier)) / earlier[-1])
-        row.append((ball_of(numbers[index] + ridge) - _dot(row, row)).sqrt())
+            row.append((ball_of(number) - dot(row, earlier)) / earlier[-1])
+        row.append((ball_of(numbers[index] + ridge) - dot(row, row)).sqrt())
         rows.append(row)
     return rows
 
@@ -152,7 +153,7 @@ def _solve(factor: Rows, right: list[arb]) -> list[arb]:
     """L^{-1}v."""
     found: list[arb] = []
     for row, number in zip(factor, right, strict=True):
-        found.append((number - _dot(row, found)) / row[-1])
+        found.append((number - dot(row, found)) / row[-1])
     return found
 
 
@@ -165,8 +166,3 @@ def _solve_transposed(factor: Rows, right: list[arb]) -> list[arb]:
         for column, entry in enumerate(row):
             left[column] -= entry * left[index]
     return left
-
-
-def _dot(first: list[arb], second: list[arb]) -> arb:
-    """Computes the inner product over as many entries as the shorter vector has."""
-    return sum((one * other for one, other in zip(first, second, strict=False)), arb(0))

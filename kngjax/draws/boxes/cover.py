@@ -21,6 +21,7 @@ from flint import arb, arb_mat
 from kngjax.core.balls import precision
 from kngjax.draws.boxes.boxes import ENDS, UNSEEN, BoundedBoxes, crossing_axes, shares_inside, slabs
 from kngjax.draws.boxes.record_sums import RecordSums, Slopes
+from kngjax.draws.linear_algebra import enclosing
 from kngjax.draws.refinement import refine
 from kngjax.geometry.scaled_norms import ScaledNorm
 from kngjax.geometry.shapes import Shape
@@ -198,7 +199,7 @@ class Cover:
             return 0.0
         with precision(_DIGITS):
             try:
-                inverse = _symmetric(form, off).inv()
+                inverse = enclosing(form, off).inv()
             except ZeroDivisionError:
                 return 0.0
             matrix = arb_mat(self._sums.coordinates.matrix.tolist())
@@ -212,16 +213,6 @@ class Cover:
                 return 0.0
             lowest = min(float(square.sqrt().lower()) for square in squares)
         return max(0.0, lowest * (1.0 - 2.0**-40) - level)
-
-
-def _symmetric(form: np.ndarray, off: np.ndarray) -> arb_mat:
-    """Balls of a symmetric matrix, each entry of which is known to be in both of two."""
-    return arb_mat(
-        [
-            [arb(one, two) for one, two in zip(*rows, strict=True)]
-            for rows in zip(form.tolist(), off.tolist(), strict=True)
-        ]
-    )
 
 
 def _log_volume(ends: Ends) -> float:

@@ -19,6 +19,7 @@ from jaxtyping import Float
 
 from kngjax.core.verified import NEXT_TO_ZERO, UNIT, sum_error
 from kngjax.draws.boxes.box_coordinates import BoxCoordinates
+from kngjax.draws.linear_algebra import times
 from kngjax.losses.record_scores import RecordScores
 
 _WIDER = 1.0 + 2.0**-20
@@ -149,12 +150,9 @@ class RecordSums:
 
     def gradient_in_balls(self, theta: Sequence[arb]) -> list[arb]:
         """G, record by record in balls of the digits that are set."""
-        if not len(self.x):
-            return [arb(0)] * self.dimension
-        rows, columns = self.x.shape
-        table = arb_mat(rows, columns, self.x.ravel().tolist())
-        predictors = (table * arb_mat([[one] for one in theta])).entries()
-        return (arb_mat([self.scores.balls(predictors)]) * table).entries()
+        table = arb_mat(len(self.x), self.dimension, self.x.ravel().tolist())
+        scores = self.scores.balls(times(table, theta))
+        return (arb_mat(1, len(scores), scores) * table).entries()
 
 
 def _average(middle: np.ndarray, spread: np.ndarray) -> np.ndarray:

@@ -21,6 +21,7 @@ from jaxtyping import Float
 
 from kngjax.core.balls import ball_of, power_of_two
 from kngjax.core.verified import UNIT
+from kngjax.draws.linear_algebra import dot, shifted, solved, times
 from kngjax.draws.minima.smooth_objectives import Objective
 from kngjax.losses.verified_scores import fraction_of
 
@@ -176,8 +177,8 @@ class BallObjective:
         """∇J(θ)."""
         ridge = ball_of(self._objective.ridge)
         scores = self._scores(self._predictors([ball_of(one) for one in theta]))
-        total = arb_mat([scores]) * self._table if scores else arb_mat(1, len(tilt))
-        parts = zip(total.tolist()[0], theta, tilt, strict=True)
+        total = arb_mat(1, len(scores), scores) * self._table
+        parts = zip(total.entries(), theta, tilt, strict=True)
         return [one + ridge * ball_of(place) + b for one, place, b in parts]
 
     def hessian(self, theta: Sequence[Fraction], radius: Sequence[arb] | None = None) -> arb_mat:
@@ -190,8 +191,7 @@ class BallObjective:
         table = self._table
         weighted = [[q * x for x in row] for q, row in zip(slopes, table.tolist(), strict=True)]
         total = table.transpose() * arb_mat(weighted) if slopes else arb_mat(dimension, dimension)
-        ridge = ball_of(self._objective.ridge)
-        return arb_mat([[total[i, j] + (ridge if i == j else 0) for j in range(dimension)] for i in range(dimension)])
+        return shifted(total, ball_of(self._objective.ridge))
 
     def lower(self, theta: Sequence[Fraction], residual: Sequence[arb], tilt: Sequence[arb]) -> list[Fraction] | None:
         """Searches along Newton's direction, or against the gradient, for a point with a lower J; None if digits lack.
@@ -199,9 +199,9 @@ class BallObjective:
         **Arguments:** `residual`: the gradient at θ.
         """
         step = self._newton_step(theta, residual)
-        if not _product(residual, step) < 0:
+        if not dot(residual, step) < 0:
             step = [-one.mid() for one in residual]
-        first = _product(residual, step)
+        first = dot(residual, step)
         if not first < 0:
             return None
         places, middles = [ball_of(one).mid() for one in theta], [one.mid() for one in tilt]
@@ -209,14 +209,14 @@ class BallObjective:
         ridge = ball_of(self._objective.ridge)
         # The slope of the ridge and the linear term at θ, and the curvature of the ridge, along the step.
         flat, bend = (
-            _product([ridge * one + b for one, b in zip(places, middles, strict=True)], step),
-            ridge * (_product(step, step)),
+            dot([ridge * one + b for one, b in zip(places, middles, strict=True)], step),
+            ridge * dot(step, step),
         )
 
         def slope(place: Fraction) -> arb:
             length = ball_of(place)
             scores = self._scores([(one + length * two).mid() for one, two in zip(predictors, along, strict=True)])
-            return (_product(scores, along) + flat + length * bend).mid()
+            return (dot(scores, along) + flat + length * bend).mid()
 
         length = step_length(slope, first.mid(), 2 * ctx.prec)
         if length is None:
@@ -228,19 +228,13 @@ class BallObjective:
         """-H^{-1}∇J(θ), about; zeros where H is not known well enough."""
         middles = [[entry.mid() for entry in row] for row in self.hessian(theta).tolist()]
         try:
-            step = arb_mat(middles).solve(arb_mat([[-one.mid()] for one in residual]))
+            step = solved(arb_mat(middles), [-one.mid() for one in residual])
         except ZeroDivisionError:
             return [arb(0)] * len(residual)
-        return [row[0].mid() for row in step.tolist()]
+        return [one.mid() for one in step]
 
     def _scores(self, predictors: Sequence[arb]) -> list[arb]:
         return self._objective.scores.balls(predictors)
 
     def _predictors(self, places: Sequence[arb]) -> list[arb]:
-        if not len(self._objective.x):
-            return []
-        return [row[0] for row in (self._table * arb_mat([[one] for one in places])).tolist()]
-
-
-def _product(first: Sequence[arb], second: Sequence[arb]) -> arb:
-    return sum((one * two for one, two in zip(first, second, strict=True)), arb(0))
+        return times(self._table, places)

@@ -16,10 +16,12 @@ import numpy as np
 from flint import arb, arb_mat, ctx
 
 from kngjax.core.arrays import float64
-from kngjax.core.balls import ball_of, square
+from kngjax.core.balls import ball_of
 from kngjax.core.compiling import Compiled
+from kngjax.draws.linear_algebra import dot, shifted, solved, times
 from kngjax.draws.uniforms import GUARD_DIGITS
 from kngjax.geometry.domains import AbstractDomain
+from kngjax.geometry.scaled_norms import norm_in_balls
 from kngjax.mechanisms.minimisers import quadratic_minimiser
 
 Place = arb | Fraction
@@ -40,7 +42,7 @@ def minimum(domain: AbstractDomain, matrix: arb_mat, vector: Sequence[arb]) -> l
     # On a line every ball is an interval.
     radius = None if shape.radius is None or dimension == 1 else Fraction(shape.radius)
     try:
-        inside = _solved(matrix, vector)
+        inside = solved(matrix, vector)
         if radius is None:
             is_inside = _all(_between(place, *ends) for place, ends in zip(inside, shape.sides, strict=True))
         else:
@@ -92,7 +94,7 @@ def _on_face(
     fixed = [arb(0) if side == 0 else ball_of(sides[j][side > 0]) for j, side in enumerate(face)]
     slope = _slope(matrix, fixed, vector)
     if free:
-        places = _solved(_part(matrix, free, free), [-slope[j] for j in free])
+        places = solved(_part(matrix, free, free), [-slope[j] for j in free])
         for j, place in zip(free, places, strict=True):
             theta[j] = fixed[j] = place
         slope = _slope(matrix, fixed, vector)
@@ -120,7 +122,7 @@ def _on_facet(
     else:
         bordered = [[matrix[i, j] for j in support] + [arb(face[i])] for i in support]
         bordered.append([arb(face[j]) for j in support] + [arb(0)])
-        *places, multiplier = _solved(arb_mat(bordered), [vector[j] for j in support] + [ball_of(radius)])
+        *places, multiplier = solved(arb_mat(bordered), [vector[j] for j in support] + [ball_of(radius)])
         for j, place in zip(support, places, strict=True):
             theta[j] = balls[j] = place
     slope = _slope(matrix, balls, vector)
@@ -142,9 +144,9 @@ def _on_sphere(matrix: arb_mat, vector: Sequence[arb], radius: Fraction) -> list
     centre = arb_mat([[matrix[i, j].mid() for j in range(size)] for i in range(size)])
     middle, at = [number.mid() for number in vector], arb(0)
     for _ in range(_MOST_STEPS):
-        theta = _solved(_shifted(centre, at), middle)
-        length = _length(theta)
-        bend = sum((one * two for one, two in zip(theta, _solved(_shifted(centre, at), theta), strict=True)), arb(0))
+        theta = solved(shifted(centre, at), middle)
+        length = norm_in_balls("length", theta)
+        bend = dot(theta, solved(shifted(centre, at), theta))
         step = ((length / goal - 1) * length**2 / bend).mid()
         at = (at + step).mid()
         if abs(step) <= at * arb(2) ** -_known_digits():
@@ -152,10 +154,10 @@ def _on_sphere(matrix: arb_mat, vector: Sequence[arb], radius: Fraction) -> list
     # Fewer digits are known of a small μ than of v, but enough digits of v give them all.
     for digits in (_known_digits() * share // 8 for share in (8, 7, 6, 4, 2)):
         width = at * arb(2) ** -digits
-        longer = _length(_solved(_shifted(matrix, at - width), vector))
-        shorter = _length(_solved(_shifted(matrix, at + width), vector))
+        longer = norm_in_balls("length", solved(shifted(matrix, at - width), vector))
+        shorter = norm_in_balls("length", solved(shifted(matrix, at + width), vector))
         if longer > goal and shorter < goal:
-            return list(_solved(_shifted(matrix, at + width * arb(0, 1)), vector))
+            return list(solved(shifted(matrix, at + width * arb(0, 1)), vector))
     return None
 
 
@@ -215,26 +217,10 @@ def _between(place: arb, lower: Fraction, upper: Fraction) -> bool | None:
     return _all([_is_positive(place - ball_of(lower)), _is_positive(ball_of(upper) - place)])
 
 
-def _solved(matrix: arb_mat, vector: Sequence[arb]) -> list[arb]:
-    """M^{-1}v; raises ZeroDivisionError where M is not known well enough."""
-    return [row[0] for row in matrix.solve(arb_mat([[number] for number in vector])).tolist()]
-
-
 def _slope(matrix: arb_mat, theta: Sequence[arb], vector: Sequence[arb]) -> list[arb]:
     """Mθ - v."""
-    image = matrix * arb_mat([[number] for number in theta])
-    return [row[0] - number for row, number in zip(image.tolist(), vector, strict=True)]
+    return [image - number for image, number in zip(times(matrix, theta), vector, strict=True)]
 
 
 def _part(matrix: arb_mat, rows: Sequence[int], columns: Sequence[int]) -> arb_mat:
     return arb_mat([[matrix[i, j] for j in columns] for i in rows])
-
-
-def _shifted(matrix: arb_mat, shift: arb) -> arb_mat:
-    """M + μI."""
-    size = matrix.nrows()
-    return arb_mat([[matrix[i, j] + (shift if i == j else 0) for j in range(size)] for i in range(size)])
-
-
-def _length(vector: Sequence[arb]) -> arb:
-    return sum(map(square, vector), arb(0)).sqrt()

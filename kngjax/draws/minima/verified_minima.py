@@ -17,8 +17,9 @@ from fractions import Fraction
 import numpy as np
 from flint import arb, arb_mat, ctx
 
-from kngjax.core.balls import ball_of, precision, square
+from kngjax.core.balls import ball_of, precision
 from kngjax.core.verified import NEXT_TO_ZERO
+from kngjax.draws.linear_algebra import dot, enclosing, shifted, times
 from kngjax.draws.minima.newton_searches import BallObjective, float_search
 from kngjax.draws.minima.objectives_by_passes import ObjectiveByPasses
 from kngjax.draws.minima.smooth_objectives import Objective
@@ -66,14 +67,14 @@ class CertifiedMinimizer:
         place, tilt, digits = [Fraction(one) for one in theta.tolist()], [arb(0)] * dimension, 64
         with precision(digits):
             residual = self._float_residual(theta, tilt)
-            if residual is not None and _square(residual) <= ball_of(bound):
+            if residual is not None and dot(residual, residual) <= ball_of(bound):
                 return place
         while True:
             digits *= 2
             with precision(digits + self._balls.spread):
                 for _ in range(_MOST_STEPS):
                     residual = self._balls.gradient(place, tilt)
-                    if _square(residual) <= ball_of(bound):
+                    if dot(residual, residual) <= ball_of(bound):
                         return place
                     lower = self._balls.lower(place, residual, tilt)
                     if lower is None:
@@ -92,7 +93,6 @@ class CertifiedMinimizer:
         residual = self._float_residual(theta, tilt)
         if residual is None:
             return None
-        dimension, ridge = self._objective.dimension, ball_of(self._objective.ridge)
         _, hessian = self._objective.about(theta, with_hessian=True)
         assert hessian is not None
         try:
@@ -105,15 +105,8 @@ class CertifiedMinimizer:
         middle, off = self._objective.slopes(theta, radius)
         if not (np.all(np.isfinite(middle)) and np.all(np.isfinite(off))):
             return None
-        entries = [
-            [arb(one, two) for one, two in zip(*rows, strict=True)]
-            for rows in zip(middle.tolist(), off.tolist(), strict=True)
-        ]
-        for j in range(dimension):
-            entries[j][j] += ridge
-        return _newton(
-            arb_mat(entries), residual, [arb(one) for one in theta.tolist()], [arb(one) for one in radius.tolist()]
-        )
+        place, sizes = ([arb(one) for one in part.tolist()] for part in (theta, radius))
+        return _newton(shifted(enclosing(middle, off), ball_of(self._objective.ridge)), residual, place, sizes)
 
     def _in_balls(self, tilt: Sequence[arb]) -> list[arb] | None:
         """A box about where the search has stopped with these digits."""
@@ -132,9 +125,9 @@ class CertifiedMinimizer:
             inverse = self._balls.hessian(self._theta).inv()
         except ZeroDivisionError:
             return None
-        sizes = arb_mat([[abs(one).upper()] for one in residual])
-        reach = arb_mat([[abs(entry).upper() for entry in row] for row in inverse.tolist()]) * sizes
-        radius = [2 * row[0].upper() + arb(2) ** -(8 * ctx.prec) for row in reach.tolist()]
+        sizes = [abs(one).upper() for one in residual]
+        reach = times(arb_mat([[abs(entry).upper() for entry in row] for row in inverse.tolist()]), sizes)
+        radius = [2 * one.upper() + arb(2) ** -(8 * ctx.prec) for one in reach]
         place = [ball_of(one) for one in self._theta]
         return _newton(self._balls.hessian(self._theta, radius), residual, place, radius)
 
@@ -157,11 +150,7 @@ def _newton(hessian: arb_mat, residual: Sequence[arb], place: Sequence[arb], rad
         solved = hessian.solve(arb_mat([[-one] for one in residual]), algorithm="precond")
     except ZeroDivisionError:
         return None
-    steps = [row[0] for row in solved.tolist()]
+    steps = solved.entries()
     if not all(abs(step) < size for step, size in zip(steps, radius, strict=True)):
         return None
     return [one + step for one, step in zip(place, steps, strict=True)]
-
-
-def _square(vector: Sequence[arb]) -> arb:
-    return sum(map(square, vector), arb(0))

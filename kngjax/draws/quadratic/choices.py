@@ -16,6 +16,7 @@ import numpy as np
 from flint import arb
 
 from kngjax.core.balls import ball_of, precision
+from kngjax.draws.linear_algebra import dot
 from kngjax.draws.quadratic.envelopes import QuadraticEnvelope
 from kngjax.draws.quadratic.law import QuadraticLaw
 from kngjax.draws.quadratic.tilted_noises import about_log_mass, dual_in_floats
@@ -50,8 +51,7 @@ class Choice:
     def __init__(self, law: QuadraticLaw):
         self._law = law
         with precision(_DIGITS):
-            scale = ball_of(law.noise.scale_squared).sqrt()
-            scales = [scale * ball_of(weight) for weight in law.noise.weights]
+            scales = law.noise.ball_scales
             halves = [ball_of(half) for half in law.body.shape.half_widths]
             self._order, pivots = _eliminate(law.gram, halves, scales)
             # log det of each leading block, of y by u for θ = middle + half width · u and z = scale · y.
@@ -104,13 +104,12 @@ class Choice:
         law = self._law
         with precision(_DIGITS):
             rows = range(len(law.moment))
-            scale = ball_of(law.noise.scale_squared).sqrt()
-            scales = [scale * ball_of(weight) for weight in law.noise.weights]
+            scales = law.noise.ball_scales
             gram = [[ball_of(one) for one in line] for line in law.gram]
             middle = [ball_of(one) for one in law.body.shape.middle]
             halves = [ball_of(one) for one in law.body.shape.half_widths]
             self._slopes = np.array([[float((gram[i][j] * halves[j] / scales[i]).mid()) for j in rows] for i in rows])
-            shifts = [sum((a * m for a, m in zip(gram[i], middle, strict=True)), arb(0)) for i in rows]
+            shifts = [dot(row, middle) for row in gram]
             moment = [ball_of(one) for one in law.moment]
             self._offsets = np.array([float(((moment[i] - shifts[i]) / scales[i]).mid()) for i in rows])
 

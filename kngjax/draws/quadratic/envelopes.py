@@ -22,9 +22,11 @@ from flint import arb, arb_mat, ctx
 
 from kngjax.core.balls import ball_of
 from kngjax.draws.grid_cells import Grid
+from kngjax.draws.linear_algebra import dot, times
 from kngjax.draws.quadratic.law import QuadraticLaw
 from kngjax.draws.quadratic.tilted_noises import above, plain_noise, tilted_noise
 from kngjax.draws.uniforms import Bits, Uniform
+from kngjax.geometry.scaled_norms import norm_in_balls
 
 
 class Rejected(NamedTuple):
@@ -113,10 +115,10 @@ class QuadraticEnvelope:
         for axis, number in zip(self._rest, elsewhere, strict=True):
             found[axis] = number
         if self._rows:
-            sums = arb_mat(len(noise), 1, [balls.moment[row] + z for row, z in zip(self._rows, noise, strict=True)])
+            sums = [balls.moment[row] + z for row, z in zip(self._rows, noise, strict=True)]
             if balls.across is not None:
-                sums = sums - balls.across * arb_mat(len(elsewhere), 1, elsewhere)
-            for row, number in zip(self._rows, (balls.inverse * sums).entries(), strict=True):
+                sums = [one - other for one, other in zip(sums, times(balls.across, elsewhere), strict=True)]
+            for row, number in zip(self._rows, times(balls.inverse, sums), strict=True):
                 found[row] = number
         return found
 
@@ -124,12 +126,12 @@ class QuadraticEnvelope:
         """-log of the probability to accept θ, without that of z_S."""
         kind, doubt = self._law.noise.kind, ball_of(self._most)
         others = [
-            (sum((a * t for a, t in zip(line, theta, strict=True)), arb(0)) - balls.moment[axis]) / balls.scales[axis]
+            (dot(line, theta) - balls.moment[axis]) / balls.scales[axis]
             for axis, line in zip(self._rest, balls.below, strict=True)
         ]
-        doubt += _norm(kind, [*standard, *others])
+        doubt += norm_in_balls(kind, [*standard, *others])
         if self._rows:
-            doubt -= _norm(kind, standard)
+            doubt -= norm_in_balls(kind, standard)
             doubt -= sum((ball_of(p) * z for p, z in zip(self._tilt, noise, strict=True) if p), arb(0))
         doubt += sum((ball_of(q) * t for q, t in zip(self._slopes, elsewhere, strict=True) if q), arb(0))
         return doubt - self._law.body.fall(elsewhere, self._pull)
@@ -154,18 +156,4 @@ class QuadraticEnvelope:
             return None
         across = arb_mat(block(rows, rest)) if rows and rest else None
         below = block(rest, list(range(len(law.moment))))
-        scale = ball_of(law.noise.scale_squared).sqrt()
-        scales = [scale * ball_of(weight) for weight in law.noise.weights]
-        return _Balls(inverse, across, below, [ball_of(one) for one in law.moment], scales)
-
-
-def _norm(kind: str, numbers: Sequence[arb]) -> arb:
-    sizes = [abs(number) for number in numbers]
-    if kind == "sum":
-        return sum(sizes, arb(0))
-    if kind == "length":
-        return sum((size * size for size in sizes), arb(0)).sqrt()
-    found = arb(0)
-    for size in sizes:
-        found = found.max(size)
-    return found
+        return _Balls(inverse, across, below, [ball_of(one) for one in law.moment], law.noise.ball_scales)

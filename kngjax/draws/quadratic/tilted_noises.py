@@ -21,17 +21,18 @@ import abc
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from math import fsum, inf, lgamma, log, log1p, pi
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from flint import arb
 
-from kngjax.core.balls import ball_of, largest, precision
+from kngjax.core.balls import ball_of, precision
+from kngjax.draws.linear_algebra import dot
 from kngjax.draws.noises import StandardNormalNoise, draw_noise
 from kngjax.draws.quadratic.bodies import steps_down
 from kngjax.draws.quadratic.tilted_levels import levels_for, upper_fraction
 from kngjax.draws.uniforms import Bits, Uniform
-from kngjax.geometry.scaled_norms import ScaledNorm
+from kngjax.geometry.scaled_norms import DUAL, ScaledNorm, norm_in_balls
 
 # Digits with which what is public about a tilt is checked.
 _DIGITS = 256
@@ -52,10 +53,12 @@ class AbstractTilted(abc.ABC):
     def __init__(self, tilt: Callable[[], list[arb]], number: int):
         self.tilt, self.number = tilt, number
 
+    kind: ClassVar[str]
+
     @property
-    @abc.abstractmethod
     def dual(self) -> arb:
         """‖h‖_*."""
+        return norm_in_balls(DUAL[self.kind], self.tilt())
 
     @abc.abstractmethod
     def draw(self, bits: Bits) -> TiltedDraw:
@@ -65,9 +68,7 @@ class AbstractTilted(abc.ABC):
 class TiltedSum(AbstractTilted):
     """‖y‖ = Σ|y_j|."""
 
-    @property
-    def dual(self):
-        return largest([abs(one) for one in self.tilt()])
+    kind = "sum"
 
     def draw(self, bits):
         pairs = [(Uniform(bits), Uniform(bits)) for _ in range(self.number)]
@@ -82,16 +83,14 @@ class TiltedSum(AbstractTilted):
 class TiltedLength(AbstractTilted):
     """‖y‖ = |y|."""
 
-    @property
-    def dual(self):
-        return _square_sum(self.tilt()).sqrt()
+    kind = "length"
 
     def draw(self, bits):
         sizes, directions = StandardNormalNoise(self.number + 1, bits), StandardNormalNoise(self.number, bits)
 
         def balls(digits):
-            tilt = self.tilt()
-            variance = _square_sum(sizes.balls(digits)) / (1 - _square_sum(tilt))
+            tilt, normals = self.tilt(), sizes.balls(digits)
+            variance = dot(normals, normals) / (1 - dot(tilt, tilt))
             deviation = variance.sqrt()
             return [deviation * one - variance * h for one, h in zip(directions.balls(digits), tilt, strict=True)]
 
@@ -101,15 +100,13 @@ class TiltedLength(AbstractTilted):
 class TiltedMaximum(AbstractTilted):
     """‖y‖ = max|y_j|. **Arguments:** `signs`: which h_j are above 0, 0 or below. `floor`: t_0, or 0."""
 
+    kind = "maximum"
+
     def __init__(self, tilt: Callable[[], list[arb]], signs: Sequence[int], floor: Fraction):
         super().__init__(tilt, len(signs))
         self._signs = signs
         with precision(_DIGITS):
             self._levels = levels_for(tilt(), floor)
-
-    @property
-    def dual(self):
-        return sum((abs(one) for one in self.tilt()), arb(0))
 
     def draw(self, bits):
         level = self._levels.draw(self.tilt, bits)
@@ -199,7 +196,3 @@ def about_log_mass(kind: str, tilt: np.ndarray, floor: float) -> float:
 
 def _no_doubt(digits: int) -> arb:
     return arb(0)
-
-
-def _square_sum(numbers: Sequence[arb]) -> arb:
-    return sum((number * number for number in numbers), arb(0))

@@ -7,6 +7,7 @@ from flint import arb, arb_mat
 from jaxtyping import Float
 
 from kngjax.core.verified import UNIT, sum_error
+from kngjax.draws.linear_algebra import shifted
 
 # Guesses of eigenvalues are moved by such a part of the largest before they are proved.
 _SLACK = 1e-9
@@ -68,7 +69,7 @@ def pivots(form: arb_mat) -> list[arb] | None:
 def is_positive(form: arb_mat) -> bool:
     """Tells whether every symmetric matrix in these balls certainly is positive definite."""
     centre, rest = middle(form)
-    return rest.is_finite() and pivots(_less(centre, rest)) is not None
+    return rest.is_finite() and pivots(shifted(centre, -rest)) is not None
 
 
 def least_eigenvalue(form: arb_mat) -> float:
@@ -77,7 +78,7 @@ def least_eigenvalue(form: arb_mat) -> float:
     if guess is None:
         return -math.inf
     bound = float(guess[0] - _SLACK * np.max(np.abs(guess)))
-    return bound if is_positive(_less(form, arb(bound))) else -math.inf
+    return bound if is_positive(shifted(form, -arb(bound))) else -math.inf
 
 
 def certain_least(form: Float[np.ndarray, "size size"]) -> float:
@@ -130,11 +131,6 @@ def log_determinant(form: arb_mat) -> arb:
         return arb.nan()
     total = sum((pivot.log() for pivot in found), arb(0))
     return total + arb(0, (form.nrows() * rest / arb(least)).abs_upper())
-
-
-def _less(form: arb_mat, number: arb) -> arb_mat:
-    size = form.nrows()
-    return form - arb_mat(size, size, [number if i == j else 0 for i in range(size) for j in range(size)])
 
 
 def _guesses(form: arb_mat) -> np.ndarray | None:

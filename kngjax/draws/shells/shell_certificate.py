@@ -31,6 +31,7 @@ from jaxtyping import Float
 
 from kngjax.core.owner_only import OwnerOnly, owner_only
 from kngjax.core.verified import UNIT, sum_error
+from kngjax.draws.linear_algebra import dot, times
 from kngjax.draws.shells import matrices
 from kngjax.draws.shells.matrices import as_floats, congruent, downward, matrix, upward
 from kngjax.draws.shells.sets_in_balls import farthest, length, unit_volume, volume
@@ -141,7 +142,7 @@ def certify(
         return None
     tangents = score.tangents(predictor, off, records.y)
     slopes, slope_error = _slopes(records, found, tangents, factor, rows, error)
-    tilted = (R * matrix(slopes[:, None])).entries()
+    tilted = times(R, slopes.tolist())
     p = np.array([float(one.mid()) for one in tilted])
     size = length([arb(float(one)) for one in p])
     loss = upward(
@@ -149,8 +150,8 @@ def certify(
         + length([one - arb(float(mid)) for one, mid in zip(tilted, p, strict=True)])
         + arb(error) * size
     )
-    b = (R.transpose() * matrix(p[:, None])).entries()
-    z0 = (R * arb_mat(dimension, 1, gradient)).entries()
+    b = times(R.transpose(), p.tolist())
+    z0 = times(R, gradient)
     spread, offset = _spread(gauge, factor), upward(length(z0))
     if not np.isfinite([loss, spread, offset]).all():
         return None
@@ -177,7 +178,7 @@ def certify(
         bend = min(relative / least, bound / least**2) * UPWARD
         if np.isfinite(bend):
             radii.append(Radius(float(radius), least, bend))
-    shift = upward(abs(sum((one * z for one, z in zip(b, gradient, strict=True)), arb(0))))
+    shift = upward(abs(dot(b, gradient)))
     return ShellCertificate(
         theta,
         gradient,

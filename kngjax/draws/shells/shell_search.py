@@ -12,9 +12,10 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from flint import arb, arb_mat
+from flint import arb
 
 from kngjax.draws.grid_cells import Grid
+from kngjax.draws.linear_algebra import times
 from kngjax.draws.noises import StandardNormalNoise, draw_noise
 from kngjax.draws.shells.matrices import matrix, upward
 from kngjax.draws.shells.sets_in_balls import between, length, uniform_point, unit_vector
@@ -124,10 +125,8 @@ def _of_piece(problem: ShellProblem, envelope: ShellEnvelope, grid: Grid, number
             return point(digits)
         assert certificate is not None
         radius = between(ends[0], ends[1], len(gauge.weights), share.ball(digits))
-        column = arb_mat(
-            len(gauge.weights), 1, [radius * one for one in unit_vector("length", direction.balls(digits))]
-        )
-        step = (matrix(certificate.factor).transpose() * column).entries()
+        unit = unit_vector("length", direction.balls(digits))
+        step = times(matrix(certificate.factor.T), [radius * one for one in unit])
         return [arb(float(t)) + s for t, s in zip(certificate.theta, step, strict=True)]
 
     def attempt(digits: int) -> list[int] | None:
@@ -141,7 +140,7 @@ def _of_piece(problem: ShellProblem, envelope: ShellEnvelope, grid: Grid, number
         if last and certificate is not None and ends[0] > 0:
             inverse = matrix(certificate.factor).transpose().inv()
             away = [t - arb(float(c)) for t, c in zip(theta, certificate.theta, strict=True)]
-            distance = length((inverse * arb_mat(len(away), 1, away)).entries())
+            distance = length(times(inverse, away))
             if distance < ends[0]:
                 return _REFUSED
             beyond = bool(distance >= ends[0])

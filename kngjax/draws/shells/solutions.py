@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from flint import arb, arb_mat
 
+from kngjax.draws.linear_algebra import dot, solved, times
 from kngjax.draws.shells import matrices
 from kngjax.draws.shells.matrices import congruent, matrix
 from kngjax.draws.shells.sets_in_balls import least, length
@@ -116,7 +117,7 @@ def _newton(
 def is_separated(region: Shape, theta: Sequence[arb], evaluation: Evaluation, z: Sequence[arb]) -> bool:
     """Tells whether Θ certainly has no solution, as G at this θ tells."""
     rest = [g - one for g, one in zip(evaluation.gradient, z, strict=True)]
-    return bool(least(region, rest) > _along(rest, theta))
+    return bool(least(region, rest) > dot(rest, theta))
 
 
 def enclose(
@@ -137,7 +138,7 @@ def enclose(
     if not lowest > 0.0:
         return None
     rest = [g - one for g, one in zip(evaluation.gradient, z, strict=True)]
-    error = length((R * arb_mat(dimension, 1, rest)).entries()).upper()
+    error = length(times(R, rest)).upper()
     # β is above 1/2, and nearly 1.
     radius, rate = 2 * error / arb(lowest), arb(records.score.steepness) * arb(certificate.longest)
     if not rate * radius < 0.5:
@@ -166,13 +167,13 @@ def refine(
     for _ in range(digits):
         if is_separated(region, point, here, z):
             return point, here, True
-        rest = arb_mat(len(point), 1, [(g - one).mid() for g, one in zip(here.gradient, z, strict=True)])
+        rest = [(g - one).mid() for g, one in zip(here.gradient, z, strict=True)]
         assert here.hessian is not None
         try:
-            step = arb_mat([[h.mid() for h in row] for row in here.hessian.tolist()]).solve(rest).entries()
+            step = solved(arb_mat([[h.mid() for h in row] for row in here.hessian.tolist()]), rest)
         except ZeroDivisionError:
             break
-        size = _along(rest.entries(), step)
+        size = dot(rest, step)
         # Beyond the digits that are set there is nothing to gain.
         if not size.is_finite() or not size > arb(2) ** (-2 * digits):
             break
@@ -181,14 +182,10 @@ def refine(
             trial = [(t - damping * s).mid() for t, s in zip(point, step, strict=True)]
             there = records.evaluate_in_balls(trial)
             left = [g - one for g, one in zip(there.gradient, z, strict=True)]
-            if not abs(_along(left, step)) > size:
+            if not abs(dot(left, step)) > size:
                 break
             if is_separated(region, trial, there, z):
                 return trial, there, True
             damping = damping / 2
         point, here = trial, there
     return point, here, is_separated(region, point, here, z)
-
-
-def _along(slope: Sequence[arb], step: Sequence[arb]) -> arb:
-    return sum((one * other for one, other in zip(slope, step, strict=True)), arb(0))
