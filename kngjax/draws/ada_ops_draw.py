@@ -15,12 +15,13 @@ from kngjax.data.exact_sums import ExactSums
 from kngjax.data.schema import Schema
 from kngjax.draws.base import AbstractDraw
 from kngjax.draws.eigenvalues import nearest_multiple
-from kngjax.draws.grid_cells import Grid, draw_cell
-from kngjax.draws.noises import draw_noise
+from kngjax.draws.grid_cells import Grid, cell_of, draw_cell
+from kngjax.draws.noises import StandardNormalNoise
 from kngjax.draws.noisy_sums import normal_noise
 from kngjax.draws.ridge_posterior import RidgeNoise, draw_ridge, ridge_estimate
 from kngjax.draws.stages_in_balls import StagePlan, gamma_within, keeps_budget
-from kngjax.draws.uniforms import Bits, decided
+from kngjax.draws.uniforms import Bits
+from kngjax.geometry.scaled_norms import norm_in_balls
 from kngjax.mechanisms.ada_ops import LEAST_RIDGE, AdaOPS
 from kngjax.sensitivity.moments_in_fractions import SquaredRadii, eigenvalue_step, rounded_eigenvalue_change
 
@@ -133,14 +134,13 @@ class NoisyAdaOPS(AbstractDraw):
         with precision(_DIGITS):
             change = upper_end(ball_of(self.radii.features / curvature).log1p())
         deviation, grid = change / self.plan.bound_shift, Grid((-_FINENESS,))
-        standard = draw_noise(normal_noise(deviation**2, 1), bits)
 
-        def attempt(digits: int) -> list[int] | None:
-            length = sum((entry * entry for entry in ridge_estimate(data, ridge)), arb(0)).nonnegative_part().sqrt()
+        def places(normals: list[arb]) -> list[arb]:
+            length = norm_in_balls("length", ridge_estimate(data, ridge))
             largest = ball_of(self.radii.response).sqrt() + ball_of(self.radii.features).sqrt() * length
-            return grid.cell([largest.log() + ball_of(deviation) * standard.balls(digits)[0]])
+            return [largest.log() + ball_of(deviation) * normals[0]]
 
-        (noisy,) = grid.exact_values(decided(attempt))
+        (noisy,) = grid.exact_values(cell_of(grid, StandardNormalNoise(1, bits).balls, places))
         with precision(_DIGITS):
             raised = noisy + power_of_two(-_FINENESS) / 2 + change + self.plan.tail * deviation
             return upper_end(ball_of(raised).exp())

@@ -26,8 +26,8 @@ class AbstractDraw(abc.ABC):
     numbers needs no proof. No such draw fails: searches go on until they have found what they look for. `mechanism`:
     whose law is drawn. `grid`: what a value is rounded to, where that is one grid; a draw with several says so in its
     `settings`. `serves`: the classes of mechanisms that it is asked about. `takes_weights`: whether it knows of
-    weights that records keep. `assurance`: how much is proved. `rounding`: what a certificate
-    says after the mechanism's own `method`.
+    weights that records keep. `assurance`: how much is proved. `kind`: what a certificate calls the sampler.
+    `rounding`: what a certificate says after the mechanism's own `method`, if it has one.
     """
 
     mechanism: Any
@@ -35,6 +35,7 @@ class AbstractDraw(abc.ABC):
     serves: ClassVar[tuple[type, ...]]
     takes_weights: ClassVar[bool] = False
     assurance: ClassVar[str] = PROVED
+    kind: ClassVar[str] = "Direct"
     rounding: ClassVar[str] = ""
 
     @classmethod
@@ -58,12 +59,12 @@ class AbstractDraw(abc.ABC):
     @property
     def settings(self) -> dict[str, Any]:
         """Describes the sampler for a certificate, JSON-ready: its "type" and the exponents of the grid."""
-        return {"type": "Direct", "grid_exponents": list(self.grid.exponents)}
+        return {"type": self.kind, "grid_exponents": list(self.grid.exponents)}
 
     @property
     def method(self) -> str:
         """Says how θ is drawn, in a sentence or two for the certificate."""
-        return f"{self.mechanism.method} {self.rounding}"
+        return f"{getattr(self.mechanism, 'method', '')} {self.rounding}".strip()
 
     @property
     def assumptions(self) -> tuple[str, ...]:

@@ -58,6 +58,11 @@ class BoxDraw(AbstractDraw):
 
     takes_weights: ClassVar[bool] = True
     serves: ClassVar[tuple[type, ...]] = (KNG,)
+    kind: ClassVar[str] = "BoxDraw"
+    rounding: ClassVar[str] = (
+        "An exact draw by rejection from boxes, of which every decision is taken as real arithmetic would take it, "
+        "rounded once, to a multiple of a public power of two next to it in the domain."
+    )
 
     @classmethod
     def of(cls, mechanism: KNG, facts: Schema) -> "BoxDraw | None":
@@ -69,17 +74,6 @@ class BoxDraw(AbstractDraw):
         if log_along > _MOST_ALONG[facts.dimension]:
             return None
         return cls(mechanism, known.noise, known.known.scores, known.body, known.body.grid(), log_along)
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        return {"type": "BoxDraw", "grid_exponents": list(self.grid.exponents)}
-
-    @property
-    def method(self) -> str:
-        return (
-            "An exact draw by rejection from boxes, of which every decision is taken as real arithmetic would take it, "
-            "rounded once, to a multiple of a public power of two next to it in the domain."
-        )
 
     @property
     def duration(self) -> str:

@@ -1,7 +1,7 @@
 """Statistics plus noise, rounded to a public grid: the cell of what real arithmetic gives."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
@@ -12,7 +12,7 @@ from jaxtyping import Float
 from kngjax.core.balls import ball_of, power_of_two
 from kngjax.data.exact_sums import nearest
 from kngjax.draws.noises import draw_noise
-from kngjax.draws.uniforms import Bits, decided
+from kngjax.draws.uniforms import Bits, T, decided
 from kngjax.geometry.scaled_norms import AbstractScaledNoise
 
 # Cells are so many binary digits finer than what noise a mechanism adds for a single record.
@@ -81,11 +81,24 @@ def draw_cell(location: Sequence[Fraction], noise: AbstractScaledNoise, grid: Gr
     if not noise.is_everywhere:
         # No bounds lead here.
         raise AssertionError("there is no noise")
-    standard = draw_noise(noise, bits)
+    return cell_of(
+        grid,
+        draw_noise(noise, bits).balls,
+        lambda standard: [
+            ball_of(middle) + a * z for middle, a, z in zip(location, noise.ball_scales, standard, strict=True)
+        ],
+    )
+
+
+def cell_of(grid: Grid, drawn: Callable[[int], T], places: Callable[[T], Sequence[arb | Fraction] | None]) -> list[int]:
+    """Returns the cell of a function of noise in real arithmetic.
+
+    **Arguments:** `drawn`: the noise in balls, from so many digits. `places`: balls that contain what the function
+    makes of all in such balls; None where more digits are needed.
+    """
 
     def attempt(digits: int) -> list[int] | None:
-        length = ball_of(noise.scale_squared).sqrt()
-        parts = zip(location, noise.weights, standard.balls(digits), strict=True)
-        return grid.cell([ball_of(middle) + length * z * ball_of(weight) for middle, weight, z in parts])
+        found = places(drawn(digits))
+        return None if found is None else grid.cell(found)
 
     return decided(attempt)

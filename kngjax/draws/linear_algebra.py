@@ -1,10 +1,11 @@
-"""Vectors and matrices of balls: their products, what solves them, and what stands on a diagonal."""
+"""Vectors and matrices of balls and of fractions: their products, what solves them, and what stands on a diagonal."""
 
 from collections.abc import Sequence
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from flint import arb, arb_mat
+from flint import arb, arb_mat, fmpq, fmpq_mat
 from jaxtyping import Float
 
 
@@ -33,3 +34,13 @@ def enclosing(middle: Float[np.ndarray, "size size"], off: Float[np.ndarray, "si
     """Makes balls about these numbers, each as wide as it may be off."""
     pairs = zip(middle.ravel().tolist(), off.ravel().tolist(), strict=True)
     return arb_mat(len(middle), len(middle), [arb(one, two) for one, two in pairs])
+
+
+def rational(rows: Sequence[Sequence[Any]]) -> fmpq_mat:
+    """Converts a table of numbers, each of which is a fraction, without rounding."""
+    return fmpq_mat([[fmpq(*Fraction(one).as_integer_ratio()) for one in row] for row in rows])
+
+
+def fractions_of(matrix: fmpq_mat) -> list[list[Fraction]]:
+    """Converts a matrix to Python's fractions."""
+    return [[Fraction(int(one.p), int(one.q)) for one in row] for row in matrix.tolist()]

@@ -11,10 +11,11 @@ from jaxtyping import Float
 from kngjax.core.balls import ball_of, square
 from kngjax.data.distinct_products import symmetric
 from kngjax.data.exact_sums import Exact
-from kngjax.draws.grid_cells import Grid
+from kngjax.draws.grid_cells import Grid, cell_of
+from kngjax.draws.linear_algebra import dot
 from kngjax.draws.noises import StandardNormalNoise
 from kngjax.draws.noisy_sums import Kind, NoisyNumbers, normal_noise
-from kngjax.draws.uniforms import Bits, Uniform, decided
+from kngjax.draws.uniforms import Bits, Uniform
 
 
 class AbstractNoisyMatrix(abc.ABC):
@@ -91,18 +92,16 @@ class NoisyByWishart(AbstractNoisyMatrix):
 
     def draw_triangle(self, entries, bits):
         rows, columns = np.triu_indices(self._dimension)
-        noise = _BartlettFactor(self._dimension, self._degrees, bits)
 
-        def attempt(digits: int) -> list[int] | None:
-            factor, scale = noise.balls(digits), ball_of(self._scale)
-            places = []
+        def places(factor: list[list[arb]]) -> list[arb]:
+            scale, found = ball_of(self._scale), []
             for row, column, place in zip(rows.tolist(), columns.tolist(), entries, strict=True):
-                product = sum((factor[row][k] * factor[column][k] for k in range(row + 1)), arb(0))
                 mean = self._degrees * self._scale if row == column else 0
-                places.append(ball_of(Fraction(place) - mean) + scale * product)
-            return self._grid.cell(places)
+                found.append(ball_of(Fraction(place) - mean) + scale * dot(factor[row], factor[column]))
+            return found
 
-        return self._grid.values(decided(attempt))
+        noise = _BartlettFactor(self._dimension, self._degrees, bits)
+        return self._grid.values(cell_of(self._grid, noise.balls, places))
 
 
 class _BartlettFactor:

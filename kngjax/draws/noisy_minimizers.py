@@ -8,17 +8,15 @@ more digits if need be, until balls tell that its gradient is at most that.
 """
 
 import dataclasses
-import math
 from fractions import Fraction
 from typing import Any, ClassVar
-
-from flint import fmpz_mat
 
 from kngjax.accounting.adjacency import Adjacency
 from kngjax.accounting.exact_costs import exactly
 from kngjax.core.arrays import float64
 from kngjax.data.exact_sums import ExactSums
 from kngjax.data.schema import Schema
+from kngjax.draws.linear_algebra import fractions_of, rational
 from kngjax.draws.minima.objectives_by_passes import ObjectiveByPasses, objective_of
 from kngjax.draws.minima.smooth_objectives import Objective
 from kngjax.draws.minima.verified_minima import CertifiedMinimizer
@@ -66,16 +64,11 @@ class NoisyRidge(AbstractNoisySum):
 
     def location(self, data: ExactSums) -> list[Fraction]:
         """(X'X + λI)^{-1}X'y. Private."""
-        d = data.dimension
         rows = [[Fraction(entry) for entry in row] for row in data.gram]
         for index, row in enumerate(rows):
             row[index] += self.regularization
-        moment = [Fraction(entry) for entry in data.moment]
-        # In whole numbers: all are multiples of a power of two.
-        unit = math.lcm(*(entry.denominator for row in (*rows, moment) for entry in row))
-        matrix = fmpz_mat(d, d, [int(entry * unit) for row in rows for entry in row])
-        solution = matrix.solve(fmpz_mat(d, 1, [int(entry * unit) for entry in moment]))
-        return [Fraction(int(solution[index, 0].p), int(solution[index, 0].q)) for index in range(d)]
+        solution = rational(rows).solve(rational([[entry] for entry in data.moment]))
+        return [entry for (entry,) in fractions_of(solution)]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -25,13 +25,13 @@ from kngjax.data.bounds import Bounds
 from kngjax.data.exact_sums import ExactSums
 from kngjax.data.schema import Schema
 from kngjax.draws.base import AbstractDraw
-from kngjax.draws.grid_cells import Grid
+from kngjax.draws.grid_cells import Grid, cell_of
 from kngjax.draws.minima.objectives_by_passes import ObjectiveByPasses, objective_of
 from kngjax.draws.minima.quadratic_minima import Place, minimum
 from kngjax.draws.minima.smooth_objectives import Objective
 from kngjax.draws.minima.verified_minima import CertifiedMinimizer
 from kngjax.draws.noises import draw_noise
-from kngjax.draws.uniforms import Bits, decided
+from kngjax.draws.uniforms import Bits
 from kngjax.geometry.abstract_norms import AbstractNorm
 from kngjax.geometry.domains import AbstractDomain
 from kngjax.geometry.scaled_norms import ScaledNorm
@@ -131,18 +131,13 @@ class PerturbedMinimizer(AbstractDraw):
 
     def draw(self, data: Any, bits: Bits) -> Float[np.ndarray, " dimension"]:
         noise, search, pulls = self.law.noise, self.search(data), [self.law.ridge * c for c in self.centre]
-        standard = draw_noise(noise, bits)
 
-        def attempt(digits: int) -> list[int] | None:
-            length = ball_of(noise.scale_squared).sqrt()
-            parts = zip(standard.balls(digits), noise.weights, pulls, strict=True)
-            tilt = [length * z * ball_of(w) - ball_of(pull) for z, w, pull in parts]
-            if not all(number.is_finite() for number in tilt):
-                return None
-            places = search.places(tilt)
-            return None if places is None else self.grid.cell(places)
+        def places(standard: list[arb]) -> Sequence[Place] | None:
+            tilt = [a * z - ball_of(pull) for a, z, pull in zip(noise.ball_scales, standard, pulls, strict=True)]
+            return search.places(tilt) if all(number.is_finite() for number in tilt) else None
 
-        value, domain = self.grid.values(decided(attempt)), self.mechanism.domain
+        value = self.grid.values(cell_of(self.grid, draw_noise(noise, bits).balls, places))
+        domain = self.mechanism.domain
         if domain is None:
             return value
         with float64():

@@ -3,7 +3,7 @@
 import dataclasses
 from collections.abc import Iterator
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from jaxtyping import Float
@@ -14,10 +14,8 @@ from kngjax.data.schema import Schema
 from kngjax.draws.base import AbstractDraw
 from kngjax.draws.grid_cells import Grid
 from kngjax.draws.quadratic.bodies import AbstractBody, body_of
-from kngjax.draws.quadratic.choices import Choice
-from kngjax.draws.quadratic.envelopes import QuadraticEnvelope
-from kngjax.draws.quadratic.law import QuadraticLaw
-from kngjax.draws.quadratic.quadratic_rejection import draw_quadratic
+from kngjax.draws.quadratic.choices import Choice, draw_quadratic
+from kngjax.draws.quadratic.envelopes import QuadraticEnvelope, QuadraticLaw
 from kngjax.draws.uniforms import Bits
 from kngjax.geometry.scaled_norms import ScaledNorm
 from kngjax.mechanisms.density import AbstractDensityMechanism
@@ -45,6 +43,11 @@ class QuadraticDraw(AbstractDraw):
 
     takes_weights: ClassVar[bool] = True
     serves: ClassVar[tuple[type, ...]] = (KNG,)
+    kind: ClassVar[str] = "QuadraticDraw"
+    rounding: ClassVar[str] = (
+        "An exact draw by rejection, of which every decision is taken in balls that contain the numbers, rounded "
+        "once, to a multiple of a public power of two next to it in the domain, as real arithmetic would round it."
+    )
 
     @classmethod
     def of(cls, mechanism: KNG, facts: Schema) -> "QuadraticDraw | None":
@@ -54,17 +57,6 @@ class QuadraticDraw(AbstractDraw):
             return None
         body = body_of(shape)
         return cls(mechanism, noise, body, body.grid())
-
-    @property
-    def settings(self) -> dict[str, Any]:
-        return {"type": "QuadraticDraw", "grid_exponents": list(self.grid.exponents)}
-
-    @property
-    def method(self) -> str:
-        return (
-            "An exact draw by rejection, of which every decision is taken in balls that contain the numbers, rounded "
-            "once, to a multiple of a public power of two next to it in the domain, as real arithmetic would round it."
-        )
 
     @property
     def duration(self) -> str:

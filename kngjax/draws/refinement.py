@@ -38,3 +38,21 @@ def refine(
         order = np.argsort(-excess)[: np.count_nonzero(excess > 0.0)]
         number = int(np.searchsorted(np.cumsum(excess[order]), share * missing)) + 1
         boxes = halve(boxes, order[: int(np.clip(number, *at_a_time(envelope.size)))])
+
+
+def slabs(
+    inner: tuple[np.ndarray, np.ndarray], outer: tuple[np.ndarray, np.ndarray], apart: int = 0
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Returns the ends of at most 2d boxes that fill what is in the outer box and not in the inner one within it.
+
+    **Arguments:** `apart`: 0 for real numbers, where boxes share faces, and 1 for whole ones, each in one box.
+    """
+    low, high, found = outer[0].copy(), outer[1].copy(), []
+    for axis in range(low.size):
+        for start, stop in ((low[axis], inner[0][axis] - apart), (inner[1][axis] + apart, high[axis])):
+            if start < stop + apart:
+                ends = low.copy(), high.copy()
+                ends[0][axis], ends[1][axis] = start, stop
+                found.append(ends)
+        low[axis], high[axis] = inner[0][axis], inner[1][axis]
+    return found

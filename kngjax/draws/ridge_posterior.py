@@ -13,12 +13,11 @@ from kngjax.data.bounds import Bounds
 from kngjax.data.exact_sums import ExactSums
 from kngjax.data.schema import Schema
 from kngjax.draws.base import AbstractDraw
-from kngjax.draws.grid_cells import Grid
+from kngjax.draws.grid_cells import Grid, cell_of
 from kngjax.draws.linear_algebra import dot
-from kngjax.draws.noises import draw_noise
-from kngjax.draws.noisy_sums import normal_noise
+from kngjax.draws.noises import StandardNormalNoise
 from kngjax.draws.posterior_in_balls import RidgeSettings, is_private, is_private_in_objective
-from kngjax.draws.uniforms import Bits, decided
+from kngjax.draws.uniforms import Bits
 from kngjax.mechanisms.output_perturbation import OutputPerturbation
 from kngjax.mechanisms.posterior_sample import PosteriorSample
 from kngjax.sensitivity.moments_in_fractions import SquaredRadii
@@ -116,19 +115,18 @@ def draw_ridge(sums: ExactSums, noise: RidgeNoise, grid: Grid, bits: Bits) -> li
 
     **Arguments:** `sums`: X'X and X'y, private. `bits`: fair and independent.
     """
-    standard = draw_noise(normal_noise(noise.variance, sums.dimension), bits)
 
-    def attempt(digits: int) -> list[int] | None:
+    def places(normals: list[arb]) -> list[arb]:
         factor, deviation = _cholesky(sums, noise.ridge), ball_of(noise.variance).sqrt()
-        moments, normals = [ball_of(number) for number in sums.moment], standard.balls(digits)
+        moments = [ball_of(number) for number in sums.moment]
         if noise.power == 2:
             moments = [moment + deviation * z for moment, z in zip(moments, normals, strict=True)]
         whitened = _solve(factor, moments)
         if noise.power == 1:
             whitened = [middle + deviation * z for middle, z in zip(whitened, normals, strict=True)]
-        return grid.cell(_solve_transposed(factor, whitened))
+        return _solve_transposed(factor, whitened)
 
-    return decided(attempt)
+    return cell_of(grid, StandardNormalNoise(sums.dimension, bits).balls, places)
 
 
 def ridge_estimate(sums: ExactSums, ridge: Fraction) -> list[arb]:

@@ -72,6 +72,7 @@ class ShellDraw(AbstractDraw):
     grid: Grid
     asked: Shells = dataclasses.field(default_factory=Shells)
     serves: ClassVar[tuple[type, ...]] = (KNG,)
+    kind: ClassVar[str] = "ShellDraw"
 
     @classmethod
     def of(cls, mechanism: KNG, facts: Schema) -> "ShellDraw | None":
@@ -107,7 +108,7 @@ class ShellDraw(AbstractDraw):
 
     @property
     def settings(self) -> dict[str, Any]:
-        return {"type": "ShellDraw", "grid_exponents": list(self.grid.exponents), **self.asked.promised}
+        return super().settings | self.asked.promised
 
     @property
     def method(self) -> str:

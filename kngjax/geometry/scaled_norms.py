@@ -39,6 +39,12 @@ class AbstractScaledNoise(abc.ABC):
         return dataclasses.replace(same, scale_squared=self.scale_squared * squared)
 
     @property
+    def ball_scales(self) -> list[arb]:
+        """a_j = λw_j in balls, at the precision that is set."""
+        root = ball_of(self.scale_squared).sqrt()
+        return [root * ball_of(weight) for weight in self.weights]
+
+    @property
     @abc.abstractmethod
     def mean_squares(self) -> Float[np.ndarray, " dimension"]:
         """E (z_j/(λw_j))² of each coordinate."""
@@ -97,12 +103,6 @@ class ScaledNorm(AbstractScaledNoise):
             return root_upward(self.squared(sizes))
         shares = [size / weight for size, weight in zip(sizes, self.weights, strict=True)]
         return max(shares) if self.kind == "maximum" else sum(shares, Fraction(0))
-
-    @property
-    def ball_scales(self) -> list[arb]:
-        """a_j = λw_j in balls, at the precision that is set."""
-        root = ball_of(self.scale_squared).sqrt()
-        return [root * ball_of(weight) for weight in self.weights]
 
     def __call__(self, z: Sequence[arb]) -> arb:
         """‖z/w‖/λ in balls."""

@@ -28,7 +28,7 @@ from kngjax.draws.lattice.window_searches import QuantileScores
 from kngjax.draws.minima.objectives_by_passes import objective_of
 from kngjax.draws.minima.smooth_objectives import Objective
 from kngjax.draws.quadratic.bodies import body_of
-from kngjax.draws.quadratic.law import QuadraticLaw
+from kngjax.draws.quadratic.envelopes import QuadraticLaw
 from kngjax.draws.shells.shell_certificate import ShellCertificate
 from kngjax.draws.shells.shell_envelope import ShellEnvelope
 from kngjax.draws.shells.shell_records import ShellRecords

@@ -9,8 +9,9 @@ from flint import arb, arb_mat, ctx
 
 import kngjax as kng
 from kngjax.draws.boxes.box_coordinates import coordinates_for
-from kngjax.draws.boxes.boxes import BoundedBoxes, shares_inside, slabs
+from kngjax.draws.boxes.boxes import BoundedBoxes, shares_inside
 from kngjax.draws.quadratic.bodies import body_of
+from kngjax.draws.refinement import slabs
 from kngjax.geometry.scaled_norms import ScaledNorm
 from kngjax.losses.record_scores import RecordScores
 from tests.draws.box_problems import DOMAINS, KINDS, LOSSES, SIZE, problem

@@ -13,9 +13,8 @@ from kngjax.draws import uniforms
 from kngjax.draws.grid_cells import Grid
 from kngjax.draws.quadratic import choices, envelopes
 from kngjax.draws.quadratic.bodies import body_of
-from kngjax.draws.quadratic.envelopes import QuadraticEnvelope, Rejected
-from kngjax.draws.quadratic.law import QuadraticLaw
-from kngjax.draws.quadratic.quadratic_rejection import draw_quadratic
+from kngjax.draws.quadratic.choices import draw_quadratic
+from kngjax.draws.quadratic.envelopes import QuadraticEnvelope, QuadraticLaw, Rejected
 from kngjax.draws.quadratic.tilted_noises import tilted_noise
 from kngjax.draws.uniforms import Uniform, decided
 from kngjax.geometry.scaled_norms import ScaledNorm
@@ -168,7 +167,7 @@ def test_numbers_that_are_told_lead_to_one_cell_however_many_digits_are_asked_fo
         signs = random.Random(23).getrandbits
         monkeypatch.setattr(uniforms, "_FIRST_DIGITS", digits)
         monkeypatch.setattr(uniforms, "GUARD_DIGITS", guard)
-        found.append([draw_quadratic(law, Grid((-30, -12)), signs) for _ in range(12)])
+        found.append([draw_quadratic(law, Grid((-30, -12)), signs, choices.Choice(law).envelopes()) for _ in range(12)])
     assert found[0] == found[1] == found[2]
 
 
@@ -181,7 +180,8 @@ def test_theta_solves_what_float64_cannot(kind):
     moment = [sum(a * t for a, t in zip(row, theta, strict=True)) for row in gram]
     body = body_of(DOMAINS["l1"].exact_shape(2))
     law = QuadraticLaw(gram, moment, ScaledNorm(kind, WEIGHTS, Fraction(1, 2**1000)), body)
-    cell = draw_quadratic(law, grid := Grid((-80, -80)), random.Random(2).getrandbits)
+    grid, envelopes = Grid((-80, -80)), choices.Choice(law).envelopes()
+    cell = draw_quadratic(law, grid, random.Random(2).getrandbits, envelopes)
     assert cell == grid.cell(theta)
 
 

@@ -11,11 +11,12 @@ from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
-from flint import arb, fmpq, fmpq_mat
+from flint import arb
 from jaxtyping import Float
 
 from kngjax.core.verified import NEXT_TO_ZERO, sum_error
 from kngjax.draws.boxes.crowd import spread_of
+from kngjax.draws.linear_algebra import fractions_of, rational
 from kngjax.draws.quadratic.bodies import AbstractBody
 from kngjax.geometry.scaled_norms import ScaledNorm
 from kngjax.geometry.shapes import Shape
@@ -59,8 +60,7 @@ class BoxCoordinates(NamedTuple):
         """Returns the ends of u over Θ, rounded outward."""
         start = [Fraction(one) for one in self.centre.tolist()]
         lower, upper = [], []
-        for row in _rational(self.matrix).inv().tolist():
-            slopes = [Fraction(int(one.p), int(one.q)) for one in row]
+        for slopes in fractions_of(rational(self.matrix.tolist()).inv()):
             shift = sum((slope * t for slope, t in zip(slopes, start, strict=True)), Fraction(0))
             lower.append(-_above(body.most([-slope for slope in slopes], Fraction(0), []) + shift))
             upper.append(_above(body.most(slopes, Fraction(0), []) - shift))
@@ -129,7 +129,7 @@ def _is_about(one: tuple[np.ndarray, np.ndarray], other: tuple[np.ndarray, np.nd
 
 
 def _is_usable(centre: np.ndarray, matrix: np.ndarray) -> bool:
-    return bool(np.all(np.isfinite(centre)) and np.all(np.isfinite(matrix))) and _rational(matrix).det() != 0
+    return bool(np.all(np.isfinite(centre)) and np.all(np.isfinite(matrix))) and rational(matrix.tolist()).det() != 0
 
 
 class _NewtonSearch(NamedTuple):
@@ -214,11 +214,6 @@ class _NewtonSearch(NamedTuple):
     def _gradient(self, theta: np.ndarray) -> np.ndarray:
         predictor = self.x @ theta
         return self.scores.floats(predictor, np.zeros(len(self.x)))[0] @ self.x
-
-
-def _rational(matrix: np.ndarray) -> fmpq_mat:
-    numbers = [[Fraction(one) for one in row] for row in matrix.tolist()]
-    return fmpq_mat([[fmpq(one.numerator, one.denominator) for one in row] for row in numbers])
 
 
 def _above(number: Fraction) -> float:

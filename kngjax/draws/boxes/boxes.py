@@ -1,8 +1,7 @@
 """Boxes of u that overlap in their faces alone: their ends are float64 numbers, and halves share the one between."""
 
-import dataclasses
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -18,8 +17,7 @@ _ROOTS = (1.618033988749895, 1.324717957244746, 1.2207440846057596, 1.1673039782
 UNSEEN, ENDS = -1, -2
 
 
-@dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class BoundedBoxes:
+class BoundedBoxes(NamedTuple):
     """Holds boxes of u with floors of ‖G‖. Private.
 
     **Arguments:** `lower`, `upper`: their ends. `floors`: at most ‖G‖ on each. `middles`: about ‖G‖ at the middle.
@@ -48,11 +46,11 @@ class BoundedBoxes:
     @staticmethod
     def join(parts: Sequence["BoundedBoxes"]) -> "BoundedBoxes":
         """Joins the boxes of several collections, in order."""
-        return BoundedBoxes(*(np.concatenate([getattr(part, name) for part in parts]) for name in _NAMES))
+        return BoundedBoxes(*map(np.concatenate, zip(*parts, strict=True)))
 
     def at(self, indices: Any) -> "BoundedBoxes":
         """Selects some of the boxes, by index or by a mask."""
-        return BoundedBoxes(*(getattr(self, name)[indices] for name in _NAMES))
+        return BoundedBoxes(*(part[indices] for part in self))
 
     def without(self, indices: np.ndarray) -> "BoundedBoxes":
         """Selects all boxes but those of these indices."""
@@ -84,30 +82,8 @@ class BoundedBoxes:
         rows, axes, cuts = np.arange(both.floors.size), axes[cut], cuts[cut]
         lower, upper = both.lower.copy(), both.upper.copy()
         lower[rows, axes], upper[rows, axes] = cuts, cuts
-        finished = dataclasses.replace(whole, middles=whole.floors, shares=np.ones_like(whole.shares))
-        return BoundedBoxes.join([finished, _with_ends(both, both.lower, upper), _with_ends(both, lower, both.upper)])
-
-
-_NAMES = ("lower", "upper", "floors", "middles", "which", "shares")
-
-
-def _with_ends(boxes: BoundedBoxes, lower: np.ndarray, upper: np.ndarray) -> BoundedBoxes:
-    return dataclasses.replace(boxes, lower=lower, upper=upper)
-
-
-def slabs(
-    inner: tuple[np.ndarray, np.ndarray], outer: tuple[np.ndarray, np.ndarray]
-) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Returns the ends of at most 2d boxes that fill what is in the outer box and not in the inner one within it."""
-    low, high, found = outer[0].copy(), outer[1].copy(), []
-    for axis in range(low.size):
-        for start, stop in ((low[axis], inner[0][axis]), (inner[1][axis], high[axis])):
-            if start < stop:
-                ends = low.copy(), high.copy()
-                ends[0][axis], ends[1][axis] = start, stop
-                found.append(ends)
-        low[axis], high[axis] = inner[0][axis], inner[1][axis]
-    return found
+        finished = whole._replace(middles=whole.floors, shares=np.ones_like(whole.shares))
+        return BoundedBoxes.join([finished, both._replace(upper=upper), both._replace(lower=lower)])
 
 
 def shares_inside(domain: Shape, coordinates: BoxCoordinates, boxes: BoundedBoxes) -> Float[np.ndarray, " boxes"]:

@@ -12,17 +12,16 @@ L ≤ Σ q_i z_i z_i' over a box about θ₀ that contains p,
 and u'Lu ≥ u_j²/(L^{-1})_jj. So for p on the box's faces, ‖G(θ)‖ ≥ min_j |u_j|/√(κ(L^{-1})_jj) - ‖G(θ₀)‖.
 """
 
-import dataclasses
 import math
 
 import numpy as np
 from flint import arb, arb_mat
 
 from kngjax.core.balls import precision
-from kngjax.draws.boxes.boxes import ENDS, UNSEEN, BoundedBoxes, crossing_axes, shares_inside, slabs
+from kngjax.draws.boxes.boxes import ENDS, UNSEEN, BoundedBoxes, crossing_axes, shares_inside
 from kngjax.draws.boxes.record_sums import RecordSums, Slopes
 from kngjax.draws.linear_algebra import enclosing
-from kngjax.draws.refinement import refine
+from kngjax.draws.refinement import refine, slabs
 from kngjax.geometry.scaled_norms import ScaledNorm
 from kngjax.geometry.shapes import Shape
 
@@ -93,7 +92,7 @@ class Cover:
         return BoundedBoxes.join([boxes.without(chosen), self._look(self._with_shares(children.at(kept)))])
 
     def _with_shares(self, boxes: BoundedBoxes) -> BoundedBoxes:
-        return dataclasses.replace(boxes, shares=shares_inside(self._domain, self._sums.coordinates, boxes))
+        return boxes._replace(shares=shares_inside(self._domain, self._sums.coordinates, boxes))
 
     def _axes(self, boxes: BoundedBoxes) -> np.ndarray:
         """Chooses the axis along which ‖G‖ varies most, or the box crosses Θ's border, where that costs more."""
@@ -122,7 +121,7 @@ class Cover:
             self._known.append(self._sums.over(some.centres, some.halves))
             numbers = self._count + np.arange(some.floors.size)
             self._count, self._joined = self._count + some.floors.size, None
-            fresh, still = self._with_floors(dataclasses.replace(some, which=numbers))
+            fresh, still = self._with_floors(some._replace(which=numbers))
             parts.append(fresh.at(~still))
             if still.any():
                 fresh = fresh.at(still)
@@ -130,14 +129,13 @@ class Cover:
                 parts.append(self._between_ends(fresh))
         if not are_small.all():
             others = found.at(~are_small)
-            parts.append(self._between_ends(dataclasses.replace(others, which=np.full(others.floors.size, ENDS))))
+            parts.append(self._between_ends(others._replace(which=np.full(others.floors.size, ENDS))))
         return BoundedBoxes.join(parts)
 
     def _between_ends(self, boxes: BoundedBoxes) -> BoundedBoxes:
         least, average = self._sums.least(boxes.centres, boxes.halves)
         about = self._gauge.about(average)
-        return dataclasses.replace(
-            boxes,
+        return boxes._replace(
             floors=np.maximum(boxes.floors, self._gauge.below(np.maximum(least, 0.0))),
             middles=np.where(np.isfinite(about), about, boxes.middles),
         )
@@ -145,16 +143,14 @@ class Cover:
     def _with_floors(self, boxes: BoundedBoxes) -> tuple[BoundedBoxes, np.ndarray]:
         stale = boxes.which < 0
         if stale.all():
-            return dataclasses.replace(boxes, middles=np.full(boxes.floors.size, np.inf)), stale
+            return boxes._replace(middles=np.full(boxes.floors.size, np.inf)), stale
         least, middle, varied, unknown = self.known.sizes(np.maximum(boxes.which, 0), boxes.centres, boxes.halves)
         floors = np.maximum(self._gauge.below(np.maximum(least, 0.0)), boxes.floors)
         about, doubt, part = map(self._gauge.about, (middle, unknown, varied))
         about = np.where(np.isfinite(about), about, np.inf)
         # An infinite number is not less than another.
         in_doubt = ~((doubt <= _UNKNOWN) | ((doubt <= _PART * part) & np.isfinite(part)))
-        found = dataclasses.replace(
-            boxes, floors=np.where(stale, boxes.floors, floors), middles=np.where(stale, np.inf, about)
-        )
+        found = boxes._replace(floors=np.where(stale, boxes.floors, floors), middles=np.where(stale, np.inf, about))
         return found, stale | in_doubt
 
     def _first(self, whole: Ends) -> BoundedBoxes:

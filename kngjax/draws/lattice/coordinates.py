@@ -16,6 +16,7 @@ from jaxtyping import Float, Int
 from kngjax.draws.finite import below
 from kngjax.draws.lattice.places import AbstractCoordinates, somewhere
 from kngjax.draws.lattice.units import DomainLattice
+from kngjax.draws.linear_algebra import fractions_of, rational
 
 # Bits to which a form is known before it is reduced, and what is added to its diagonal so that it stays positive.
 _FORM_BITS = 60
@@ -129,12 +130,8 @@ def _holds(found: LatticeCoordinates, entries) -> bool:
 
 def _turned(form: Form, matrix: list[list[int]]) -> Form:
     """U'QU."""
-    columns = list(zip(*matrix, strict=True))
-    images = [[sum(q * u for q, u in zip(row, column, strict=True)) for row in form] for column in columns]
-    return [
-        [sum((u * v for u, v in zip(column, image, strict=True)), Fraction(0)) for image in images]
-        for column in columns
-    ]
+    turn = np.array(matrix, object)
+    return (turn.T @ np.array(form, object) @ turn).tolist()
 
 
 def _log_points(inverse: Form, low, high) -> float:
@@ -228,18 +225,8 @@ def _projections(form: Form, columns: list[list[int]]) -> tuple[Form, list[Fract
 
 
 def _inverse(matrix) -> Form:
-    """Inverts a matrix that has an inverse, by elimination in fractions."""
-    dimension = len(matrix)
-    rows = [[*map(Fraction, row), *(Fraction(i == j) for j in range(dimension))] for i, row in enumerate(matrix)]
-    for at in range(dimension):
-        pivot = next(row for row in range(at, dimension) if rows[row][at] != 0)
-        rows[at], rows[pivot] = rows[pivot], rows[at]
-        rows[at] = [value / rows[at][at] for value in rows[at]]
-        for other in range(dimension):
-            if other != at:
-                times = rows[other][at]
-                rows[other] = [a - times * b for a, b in zip(rows[other], rows[at], strict=True)]
-    return [row[dimension:] for row in rows]
+    """Inverts a matrix that has an inverse, without rounding."""
+    return fractions_of(rational(matrix).inv())
 
 
 def _whole_inverse(matrix: list[list[int]]) -> list[list[int]]:

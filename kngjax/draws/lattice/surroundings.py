@@ -6,6 +6,7 @@ import numpy as np
 
 from kngjax.draws.lattice.scores import AbstractScore, LatticeBoxes
 from kngjax.draws.lattice.units import DomainLattice
+from kngjax.draws.refinement import slabs
 
 # In logarithms, of a law that is as wide as bounds of boxes are exact, and most are wider: what is not worth a box.
 _NEGLIGIBLE = 4.0
@@ -47,7 +48,8 @@ def surrounded(score: AbstractScore, domain: DomainLattice, rate: float) -> tupl
         if is_last or lower >= wanted / rate:
             break
         reach = [2 * step for step in reach]
-    lows, highs = _slabs(low, high, *ends)
+    # Each point once.
+    lows, highs = map(np.array, zip((low, high), *slabs((low, high), ends, apart=1), strict=True))
     inside = ~domain.misses(*score.coordinates.extremes(lows, highs))
     lows, highs = lows[inside], highs[inside]
     number = len(lows)
@@ -134,18 +136,3 @@ def _halved(low, high, importance):
         left[rows, axis] = right[rows, axis] = middle
         low, high = np.concatenate([low, right]), np.concatenate([left, high])
     return low, high
-
-
-def _slabs(low, high, outer_low, outer_high):
-    """The core, and boxes that fill what is in the outer box and not in the core, each point once."""
-    lows, highs = [low], [high]
-    left, right = outer_low.copy(), outer_high.copy()
-    for axis in range(len(low)):
-        for start, stop in ((left[axis], low[axis] - 1), (high[axis] + 1, right[axis])):
-            if start <= stop:
-                side_low, side_high = left.copy(), right.copy()
-                side_low[axis], side_high[axis] = start, stop
-                lows.append(side_low)
-                highs.append(side_high)
-        left[axis], right[axis] = low[axis], high[axis]
-    return np.array(lows), np.array(highs)

@@ -16,10 +16,11 @@ import numpy as np
 from flint import arb
 
 from kngjax.core.balls import ball_of, precision
+from kngjax.draws.grid_cells import Grid
 from kngjax.draws.linear_algebra import dot
-from kngjax.draws.quadratic.envelopes import QuadraticEnvelope
-from kngjax.draws.quadratic.law import QuadraticLaw
+from kngjax.draws.quadratic.envelopes import QuadraticEnvelope, QuadraticLaw, Rejected
 from kngjax.draws.quadratic.tilted_noises import about_log_mass, dual_in_floats
+from kngjax.draws.uniforms import Bits, decided
 
 T = TypeVar("T")
 
@@ -34,6 +35,19 @@ _BLURS = (0.1, 0.01, 1e-3, 1e-4)
 # Where searches start: 1/‖h‖_* - 1 of the tilt, and how many times the pull of the best law without a tilt.
 _SHARES = (6.0, 1.0, 0.15, 0.01, 1e-3, 1e-5)
 _PULLS = (1.0, 20.0, 400.0)
+
+
+def draw_quadratic(law: QuadraticLaw, grid: Grid, bits: Bits, envelopes: Iterator[QuadraticEnvelope]) -> list[int]:
+    """Returns the cell of θ, moved inward where its point would lie outside of Θ.
+
+    It ends with probability 1 for all data; how long it takes depends on them. Neither the envelopes, which float64 and
+    the data choose, nor what was rejected before change the law of what is accepted, as proposals are independent.
+
+    **Arguments:** `envelopes`: without end, as `Choice` makes them; who draws several times of one law chooses once.
+    """
+    while isinstance(cell := decided(next(envelopes).propose(grid, bits)), Rejected):
+        pass
+    return law.body.inward(cell, grid)
 
 
 class _Fit(NamedTuple):

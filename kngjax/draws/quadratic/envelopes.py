@@ -21,12 +21,23 @@ from typing import NamedTuple
 from flint import arb, arb_mat, ctx
 
 from kngjax.core.balls import ball_of
+from kngjax.core.owner_only import OwnerOnly, owner_only
 from kngjax.draws.grid_cells import Grid
 from kngjax.draws.linear_algebra import dot, times
-from kngjax.draws.quadratic.law import QuadraticLaw
+from kngjax.draws.quadratic.bodies import AbstractBody
 from kngjax.draws.quadratic.tilted_noises import above, plain_noise, tilted_noise
 from kngjax.draws.uniforms import Bits, Uniform
-from kngjax.geometry.scaled_norms import norm_in_balls
+from kngjax.geometry.scaled_norms import ScaledNorm, norm_in_balls
+
+
+@owner_only
+class QuadraticLaw(OwnerOnly):
+    """Holds the law of θ. Private. **Arguments:** `gram`: A, `moment`: b, exactly. `noise`: w and λ. `body`: Θ."""
+
+    gram: Sequence[Sequence[Fraction]]
+    moment: Sequence[Fraction]
+    noise: ScaledNorm
+    body: AbstractBody
 
 
 class Rejected(NamedTuple):
