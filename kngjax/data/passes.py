@@ -8,20 +8,60 @@ made of each different row is then doubled and added as often as the row is ther
 """
 
 import functools
+import itertools
 import math
 import operator
 import pickle
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, NamedTuple
 
 from kngjax.core.errors import UnfitShape, UnfitType
 from kngjax.core.owner_only import OwnerOnly, owner_only
-from kngjax.data.bars import bar_of_pass
 from kngjax.data.engines.base import AbstractEngine, reading
 from kngjax.data.work import OF_TABLES, OTHER_COLUMNS, Add, NamedParts, Pair, Total, WholeTables, Work, table_or_pair
 
 CHANGED = "the records were not the same in every pass, or not as many as there should be: write them to files first"
 _READ_BEFORE = "the source of this stream was read before, and can be read only once: make a new stream of a new source"
+
+
+# Whether bars are shown, None on a terminal alone; and the numbers of the passes.
+_Shown = tuple[bool | None, Iterator[int]]
+_SHOWN: ContextVar[_Shown | None] = ContextVar("bars of passes", default=None)
+
+
+@contextmanager
+def showing_passes(progress: bool | None) -> Iterator[None]:
+    """Numbers the passes of one release, and shows a bar of each. **Arguments:** `progress`: None on a terminal."""
+    before = _SHOWN.set((progress, itertools.count(1)))
+    try:
+        yield
+    finally:
+        _SHOWN.reset(before)
+
+
+@contextmanager
+def bar_of_pass(over: str, count: int | None) -> Iterator[Callable[[int], Any]]:
+    """Shows a bar of a pass; yields what moves it by some records.
+
+    **Arguments:** `over`: names the table. `count`: n, where it is public; else the bar shows no number of records.
+    """
+    from tqdm import tqdm
+
+    shown, numbers = _SHOWN.get() or (False, itertools.count(1))
+    hidden = None if shown is None else not shown
+    how = None if count is not None else "{desc} [{elapsed}]"
+    with tqdm(
+        desc=f"pass {next(numbers)} over {over}",
+        total=count,
+        unit=" records",
+        unit_scale=True,
+        bar_format=how,
+        disable=hidden,
+        leave=False,
+    ) as bar:
+        yield bar.update
 
 
 class SharedPasses:

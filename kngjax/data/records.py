@@ -20,10 +20,9 @@ from kngjax.core.owner_only import OwnerOnly, without_fields
 from kngjax.data import cells, persons, schema, weights
 from kngjax.data.bounds import Bounds
 from kngjax.data.dither import dithered
-from kngjax.data.made_columns import MadeColumns
 from kngjax.data.marks import mixed
 from kngjax.data.missing import DROP, fill_missing
-from kngjax.data.number_columns import hiding_errors, numbers_of_table, readable
+from kngjax.data.number_columns import MadeColumns, hiding_errors, numbers_of_table, readable
 from kngjax.data.schema import EMPTY
 
 NOT_FINITE = (

@@ -103,12 +103,18 @@ class LevelTangents(NamedTuple):
     log_masses: Float[Array, " tangents"]
 
 
-def level_log_density(log_level: Float[Array, "*levels"], rate: Scalar, tilt: Vector) -> Float[Array, "*levels"]:
-    """Returns the log-density of v = log t, up to no constant: its integral is ∫ exp(-c‖y‖_∞ - h'y) dy."""
+def _falls(log_level: Float[Array, "*levels"], tilt: Vector) -> tuple[Array, Array, Array, Array]:
+    """|h|, t, 2t|h_j| of each coordinate, and where that is 0 but for rounding."""
     sizes = jnp.abs(tilt)
     level = jnp.exp(log_level)[..., None]
     falls = 2.0 * jnp.broadcast_to(sizes, (*log_level.shape, sizes.shape[0])) * level
     flat = falls < 1e-12
+    return sizes, level, falls, flat
+
+
+def level_log_density(log_level: Float[Array, "*levels"], rate: Scalar, tilt: Vector) -> Float[Array, "*levels"]:
+    """Returns the log-density of v = log t, up to no constant: its integral is ∫ exp(-c‖y‖_∞ - h'y) dy."""
+    sizes, level, falls, flat = _falls(log_level, tilt)
     safe = jnp.where(flat, 1.0, falls)
     # (1 - e^{-2at})/a = 2t·(1 - e^{-x})/x with x = 2at.
     logs = jnp.log(2.0 * level) + jnp.where(flat, 0.0, jnp.log(-jnp.expm1(-safe)) - jnp.log(safe))
@@ -116,10 +122,7 @@ def level_log_density(log_level: Float[Array, "*levels"], rate: Scalar, tilt: Ve
 
 
 def _slope_and_curvature(log_level: Float[Array, "*levels"], rate: Scalar, tilt: Vector):
-    sizes = jnp.abs(tilt)
-    level = jnp.exp(log_level)[..., None]
-    falls = 2.0 * jnp.broadcast_to(sizes, (*log_level.shape, sizes.shape[0])) * level
-    flat = falls < 1e-12
+    sizes, level, falls, flat = _falls(log_level, tilt)
     ratios = jnp.where(flat, 1.0, falls / jnp.where(flat, 1.0, jnp.expm1(jnp.minimum(falls, 700.0))))
     decay = (rate - jnp.sum(sizes)) * level[..., 0]
     slope = 1.0 - decay + jnp.sum(ratios, axis=-1)

@@ -20,7 +20,7 @@ from jaxtyping import Float
 from kngjax.accounting.guarantees import Guarantee
 from kngjax.core.errors import UnfitType
 from kngjax.core.randomness import secure_key
-from kngjax.data.made_columns import MadeColumns
+from kngjax.data.number_columns import MadeColumns
 from kngjax.data.passes import Passes
 from kngjax.data.persons import Shares
 from kngjax.data.records import Records, WeightedRecords

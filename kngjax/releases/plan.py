@@ -14,7 +14,7 @@ from typing import Any
 from kngjax.accounting.guarantees import Guarantee
 from kngjax.core import arithmetic, side_doors
 from kngjax.core.errors import holding_no_records, run_hiding_errors, run_telling_refusals
-from kngjax.data.bars import showing_passes
+from kngjax.data.passes import showing_passes
 from kngjax.data.schema import Schema
 from kngjax.ledger.book import LedgerError
 from kngjax.ledger.ledgers import BudgetExceeded, Ledger, Reservation

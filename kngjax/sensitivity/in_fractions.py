@@ -43,6 +43,13 @@ class Ranges(NamedTuple):
         features = feature_intervals(bounds, len(shape.sides))
         return cls(features, response_interval(bounds), shape, weighted.largest_in_fractions(bounds))
 
+    @property
+    def residuals(self) -> Interval:
+        """The least and the largest y - x'θ."""
+        assert self.response is not None
+        (first, last), (lower, upper) = self.domain.linear_interval(self.features), self.response
+        return lower - last, upper - first
+
 
 def kind_of(loss: AbstractLoss) -> str:
     """Names the kind of a loss that is computed in whole numbers."""
@@ -73,9 +80,7 @@ def value_sensitivity(loss: AbstractLoss, ranges: Ranges, adjacency: Adjacency) 
         most = sum((max(end**2 for end in ends) for ends in differences), Fraction(0)) / 2
         least = sum((_nearest(ends) ** 2 for ends in differences), Fraction(0)) / 2
     else:
-        assert ranges.response is not None
-        (first, last), (lower, upper) = ranges.domain.linear_interval(ranges.features), ranges.response
-        residuals = lower - last, upper - first
+        residuals = ranges.residuals
         most, least = max(_value(loss, end) for end in residuals), _value(loss, _nearest(residuals))
     return (ranges.weight or 1) * (most - least) / (1 if adjacency is Adjacency.REPLACE else 2)
 
@@ -107,9 +112,8 @@ def _score_interval(loss: AbstractLoss, ranges: Ranges) -> Interval:
     if kind_of(loss) == "check":
         tau = level(loss)
         return weighted.of_weighted_in_fractions((-tau, 1 - tau), ranges.weight)
-    assert ranges.response is not None
-    (first, last), (lower, upper) = ranges.domain.linear_interval(ranges.features), ranges.response
-    return weighted.of_weighted_in_fractions((first - upper, last - lower), ranges.weight)
+    least, most = ranges.residuals
+    return weighted.of_weighted_in_fractions((-most, -least), ranges.weight)
 
 
 def _differences(ranges: Ranges) -> list[Interval]:

@@ -20,7 +20,7 @@ from audits.lattices import LatticeLaw
 from kngjax.core.owner_only import OwnerOnly
 from kngjax.core.summary_table import SummaryTable
 from kngjax.data.exact_sums import ExactSums
-from kngjax.data.made_columns import MadeColumns
+from kngjax.data.number_columns import MadeColumns
 from kngjax.data.persons import Identifiers, Shares
 from kngjax.data.records import Counts, QuadraticSummary, Records, SortedValues, WeightedRecords
 from kngjax.data.weights import WeightedTable

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import kngjax as kng
-from kngjax.data.made_columns import MadeColumns
+from kngjax.data.number_columns import MadeColumns
 from kngjax.data.records import prepare
 
 BOUNDS = kng.Bounds(x=([-0.3, 0.0, 2.0], [0.7, 1e50, 2.5]), intercept=False)

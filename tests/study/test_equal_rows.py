@@ -16,9 +16,8 @@ from hypothesis import strategies as st
 
 import kngjax as kng
 from kngjax.data import cells
-from kngjax.data.bars import showing_passes
 from kngjax.data.engines.local import Lazy, Relation
-from kngjax.data.passes import Passes
+from kngjax.data.passes import Passes, showing_passes
 from kngjax.data.work import Total, WholeTables
 from kngjax.mechanisms import preparation
 from tests.draws.cases import drawn_with
