@@ -15,8 +15,8 @@ from kngjax.accounting.adjacency import RECORD, plural
 from kngjax.core.arrays import Scalar, is_traced, parameter, require_moderate
 from kngjax.core.modules import AbstractModule
 from kngjax.core.representation import ShownAsTyped
+from kngjax.data import dither as noise
 from kngjax.data import weights
-from kngjax.data.dither import width
 from kngjax.data.missing import (
     DROP,
     Policies,
@@ -126,7 +126,7 @@ class Bounds(ShownAsTyped, AbstractModule):
             raise ValueError(f"bounds.x is for {self.columns} columns, and {number} are named")
         self.missing = policies(missing, self.names, self.columns)
         self.missing_y = policy_of_response(missing_y)
-        self.dither = width(dither)
+        self.dither = noise.width(dither)
         self.dither_of_log = bool(dither_of_log)
         self.unit = Unit(unit) if isinstance(unit, str) else unit
         weight, missing_weight = votes_of(self.unit, weight, missing_weight)
@@ -192,11 +192,8 @@ class Bounds(ShownAsTyped, AbstractModule):
         """Gives these bounds with one value a column, for d coefficients: data with other columns are refused."""
         if self.x_lower is None or self.x_upper is None or self.columns is not None:
             return self
-        columns = dimension - self.intercept
-        lower, upper = (
-            parameter(np.broadcast_to(np.asarray(side), (columns,))) for side in (self.x_lower, self.x_upper)
-        )
-        return self.with_fields(x_lower=lower, x_upper=upper)
+        lower, upper = self.sides(dimension)[:, int(self.intercept) :]
+        return self.with_fields(x_lower=parameter(lower), x_upper=parameter(upper))
 
     def of_products(self, dimension: int) -> "Bounds":
         """Bounds of the rows w·x of d features and of the responses w·y, for weights w in [0, W]: a box, about 0.
@@ -315,13 +312,7 @@ class Bounds(ShownAsTyped, AbstractModule):
 
     def explain_dither(self) -> tuple[str, ...]:
         """Says in one sentence for a certificate which noise responses got; empty where they got none."""
-        if self.dither is None:
-            return ()
-        what = "what each response is the logarithm of" if self.dither_of_log else "each response"
-        return (
-            f"{what} got its own uniform noise of width {float(self.dither):g} before it was clipped, drawn anew for "
-            "this release and whatever the data are: a map of each record by itself",
-        )
+        return () if self.dither is None else (noise.explain(self.dither, self.dither_of_log),)
 
 
 def _columns(*sides: Any) -> int | None:

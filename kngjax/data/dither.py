@@ -61,3 +61,12 @@ def dithered(
         return response + noise
     with np.errstate(all="ignore"):
         return np.log(np.maximum(np.exp(response) + noise, 0.0))
+
+
+def explain(width: Any, of_log: bool) -> str:
+    """Says in one sentence for a certificate which noise responses got."""
+    what = "what each response is the logarithm of" if of_log else "each response"
+    return (
+        f"{what} got its own uniform noise of width {float(width):g} before it was clipped, drawn anew for this "
+        "release and whatever the data are: a map of each record by itself"
+    )
