@@ -277,7 +277,7 @@ class Bounds(ShownAsTyped, AbstractModule):
     @property
     def unit_alone(self) -> Unit | None:
         """Returns the unit of a table with one row of each, made of such records; None where it is a record."""
-        return None if self.unit is None else self.unit.alone
+        return None if self.unit is None else Unit(self.unit.name)
 
     @property
     def has_one_vote(self) -> bool:

@@ -15,7 +15,7 @@ import pickle
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, NamedTuple
+from typing import Any
 
 from kngjax.core.errors import UnfitShape, UnfitType
 from kngjax.core.owner_only import OwnerOnly, owner_only
@@ -98,17 +98,6 @@ class SharedPasses:
         return own if total.marks is None else Total(total.count, own.sum, total.marks)
 
 
-class Group(NamedTuple):
-    """Tells which of several groups of records some passes are over. Private."""
-
-    shared: SharedPasses
-    place: int
-
-    def total(self, work: Work, passed: Callable[[Work], Total]) -> Total:
-        """Makes, or finds, the total of this group."""
-        return self.shared.total(self.place, work, passed)
-
-
 def _of_each(groups: Sequence[Sequence[Callable[[Any], Any]]], summarise: Callable[[Any], Total], batch: Any) -> Total:
     """Summarises each group of a batch."""
     made = [summarise(functools.reduce(lambda one, step: step(one), steps, batch)) for steps in groups]
@@ -127,7 +116,7 @@ class Passes(OwnerOnly):
     public and a release is certified for it. `seen`: the marks of one release's first pass, shared by all that is made
     of the same batches, so that all of it is of the same records; None before a release. `is_grouped`: whether equal
     records may be counted by the engine, as few are expected to be different, and stay equal in all steps. Public.
-    `group`: which of several groups of records these are, where passes are shared; None where they are no group.
+    `group`: makes the totals of one of several groups of records, which share passes; None where they are no group.
     """
 
     engine: AbstractEngine
@@ -137,18 +126,13 @@ class Passes(OwnerOnly):
     marked: int | None = None
     seen: dict[str, Any] | None = None
     is_grouped: bool = False
-    group: Group | None = None
+    group: Callable[[Work, Callable[[Work], Total]], Total] | None = None
 
     def __repr__(self) -> str:
         return f"<Passes over {self.engine.name}; OWNER ONLY, holds private data>"
 
     def _with(self, **changes: Any) -> "Passes":
         return Passes(**{name: getattr(self, name) for name in self.__slots__} | changes)
-
-    @property
-    def is_read_once(self) -> bool:
-        """Tells whether the source is gone once it was read, so that there is one pass and no other."""
-        return self.engine.is_read_once
 
     def held(self, count: int | None) -> "Passes":
         """Copies the passes for one release, all of which must see the same records, n of them where that is public."""
@@ -175,7 +159,9 @@ class Passes(OwnerOnly):
         **Arguments:** `steps`: one a group, as of `mapped`.
         """
         shared = SharedPasses(len(self.steps), tuple(steps))
-        return [self.mapped(step)._with(group=Group(shared, place)) for place, step in enumerate(steps)]
+        return [
+            self.mapped(step)._with(group=functools.partial(shared.total, place)) for place, step in enumerate(steps)
+        ]
 
     def declared(self) -> list[Pair]:
         """Lists chunks (X, y) with the columns and types that the source declares, before a value is looked at.
@@ -183,16 +169,12 @@ class Passes(OwnerOnly):
         Raises UnfitShape for absent columns, for tables that differ in theirs, and for a source that is gone.
         """
         self._require_there()
-        chunks = [table_or_pair(one) for one in self.engine.declared(self._names)]
+        chunks = [table_or_pair(one) for one in self.engine.declared(self.parts.names)]
         if self.parts != NamedParts() and any(isinstance(one, tuple) for one in chunks):
             raise UnfitType(OF_TABLES)
         if len({self.parts.of(one.columns) for one in chunks if not isinstance(one, tuple)}) > 1:
             raise UnfitShape(OTHER_COLUMNS)
         return [one if isinstance(one, tuple) else self.parts(one) for one in chunks]
-
-    def has_no_rows(self) -> bool:
-        """Tells whether it is known, before a value is looked at, that there is no record."""
-        return self.engine.has_no_rows()
 
     def public_count(self) -> int | None:
         """Returns n, where the source tells it without being read: for adjacencies under which it is public."""
@@ -212,7 +194,7 @@ class Passes(OwnerOnly):
         for.
         """
         work = Work(self.parts, self.steps, summarise, add, self.marked, is_exact and self.is_grouped)
-        total = self._passed(work) if self.group is None else self.group.total(work, self._passed)
+        total = self._passed(work) if self.group is None else self.group(work, self._passed)
         if self.count not in (None, total.count):
             raise ValueError(CHANGED)
         known = total.count, total.marks
@@ -222,8 +204,8 @@ class Passes(OwnerOnly):
 
     def _passed(self, work: Work) -> Total:
         self._require_there()
-        grouped = reading(lambda: self.engine.grouped(self._names)) if work.is_grouped else None
-        engine, names = (self.engine, self._names) if grouped is None else (grouped, list)
+        grouped = reading(lambda: self.engine.grouped(self.parts.names)) if work.is_grouped else None
+        engine, names = (self.engine, self.parts.names) if grouped is None else (grouped, list)
         work = work._replace(is_grouped=grouped is not None)
         # How many rows are different is private, and workers do not tell how far they are.
         count = self.count if grouped is None and engine.tells_batches else None
@@ -238,9 +220,6 @@ class Passes(OwnerOnly):
     def collected(self, of: Callable[[Any], list[Any]]) -> list[Any]:
         """Gathers here what `of` makes of every batch. Private, and as large as what it gathers."""
         return self.total(functools.partial(_listed, of)) or []
-
-    def _names(self, given: Sequence[str]) -> list[str]:
-        return self.parts.names(given)
 
     def _require_there(self) -> None:
         if self.engine.is_gone:

@@ -85,11 +85,6 @@ class Unit(ShownAsTyped, AbstractModule):
         return Unit(self.name, self.most_rows, self.column, self.missing, number * (self.groups or 1))
 
     @property
-    def alone(self) -> "Unit":
-        """Returns the unit of a table that has one row of each, made of that one's rows."""
-        return Unit(self.name)
-
-    @property
     def in_votes(self) -> str:
         """Tells how many votes the rows of one have together, in words."""
         return "one vote" if self.most_rows == 1 else f"up to {self.most_rows} votes"

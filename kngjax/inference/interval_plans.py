@@ -299,5 +299,5 @@ def in_parts(columns: AbstractColumns, records: tuple[Any, Any]) -> tuple[Any, N
 
 def require_passes(X: Any, y: Any) -> None:
     """Raises UnfitType for records that are gone once they were read."""
-    if isinstance(X, Passes) and X.is_read_once:
+    if isinstance(X, Passes) and X.engine.is_read_once:
         raise UnfitType("intervals read records several times, and this source only once: write it to a file")

@@ -74,7 +74,7 @@ class AbstractIntake(abc.ABC):
             shapes = [self._public_shapes(*chunk) for chunk in chunks]
             if self.mechanism.adjacency is Adjacency.ADD_REMOVE:
                 return self._facts(shapes[0] if shapes else None, None)
-            if X.has_no_rows():
+            if X.engine.has_no_rows():
                 raise UnfitShape(schema.EMPTY)
             return self._facts(shapes[0] if shapes else None, X.public_count())
         shape = self._public_shapes(X, y)

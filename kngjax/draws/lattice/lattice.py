@@ -116,7 +116,7 @@ class Lattice(ShownAsTyped, AbstractModule):
             count = X.public_count()
         has_digits = self.data_digits is not None and self.theta_digits is not None
         is_planned = count is not None or has_digits or mechanism.adjacency is not Adjacency.REPLACE
-        is_lasting = isinstance(X, Passes) and not X.is_read_once and mechanism.bounds.dither is None
+        is_lasting = isinstance(X, Passes) and not X.engine.is_read_once and mechanism.bounds.dither is None
         if dimension is None or not (is_lasting and is_planned):
             X = intake.records(X, y)
             if len(X.y) <= FEW:

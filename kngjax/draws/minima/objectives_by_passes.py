@@ -129,7 +129,7 @@ def objective_of(
     as `mechanism.prepare` does, after one pass.
     """
     intake = mechanism.intake
-    if not isinstance(X, Passes) or X.is_read_once or mechanism.bounds.dither is not None:
+    if not isinstance(X, Passes) or X.engine.is_read_once or mechanism.bounds.dither is not None:
         return Objective.of(mechanism.prepare(X, y), scores, ridge, largest)
     count, rows, parts = intake.total(X, _few, _fewer) or (0, 0, [])
     intake.check_count(count)
