@@ -189,16 +189,16 @@ def raise_from_outside(error: BaseException) -> None:
         raise error
 
 
-def hiding(step: Callable[[], Returned], refusal: Callable[[BaseException], BaseException]) -> Returned:
+def hiding(step: Callable[[], Returned], refusal: BaseException | Callable[[BaseException], BaseException]) -> Returned:
     """Returns step(); in the place of what another library raises, which may quote a value, it raises a refusal.
 
-    **Arguments:** `refusal`: makes it of the error, or returns that one where its words are known.
+    **Arguments:** `refusal`: the refusal, or what makes it of the error.
     """
     try:
         return step()
     except BaseException as error:
         raise_from_outside(error)
-        failure = refusal(error)
+        failure = refusal if isinstance(refusal, BaseException) else refusal(error)
     # Outside of the handler, so that the other message is not chained to this one.
     raise failure
 

@@ -83,8 +83,10 @@ def _condition(
                 f"in {text!r}: {column!r} has dates, and is compared with one as \"{column} > '2020-01-31'\" writes it"
             )
     if isinstance(value, str):
-        words = f"in {text!r}: {column!r} is compared with text and has no public levels: levels={{{column!r}: (...)}}"
-        raise about(ValueError(words), "levels", column)
+        refusal = ValueError(
+            f"in {text!r}: {column!r} is compared with text and has no public levels: levels={{{column!r}: (...)}}"
+        )
+        raise about(refusal, "levels", column)
     if comparison is None or comparison == "!=":
         raise _refusal(text)
     return Condition(Indicator(column, comparison, value, missing=policy))

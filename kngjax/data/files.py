@@ -45,16 +45,17 @@ def read(path: pathlib.Path, dialect: csv_files.Dialect = csv_files.PLAIN, as_wr
     """
     if not path.is_file():
         raise FileNotFoundError(f"there is no file of data {path}")
-    what, kinds = f"the file of data {path}", {".csv": "CSV", ".parquet": "Parquet"}
+    kinds = {".csv": "CSV", ".parquet": "Parquet"}
     if (kind := kinds.get(path.suffix.lower())) is None:
-        raise ValueError(f"{what} must end in .csv or .parquet")
+        raise ValueError(f"the file of data {path} must end in .csv or .parquet")
     if kind == "Parquet" and importlib.util.find_spec("pyarrow") is None:
         raise ImportError("to read Parquet install a package that does: pip install 'kngjax[arrow]'")
 
     def refusal(error: BaseException) -> Exception:
         # Of a CSV file's mark, its header and settings alone.
-        told = isinstance(error, UnfitShape)
-        return UnfitShape(f"{what}: {error}") if told else ValueError(f"{what} cannot be read as {kind}")
+        if isinstance(error, UnfitShape):
+            return UnfitShape(f"the file of data {path}: {error}")
+        return ValueError(f"the file of data {path} cannot be read as {kind}")
 
     def table() -> Any:
         return csv_files.table(path, dialect, as_written) if kind == "CSV" else _parquet_table(path)

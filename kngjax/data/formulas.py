@@ -220,11 +220,12 @@ class _ColumnFacts:
 
     def _ends(self, column: str) -> tuple[float | int, float | int]:
         if column not in self.bounds:
-            words = (
+            refusal = ValueError(
                 f"in {self.text!r}: column {column!r} needs public bounds in own units, bounds={{{column!r}: (lower, "
                 f"upper)}}, or public levels, levels={{{column!r}: (...)}}; none may be read off the data."
+                + similar_to(column, (*self.bounds, *self.levels))
             )
-            raise about(ValueError(words + similar_to(column, (*self.bounds, *self.levels))), "bounds", column)
+            raise about(refusal, "bounds", column)
         lower, upper = self.bounds[column]
         return lower, upper
 
@@ -248,11 +249,11 @@ class _ColumnFacts:
 
     def _category(self, column: str, reference: tuple[Any, ...] = ()) -> Categorical:
         if column not in self.levels:
-            words = (
+            refusal = ValueError(
                 f"in {self.text!r}: the category {column!r} needs public levels, the reference first, "
                 f"levels={{{column!r}: (...)}}: those that the data have tell who is in them."
             )
-            raise about(ValueError(words), "levels", column)
+            raise about(refusal, "levels", column)
         levels = tuple(self.levels[column])
         place = cells.place_of(reference[0], levels) if reference else 0
         if place < 0:

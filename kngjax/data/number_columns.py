@@ -62,8 +62,10 @@ def readable(column: Any) -> Any:
 
 def hiding_errors(name: str, step: Callable[[], Any]) -> Any:
     """Runs step(); an error of NumPy or of a data frame, which may quote a value, becomes a constant text."""
-    words = f"{name} cannot be read as numbers: pass a NumPy array with a row a record, or a data frame of numbers"
-    return hiding(step, lambda _: ValueError(words))
+    refusal = ValueError(
+        f"{name} cannot be read as numbers: pass a NumPy array with a row a record, or a data frame of numbers"
+    )
+    return hiding(step, refusal)
 
 
 @owner_only

@@ -199,7 +199,7 @@ def count_of(person: Any) -> int:
     """
     if isinstance(person, Shares):
         return person.persons
-    number = hiding(lambda: int(np.max(codes_of(person.cells), initial=-1)) + 1, lambda _: UnfitType(_OF_IDENTIFIERS))
+    number = hiding(lambda: int(np.max(codes_of(person.cells), initial=-1)) + 1, UnfitType(_OF_IDENTIFIERS))
     if number == 0:
         raise UnfitShape(NOBODY)
     return number

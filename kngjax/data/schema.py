@@ -31,13 +31,6 @@ UNKNOWN_COLUMNS = (
 )
 DIFFERENT_ROWS = "X and y have different numbers of rows: they must be the same records"
 DIFFERENT_WEIGHTS = "weights must be one number a record, and there are more or fewer of them than records"
-# How many axes each argument has, and how to get there.
-_AXES = {
-    "X": (2, "(n, columns)", "of one column numpy.reshape(X, (-1, 1))"),
-    "y": (1, "(n,)", "pass one column, as a series or 1-d array (for a quantile, of its values)"),
-    "weights": (1, "(n,)", "one number a record, as a series or 1-d array"),
-    "person": (1, "(n,)", "one identifier a record, as a series or 1-d array"),
-}
 # What to call kinds of NumPy's types that are no numbers.
 _KINDS = {"M": "dates", "m": "durations", "c": "complex numbers", "O": "Python objects"} | dict.fromkeys("UST", "text")
 
@@ -139,9 +132,16 @@ def require_columns(bounds: Bounds, columns: int, dimension: int | None) -> None
 
 def require_axes(name: str, axes: int) -> None:
     """Raises UnfitShape unless X has rows and columns, and y, weights and persons have one axis."""
-    expected, shape, advice = _AXES[name]
-    if axes != expected:
-        raise UnfitShape(f"{name} must have shape {shape}, not {axes} axes: {advice}")
+    if name == "X" and axes != 2:
+        raise UnfitShape(f"X must have shape (n, columns), not {axes} axes: of one column numpy.reshape(X, (-1, 1))")
+    if name == "y" and axes != 1:
+        raise UnfitShape(
+            f"y must have shape (n,), not {axes} axes: pass one column, as a series or 1-d array (for a quantile, of "
+            "its values)"
+        )
+    if name not in ("X", "y") and axes != 1:
+        one = "number" if name == "weights" else "identifier"
+        raise UnfitShape(f"{name} must have shape (n,), not {axes} axes: one {one} a record, as a series or 1-d array")
 
 
 def columns_of(bounds: Bounds, frame: nw.DataFrame) -> list[Any]:
@@ -225,10 +225,8 @@ def _readable(name: str, values: Any) -> Any:
             f"{name} is a pyarrow.RecordBatch: make a table of it first, pyarrow.Table.from_batches([{name}])"
         )
     # Narwhals may know it and not take it: it has two columns of one name, or it is no table at all.
-    unread = f"{name} cannot be read as a table: two of its columns may have one name, give each its own"
-    native = hiding(
-        lambda: nw.from_native(_as_series(values), allow_series=True, pass_through=True), lambda _: UnfitShape(unread)
-    )
+    unread = UnfitShape(f"{name} cannot be read as a table: two of its columns may have one name, give each its own")
+    native = hiding(lambda: nw.from_native(_as_series(values), allow_series=True, pass_through=True), unread)
     if isinstance(native, nw.LazyFrame):
         raise UnfitType(
             f"{name} is a query that was not yet run, a {type(values).__name__}: give a kngjax.stream of it, with the "

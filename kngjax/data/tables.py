@@ -183,5 +183,8 @@ def spark_frame(session: str, query: str) -> Any:
 
 
 def _opened(step: Callable[[], Any], engine: str) -> Any:
-    words = f"query: {engine} refuses it with {{}}; run it there yourself to see why"
-    return hiding(step, lambda error: UnfitShape(words.format(type(error).__name__)))
+    def refusal(error: BaseException) -> Exception:
+        kind = type(error).__name__
+        return UnfitShape(f"query: {engine} refuses it with {kind}; run it there yourself to see why")
+
+    return hiding(step, refusal)

@@ -161,7 +161,7 @@ def _is_of_numbers(column: Any) -> bool:
 
 def _native(X: Any) -> Any:
     # The words of other packages may tell a frame's own names.
-    return hiding(lambda: nw.from_native(X, allow_series=True, pass_through=True), lambda _: UnfitType(UNREADABLE))
+    return hiding(lambda: nw.from_native(X, allow_series=True, pass_through=True), UnfitType(UNREADABLE))
 
 
 def _array(values: Any) -> Any:
@@ -169,7 +169,7 @@ def _array(values: Any) -> Any:
     known = isinstance(_native(values), nw.DataFrame | nw.Series | nw.LazyFrame)
     if known or hasattr(values, "dtype") or not hasattr(values, "__array__"):
         return values
-    return hiding(lambda: np.asarray(values), lambda _: UnfitType(UNREADABLE))
+    return hiding(lambda: np.asarray(values), UnfitType(UNREADABLE))
 
 
 @functools.cache

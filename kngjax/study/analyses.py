@@ -323,7 +323,7 @@ def table_of(frame: Any) -> Any:
         return frame
     # The words of other packages may tell a frame's own names.
     read = functools.partial(nw.from_native, frame, eager_only=True, pass_through=True)
-    table = hiding(read, lambda _: UnfitType(UNREADABLE))
+    table = hiding(read, UnfitType(UNREADABLE))
     if not isinstance(table, nw.DataFrame):
         advice = _FRAMES.get(type(frame).__name__, "")
         raise UnfitType(f"the data must be a pandas, polars or pyarrow frame, not {type(frame).__name__}{advice}")

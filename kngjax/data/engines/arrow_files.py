@@ -127,10 +127,11 @@ class Dataset(AbstractArrow):
             kinds = {name: schema.field(name).type for name in own.names if name in schema.names}
             if not all(_holds(own.field(name).type, kind) for name, kind in kinds.items()):
                 raise UnfitType(OTHER_TYPES)
-            if absent := [name for name in own.names if name not in kinds and name not in in_path]:
-                raise UnfitShape(
-                    f"the stream was asked for the column {absent[0]!r}, which a file of the dataset has not"
-                )
+            for name in own.names:
+                if name not in kinds and name not in in_path:
+                    raise UnfitShape(
+                        f"the stream was asked for the column {name!r}, which a file of the dataset has not"
+                    )
             result.append(pyarrow.schema([(field.name, kinds.get(field.name, field.type)) for field in own]))
         return [one.empty_table() for one in result]
 

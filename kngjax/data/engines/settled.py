@@ -83,9 +83,9 @@ def relation_of_duckdb(relation: Any) -> bool:
         return relation.query(_ASKED, what)
 
     # `EXPLAIN` alone gives what an optimizer made by the statistics of cells.
-    locked = "the configuration of this connection of DuckDB is locked, so that no plan can be looked at"
+    refusal = UnfitType("the configuration of this connection of DuckDB is locked, so that no plan can be looked at")
     [[before]] = ask("SELECT current_setting('explain_output')").fetchall()
-    hiding(lambda: ask("SET explain_output = 'all'"), lambda _: UnfitType(locked))
+    hiding(lambda: ask("SET explain_output = 'all'"), refusal)
     try:
         plans = dict(ask(f"EXPLAIN (FORMAT json) FROM {_ASKED}").fetchall())
     finally:

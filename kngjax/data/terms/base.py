@@ -123,17 +123,20 @@ def check_range(column: str, lower: Any, upper: Any, missing: Any) -> None:
         raise TypeError(f"lower and upper of column {column!r} must be numbers.")
     if not (lower < upper and math.isfinite(float(upper) - float(lower))):
         raise ValueError(f"the bounds of column {column!r} must be finite with lower < upper, not ({lower}, {upper}).")
-    check_missing(column, missing, lower, upper, "between its bounds")
+    check_missing(column, missing, lower, upper)
 
 
-def check_missing(column: str, missing: Any, lower: Any, upper: Any, where: str) -> None:
+def check_missing(column: str, missing: Any, lower: Any, upper: Any) -> None:
     """Raises TypeError or ValueError unless a policy is a number there, "drop" or None."""
     if missing in (None, "drop"):
         return
     if not is_number(missing):
         raise TypeError(f"missing of column {column!r} must be a number, 'drop' or None.")
     if not (math.isfinite(missing) and lower <= missing <= upper):
-        raise ValueError(f"missing of column {column!r} must be {where}, not {missing}.")
+        raise ValueError(
+            f"missing of column {column!r} must be {'between its bounds' if math.isfinite(lower) else 'finite'}, not "
+            f"{missing}."
+        )
 
 
 def check_degree(column: str, degree: Any, highest: int, why: str = "") -> None:
@@ -157,8 +160,8 @@ def filled_numbers(column: str, values: Any, missing: Missing) -> np.ndarray:
 def refuse_missing(column: str, missing: Missing, absent: np.ndarray) -> None:
     """Raises ValueError where cells are missing and no policy says what they count as."""
     if missing is None and absent.any():
-        words = (
+        refusal = ValueError(
             f"column {column!r} has cells that are missing, infinite, no number or no declared level: give the term a "
             "public value in their place, missing=..., or missing='drop' under add_remove."
         )
-        raise about(ValueError(words), "missing", column)
+        raise about(refusal, "missing", column)

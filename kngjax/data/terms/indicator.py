@@ -35,7 +35,7 @@ class Indicator(AbstractColumnTerm):
             raise TypeError(f"the threshold for column {self.column!r} must be a number.")
         if not math.isfinite(self.threshold):
             raise ValueError(f"the threshold for column {self.column!r} must be finite, not {self.threshold}.")
-        check_missing(self.column, self.missing, -math.inf, math.inf, "finite")
+        check_missing(self.column, self.missing, -math.inf, math.inf)
 
     @property
     def names(self) -> tuple[str, ...]:
