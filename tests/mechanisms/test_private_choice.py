@@ -123,5 +123,5 @@ def test_other_bounds_and_samplers_are_refused():
         PrivateChoice(kng.Bounds({"a": (0.0, 1.0)}), 1.0, "replace")
     with pytest.raises(ValueError, match="adjacency"):
         mechanism(adjacency=None)
-    with pytest.raises(ValueError, match="no density"):
+    with pytest.raises(ValueError, match="leave the sampler out"):
         mechanism().densities()
