@@ -8,6 +8,7 @@ import numpy as np
 from jaxtyping import Float
 
 from kngjax.inference.covariances import Matrices
+from kngjax.inference.given_sums import ends_of_draws
 from kngjax.inference.intervals import Interval
 
 DRAWS = 4000
@@ -86,5 +87,5 @@ def interval_of(
     drawn, found = errors.draws, theta
     if combinations is not None:
         drawn, found = drawn @ combinations.T, combinations @ theta
-    lower, upper = np.quantile(drawn, [0.5 - level / 2.0, 0.5 + level / 2.0], axis=0)
+    lower, upper = ends_of_draws(drawn, level)
     return Interval(found - upper, found - lower, level, errors.method, errors.assumed_of(combinations))

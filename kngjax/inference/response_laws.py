@@ -109,10 +109,12 @@ def _of_counts(law: Any, interval: tuple[float, float] | None, number: int) -> t
     return jnp.broadcast_to(jnp.asarray(np.append(counts, interval[1]), weights.dtype), weights.shape), weights
 
 
-def quantiles_of(law: Any, level: float, number: int) -> Float[np.ndarray, " rows"]:
-    """Returns the quantile of each row's law.
+def quantiles_of(law: Any, level: Any, number: int) -> Float[np.ndarray, " rows"]:
+    """Returns the quantile of each row's law, or of one law at each level.
 
-    **Arguments:** `law`: of NumPyro, or a `NormalDist`. `number`: of rows."""
+    Of a law without a quantile function it is that of many draws. **Arguments:** `law`: of NumPyro, or a `NormalDist`.
+    `level`: one, or for one law several. `number`: of rows, or of levels.
+    """
     from numpyro import distributions
 
     if isinstance(law, NormalDist):
@@ -125,7 +127,7 @@ def quantiles_of(law: Any, level: float, number: int) -> Float[np.ndarray, " row
             return np.broadcast_to(np.asarray(law.icdf(jnp.asarray(level)), np.float64), number)
         except (NotImplementedError, ImportError):
             drawn = np.asarray(law.sample(research_key(0), (_DRAWN,)), np.float64).reshape(_DRAWN, -1)
-            return np.broadcast_to(np.quantile(drawn, level, axis=0), number)
+            return np.broadcast_to(np.ravel(np.quantile(drawn, level, axis=0)), number)
 
 
 def density_of(law: Any, places: Any) -> np.ndarray:

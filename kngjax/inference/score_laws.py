@@ -12,9 +12,8 @@ from jaxtyping import Float
 
 from kngjax.core.arrays import float64
 from kngjax.core.compiling import Compiled, quick_compilation
-from kngjax.core.randomness import research_key
 from kngjax.data.bounds import Bounds
-from kngjax.inference.response_laws import density_of
+from kngjax.inference.response_laws import density_of, quantiles_of
 from kngjax.losses.base import AbstractPredictorLoss
 
 # The scatter of responses about a regression that is assumed where nobody gives one, in widths of their bounds.
@@ -85,16 +84,10 @@ class Responses:
 
     @classmethod
     def _given(cls, law: Any, what: str) -> "Responses":
-        with float64():
-            try:
-                quantiles = np.asarray(law.icdf(jnp.asarray(_levels())), np.float64)
-            except (NotImplementedError, ImportError):
-                quantiles = np.sort(np.asarray(law.sample(research_key(0), (20 * _NUMBER,)), np.float64))
-
         def density(value: float) -> float:
             return float(density_of(law, value))
 
-        return cls(quantiles, density, f"{what} by {type(law).__name__}", law)
+        return cls(quantiles_of(law, _levels(), _NUMBER), density, f"{what} by {type(law).__name__}", law)
 
     def quantile(self, level: float) -> float:
         """Returns the value that a share of about `level` does not exceed."""

@@ -7,6 +7,7 @@ import scipy.special
 from jaxtyping import Float
 
 from kngjax.inference.covariances import Sandwich
+from kngjax.inference.given_sums import ends_of_draws
 from kngjax.inference.interval_plans import Combinations, RegressionPlan
 from kngjax.inference.intervals_from_sums import ErrorDraws
 from kngjax.inference.mean_plans import MeanPlan
@@ -48,7 +49,8 @@ def width_of(making: Any, setting: Scenario, num_records: int, combinations: Com
     theta = np.zeros(making.dimension) if centre is None else centre
     errors = ErrorDraws.of(unit * hessians, noise, theta, variances, making.combinations, "", ()).draws
     drawn = errors if combinations is None else errors @ combinations.T
-    return np.quantile(drawn, 0.5 + LEVEL / 2.0, axis=0) - np.quantile(drawn, 0.5 - LEVEL / 2.0, axis=0)
+    lower, upper = ends_of_draws(drawn, LEVEL)
+    return upper - lower
 
 
 def width_without_privacy(setting: Scenario, num_records: int, combinations: Combinations = None) -> Widths:

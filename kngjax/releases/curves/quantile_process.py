@@ -106,21 +106,12 @@ class QuantileProcess(ShownAsTyped, AbstractReleasePlan):
             )
         if self.bounds.dimension is not None:
             # What no lattice serves is refused here, and again where n is known.
-            self._halving(Schema(self.bounds.dimension))
+            self.halving()
 
     @property
     def dimension(self) -> int | None:
         """Returns d, the number of coefficients of a curve; None while scalar bounds leave it open."""
         return self.bounds.dimension
-
-    def _halving(self, facts: Schema) -> Halving:
-        if facts.dimension > LARGEST_DIMENSION:
-            raise ValueError(
-                f"a quantile process takes up to {LARGEST_DIMENSION} coefficients with the intercept, not "
-                f"{facts.dimension}: leave columns out, or release a regression of each level by SmoothedQuantileLoss"
-            )
-        given = self.levels, self.bounds, self.domain, self.epsilon, self.adjacency, facts.dimension
-        return Halving.of(*given, facts.num_records or self.max_records or MOST_RECORDS)
 
     @holding_no_records
     def certify(self, X: Any = None, y: Any = None) -> Certificate:
@@ -128,15 +119,25 @@ class QuantileProcess(ShownAsTyped, AbstractReleasePlan):
         [certificate] = self.planned(X, y).certificates
         return certificate
 
-    def halving(self, num_records: int | None = None) -> Halving:
-        """Returns how all curves are drawn, whatever facts refuse. **Arguments:** `num_records`: n, where public."""
-        return self._halving(Schema(self.dimension or 1 + self.bounds.intercept, num_records))
+    def halving(self, num_records: int | None = None, dimension: int | None = None) -> Halving:
+        """Returns how all curves are drawn, whatever facts refuse.
+
+        **Arguments:** `num_records`: n, where public. `dimension`: d, where the bounds leave it open.
+        """
+        known = int(dimension or self.dimension or 1 + self.bounds.intercept)
+        if known > LARGEST_DIMENSION:
+            raise ValueError(
+                f"a quantile process takes up to {LARGEST_DIMENSION} coefficients with the intercept, not {known}: "
+                "leave columns out, or release a regression of each level by SmoothedQuantileLoss"
+            )
+        given = self.levels, self.bounds, self.domain, self.epsilon, self.adjacency, known
+        return Halving.of(*given, num_records or self.max_records or MOST_RECORDS)
 
     def admit(self, X: Any, y: Any) -> Schema:
         return self.halving().first.intake.check_schema(X, y)
 
     def resolve(self, facts: Schema) -> Plan:
-        halving = self._halving(facts)
+        halving = self.halving(facts.num_records, facts.dimension)
         count = self.max_records if facts.num_records is None else facts.num_records
         if count is not None and not self.force and (why := self._unclear(halving, count)) is not None:
             raise ValueError(why)
