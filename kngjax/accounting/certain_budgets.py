@@ -71,7 +71,7 @@ def _keep_by_order(sums: Sums, epsilon: Fraction, delta: Fraction) -> bool:
     (1+2t)ρ - ε - log(1+1/t) rises through 0 at the best order; any order is valid, so float64 may look for it.
     """
     room, left = epsilon - sums.other_losses, delta - sums.other_failures
-    if sums.rho is None or sums.tables or room <= 0 or left <= 0:
+    if sums.rho is None or sums.has_unknown or room <= 0 or left <= 0:
         return False
     rho, loss = float(sums.rho), float(room)
     low, high = -300.0, 300.0

@@ -36,8 +36,8 @@ class Sums:
     - `losses`, `failures`: Σε and Σδ over all parts as stated; None where some ε is infinite.
     - `rho`: Σρ over the parts that have a ρ, None if none has; `gaussian_rho`: over the Gaussian ones alone.
     - `sure_losses`, `sure_failures`: Σε and Σδ over the parts that are not Gaussian; None where some ε is infinite.
-    - `other_losses`, `other_failures`: Σε and Σδ over the parts without ρ, but for those of `tables`.
-    - `tables`: profiles of the parts that state no finite ε and have no ρ.
+    - `other_losses`, `other_failures`: Σε and Σδ over the parts without ρ that state a finite ε.
+    - `has_unknown`: whether a part has neither a finite ε nor a ρ.
     """
 
     losses: Fraction | None
@@ -48,7 +48,7 @@ class Sums:
     sure_failures: Fraction
     other_losses: Fraction
     other_failures: Fraction
-    tables: tuple[conversions.Table, ...]
+    has_unknown: bool
 
     @classmethod
     def of(cls, parts: Iterable[tuple[Any, int]]) -> "Sums":
@@ -68,7 +68,7 @@ class Sums:
             total((part.exact_delta, count) for part, count in sure),
             total((part.exact_epsilon, count) for part, count in others),
             total((part.exact_delta, count) for part, count in others),
-            tuple(part.table for part, count in without if part.exact_epsilon is None for _ in range(count)),
+            len(others) < len(without),
         )
 
     def at(self, asked: Asked, given: float) -> float:
@@ -77,17 +77,15 @@ class Sums:
         Σε at Σδ; Σρ, as zCDP, of the parts that have it, at what the others leave of δ, plus their Σε; and √Σμ² of the
         Gaussian parts by their exact profile, at what the others leave of δ, plus their Σε.
         """
-        of_table, found = conversions.OF_TABLE[asked], [conversions.TRIVIAL[asked]]
+        found = [conversions.TRIVIAL[asked]]
         if self.losses is not None:
-            found.append(of_table(((outward(self.losses), outward(self.failures)),), given))
-        profiles: list[Callable[[float], float]] = [functools.partial(of_table, table) for table in self.tables]
-        if self.rho is not None:
-            is_gaussian = self.rho == self.gaussian_rho
-            profiles.append(_gaussian(self.rho, asked) if is_gaussian else _zcdp(self.rho, asked))
-        found.append(_by_profiles(profiles, self.other_losses, self.other_failures, asked, given))
+            found.append(conversions.OF_STATED[asked]((outward(self.losses), outward(self.failures)), given))
+        if self.rho is not None and not self.has_unknown:
+            profile = _gaussian if self.rho == self.gaussian_rho else _zcdp
+            found.append(_with_others(profile(self.rho, asked), self.other_losses, self.other_failures, asked, given))
         if self.gaussian_rho is not None and self.sure_losses is not None:
-            profiles = [_gaussian(self.gaussian_rho, asked)]
-            found.append(_by_profiles(profiles, self.sure_losses, self.sure_failures, asked, given))
+            profile = _gaussian(self.gaussian_rho, asked)
+            found.append(_with_others(profile, self.sure_losses, self.sure_failures, asked, given))
         return min(found)
 
 
@@ -100,16 +98,14 @@ def _zcdp(rho: Fraction, asked: Asked) -> Callable[[float], float]:
     return functools.partial(conversions.OF_ZCDP[asked], outward(rho))
 
 
-def _by_profiles(
-    profiles: list[Callable[[float], float]], losses: Fraction, failures: Fraction, asked: Asked, given: float
+def _with_others(
+    profile: Callable[[float], float], losses: Fraction, failures: Fraction, asked: Asked, given: float
 ) -> float:
-    """Divides among these profiles what other parts, of Σε and Σδ, leave of the given δ or ε; any division is valid."""
+    """Converts by a profile, at what other parts, of Σε and Σδ, leave of the given δ or ε; adds their Σε or Σδ."""
     added, spent = (losses, failures) if asked == "epsilon" else (failures, losses)
     left = exactly(given) - spent
-    if not profiles or left < 0:
-        return conversions.TRIVIAL[asked]
-    found = [profile(inward(left / len(profiles))) for profile in profiles]
-    return math.inf if math.inf in found else outward(added + total((exactly(one), 1) for one in found))
+    found = profile(inward(left)) if left >= 0 else math.inf
+    return found if found == math.inf else outward(added + exactly(found))
 
 
 def _losses(parts: Iterable[tuple[Any, int]]) -> Fraction | None:

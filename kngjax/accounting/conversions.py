@@ -5,16 +5,13 @@ As a supremum of lines in y = e^ε it is convex in y, and since both orders coun
 is rounded outward: a returned ε or δ is at least the true one, by a part in 10¹².
 """
 
-import functools
 import math
-from bisect import bisect_left
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, Literal
 
 import numpy as np
 import scipy
 
-Table = tuple[tuple[float, float], ...]
 Asked = Literal["epsilon", "delta"]
 Conversions = dict[Asked, Callable[[float, float], float]]
 # These hold of everything.
@@ -39,45 +36,28 @@ def _probability(value: float) -> float:
     return min(value, 1.0)
 
 
-def table_delta(table: Table, epsilon: float) -> float:
-    """δ at ε of what is (ε_i, δ_i)-DP for every row of a table: the largest profile that meets them all.
+def stated_delta(stated: tuple[float, float], epsilon: float) -> float:
+    """δ at ε of what is (ε_1, δ_1)-DP: δ_1 + (1-δ_1)(e^{ε_1} - e^ε)/(1 + e^{ε_1}), and δ_1 from ε_1 on.
 
-    Between rows it is a chord in e^ε, above the convex profile; beyond the last row it is constant; before the first it
-    is δ_1 + (1-δ_1)(e^{ε_1} - e^ε)/(1 + e^{ε_1}), the chord to the mirror image of (ε_1, δ_1): with probability δ_1
-    everything is revealed, else an answer is randomised (Kairouz, Oh and Viswanath 2015, Theorem 3.4). One row (ε, 0)
-    is pure ε-DP.
+    It is the largest profile: with probability δ_1 everything is revealed, else an answer is randomised (Kairouz, Oh
+    and Viswanath 2015, Theorem 3.4). (ε, 0) is pure ε-DP.
     """
-    hull = corners(table)
-    index = bisect_left([row[0] for row in hull], epsilon)
-    if index == len(hull):
-        return hull[-1][1] if hull else 1.0
-    upper, low = hull[index]
-    if epsilon == upper:
-        return low
-    if index == 0:
-        share = -math.expm1(epsilon - upper) / (1.0 + math.exp(-upper))
-        return _probability(_round_up(low + (1.0 - low) * share))
-    lower, high = hull[index - 1]
-    share = math.expm1(epsilon - upper) / math.expm1(lower - upper)
-    return min(high, _round_up(low + (high - low) * share))
+    upper, low = stated
+    if epsilon >= upper or low >= 1.0:
+        return _probability(low)
+    share = -math.expm1(epsilon - upper) / (1.0 + math.exp(-upper))
+    return _probability(_round_up(low + (1.0 - low) * share))
 
 
-def table_epsilon(table: Table, delta: float) -> float:
-    """The smallest ε ≥ 0 with `table_delta` at most δ; infinite below the last row's δ."""
-    hull = corners(table)
-    index = next((number for number, (_, low) in enumerate(hull) if low <= delta), None)
-    if index is None:
+def stated_epsilon(stated: tuple[float, float], delta: float) -> float:
+    """The smallest ε ≥ 0 with `stated_delta` at most δ; infinite below δ_1."""
+    upper, low = stated
+    if delta < low or low >= 1.0:
         return math.inf
-    upper, low = hull[index]
     if delta == low:
         return upper
-    if index == 0:
-        fall = (delta - low) / (1.0 - low) * (1.0 + math.exp(-upper))
-    else:
-        lower, high = hull[index - 1]
-        fall = (delta - low) / (high - low) * -math.expm1(lower - upper)
-    # e^ε = e^{ε_i}(1 - fall).
-    fall *= 1.0 - _SLACK
+    # e^ε = e^{ε_1}(1 - fall).
+    fall = (delta - low) / (1.0 - low) * (1.0 + math.exp(-upper)) * (1.0 - _SLACK)
     return _add_below_bound(upper, math.log1p(-fall)) if fall < 1.0 else 0.0
 
 
@@ -85,35 +65,6 @@ def _add_below_bound(bound: float, logarithm: float) -> float:
     """bound + logarithm, rounded outward, between 0 and the bound."""
     error = _SLACK * bound
     return min(bound, _round_up(bound + logarithm, error)) if bound + logarithm > -error else 0.0
-
-
-@functools.lru_cache(maxsize=256)
-def corners(table: Table) -> Table:
-    """The rows on the lower convex hull, in e^ε, of the table's points and (-1, 1), where mirror chords meet."""
-    hull: list[tuple[float, float]] = []
-    for row in keep_falling(table):
-        while hull and _log_fall(hull[-2] if len(hull) > 1 else None, hull[-1]) <= _log_fall(hull[-1], row):
-            hull.pop()
-        hull.append(row)
-    return tuple(hull)
-
-
-def _log_fall(first: tuple[float, float] | None, second: tuple[float, float]) -> float:
-    """log of the fall of δ by e^ε between two rows; from (-1, 1) for None."""
-    epsilon, delta = second
-    if first is None:
-        return math.log1p(-delta) - epsilon - math.log1p(math.exp(-epsilon))
-    width = -math.expm1(first[0] - epsilon)
-    return math.log(first[1] - delta) - epsilon - math.log(width)
-
-
-def keep_falling(rows: Iterable[tuple[float, float]]) -> Table:
-    """The rows, in the order of ε, whose δ is below that of all rows before them."""
-    lowest: list[tuple[float, float]] = []
-    for epsilon, delta in rows:
-        if delta < 1.0 and (not lowest or delta < lowest[-1][1]):
-            lowest.append((epsilon, delta))
-    return tuple(lowest)
 
 
 def bounded_range_delta(bound: float, epsilon: float) -> float:
@@ -252,7 +203,10 @@ def _find_smallest(fits: Callable[[float], bool], guess: float) -> float:
 
 
 # Each kind's conversion to ε at a δ, and to δ at an ε.
-OF_TABLE: dict[Asked, Callable[[Table, float], float]] = {"epsilon": table_epsilon, "delta": table_delta}
+OF_STATED: dict[Asked, Callable[[tuple[float, float], float], float]] = {
+    "epsilon": stated_epsilon,
+    "delta": stated_delta,
+}
 OF_BOUNDED_RANGE: Conversions = {"epsilon": bounded_range_epsilon, "delta": bounded_range_delta}
 OF_GAUSSIAN: Conversions = {"epsilon": gaussian_epsilon, "delta": gaussian_delta}
 OF_ZCDP: Conversions = {"epsilon": zcdp_epsilon, "delta": zcdp_delta}

@@ -4,7 +4,7 @@ from fractions import Fraction
 from typing import Any
 
 from kngjax.accounting.adjacency import Adjacency
-from kngjax.accounting.exact_costs import exactly, with_both_orders
+from kngjax.accounting.exact_costs import with_both_orders
 from kngjax.accounting.kinds import FACTORS, Kind
 
 _LOST = "(1 + e^epsilon)*delta reaches 1 for an exchanged record: nothing is left of this guarantee under 'replace'"
@@ -21,7 +21,7 @@ def of_records(guarantee: Any, number: int) -> Any:
 
     With P_0, ..., P_k the laws on the way: log-ratios add up, and so do their ranges, hence kε for pure ε and ε-bounded
     range. P_0(A) ≤ e^ε P_1(A) + δ ≤ e^ε(e^ε P_2(A) + δ) + δ and so on, hence (kε, (1 + e^ε + ... + e^{(k-1)ε})δ) for
-    (ε, δ) and for every row of a table. k²ρ for ρ-zCDP (Bun and Steinke 2016, Proposition 1.9), kμ for μ-Gaussian DP
+    (ε, δ). k²ρ for ρ-zCDP (Bun and Steinke 2016, Proposition 1.9), kμ for μ-Gaussian DP
     (Dong, Roth and Su 2022, Theorem 2.14). Of a composition each part by itself; a law near another stays as near, as
     it does on every data set. What was stated at a δ of its own is stated there again.
 
@@ -46,15 +46,6 @@ def _of_steps(guarantee: Any, number: int, adjacency: Adjacency, lost: str) -> A
         case Kind.ZCDP | Kind.GAUSSIAN:
             bare = kind_of(guarantee.kind, adjacency, None, guarantee.exact_delta, number**2 * guarantee.exact_rho)
             return bare.stated(guarantee.exact_delta)
-        case Kind.PROFILE:
-            many = [
-                (number * exactly(high), _with_orders(exactly(high), exactly(low), number))
-                for high, low in guarantee.table
-            ]
-            rows = [row for index, row in enumerate(many) if row[1] < min([1, *(low for _, low in many[:index])])]
-            if not rows:
-                raise ValueError(lost)
-            return kind_of.profile(rows, adjacency, guarantee.exact_delta)
         case kind if kind in FACTORS:
             make = kind_of.pure if kind is Kind.PURE else kind_of.bounded_range
             return make(number * guarantee.exact_epsilon, adjacency)

@@ -1,14 +1,13 @@
 """Privacy guarantees as exact numbers, each with the adjacency that it is stated for. Imports no JAX."""
 
 import dataclasses
-import itertools
 import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import Any
 
-from kngjax.accounting import conversions, nearness, pld, profiles
+from kngjax.accounting import nearness, pld, profiles
 from kngjax.accounting.adjacency import RECORD, one_unit
 from kngjax.accounting.adjacency import Adjacency as Adjacency
 from kngjax.accounting.composition import Sums, total
@@ -28,7 +27,7 @@ _UNFIT = "the numbers of a {} guarantee do not fit together"
 class Guarantee:
     """States what was proved of the law of one draw, for one adjacency.
 
-    Its constructors are `pure`, `bounded_range`, `approximate`, `zcdp`, `gaussian`, `profile`, `composed`, `parallel`
+    Its constructors are `pure`, `bounded_range`, `approximate`, `zcdp`, `gaussian`, `composed`, `parallel`
     and `within`. Numbers are exact fractions; floats mean the decimals that they print as
     (`kngjax.accounting.exact_costs`).
     The properties `epsilon`, `delta`, `rho`, `mu` and `distance` are floats, rounded outward.
@@ -38,7 +37,7 @@ class Guarantee:
     - `exact_epsilon`, `exact_delta`: the (ε, δ) at which it is stated; ε in nats, None if it is infinite there.
     - `exact_rho`: the zCDP parameter, None where none is known.
     - `adjacency`: the pairs of data sets that it is stated for. `kind`: what it rests on.
-    - `table`: of a profile. `parts`: of a composition, with how many times each, in a fixed order.
+    - `parts`: of a composition, with how many times each, in a fixed order.
     - `exact_distance`: in total variation from the law that `ideal` is the guarantee of; summed in a composition.
     - `ideal`: the guarantee of that law, where `kind` is near; else None.
     - `unit`: whom it protects: one record, or one person with all records that are that person's.
@@ -49,7 +48,6 @@ class Guarantee:
     exact_epsilon: Fraction | None
     exact_delta: Fraction
     exact_rho: Fraction | None
-    table: conversions.Table = ()
     parts: tuple[tuple["Guarantee", int], ...] = ()
     exact_distance: Fraction = Fraction(0)
     ideal: "Guarantee | None" = None
@@ -62,7 +60,7 @@ class Guarantee:
             sound = sound and bool(epsilon) and delta == 0
         elif self.kind is Kind.APPROXIMATE:
             sound = sound and epsilon is not None and delta > 0
-        if delta == 0 and epsilon is not None and self.kind is not Kind.PROFILE:
+        if delta == 0 and epsilon is not None:
             sound = sound and rho is not None and 0 < rho <= epsilon**2 / 2
         is_near = self.kind is Kind.NEAR
         sound = sound and (self.kind is Kind.COMPOSED) == bool(self.parts) and is_near == (self.ideal is not None)
@@ -106,7 +104,7 @@ class Guarantee:
         **Arguments:** `delta`: at which `.epsilon` is stated; at 0 it is infinite. `epsilon`: None for the ε that
         follows there, or a larger one. Raises ValueError if a given ε is smaller.
         """
-        return cls._state_at(Kind.ZCDP, exactly(rho, "rho"), (), adjacency, epsilon, delta)
+        return cls._state_at(Kind.ZCDP, exactly(rho, "rho"), adjacency, epsilon, delta)
 
     @classmethod
     def gaussian(
@@ -119,37 +117,18 @@ class Guarantee:
 
         **Arguments:** `epsilon`, `delta`: as for `zcdp`.
         """
-        return cls._state_at(Kind.GAUSSIAN, exactly(mu, "mu") ** 2 / 2, (), adjacency, epsilon, delta)
-
-    @classmethod
-    def profile(
-        cls, table: Iterable[tuple[Number, Number]], adjacency: str | Adjacency, delta: Number = 0
-    ) -> "Guarantee":
-        """(ε_i, δ_i)-DP for every row of a table: ε_i ≥ 0 increases and δ_i < 1 decreases.
-
-        **Arguments:** `delta`: at which `.epsilon` is stated.
-        """
-        rows = tuple((outward(exactly(epsilon, "epsilon")), outward(exactly(low, "delta"))) for epsilon, low in table)
-        rising = all(one[0] < two[0] and one[1] > two[1] for one, two in itertools.pairwise(rows))
-        if not (rows and rising and rows[0][0] >= 0.0 and rows[0][1] < 1.0 and rows[-1][1] >= 0.0):
-            raise ValueError(
-                "a profile needs rows (epsilon, delta) with rising epsilon >= 0 and falling delta in [0, 1)"
-            )
-        # Pure where the last δ is 0.
-        rho = Fraction(repr(rows[-1][0])) ** 2 / 2 if rows[-1][1] == 0.0 and rows[-1][0] > 0.0 else None
-        return cls._state_at(Kind.PROFILE, rho, rows, adjacency, None, delta)
+        return cls._state_at(Kind.GAUSSIAN, exactly(mu, "mu") ** 2 / 2, adjacency, epsilon, delta)
 
     @classmethod
     def _state_at(
         cls,
         kind: Kind,
-        rho: Fraction | None,
-        table: conversions.Table,
+        rho: Fraction,
         adjacency: str | Adjacency,
         epsilon: Number | None,
         delta: Number,
     ) -> "Guarantee":
-        bare = cls(kind, Adjacency.parse(adjacency), None, exactly(delta, "delta"), rho, table)
+        bare = cls(kind, Adjacency.parse(adjacency), None, exactly(delta, "delta"), rho)
         return bare.stated(delta, epsilon)
 
     @classmethod
@@ -184,7 +163,7 @@ class Guarantee:
         distance = total((part.exact_distance, count) for part, count in ordered)
         rho = sums.rho if has_rho else None
         numbers = sums.losses, sums.failures, rho
-        return cls(Kind.COMPOSED, adjacencies.pop(), *numbers, (), ordered, distance, unit=unit)
+        return cls(Kind.COMPOSED, adjacencies.pop(), *numbers, ordered, distance, unit=unit)
 
     @classmethod
     def parallel(cls, parts: Iterable["Guarantee"]) -> "Guarantee":
@@ -201,7 +180,7 @@ class Guarantee:
         numbers = (self.exact_epsilon, self.exact_delta, self.exact_rho, self.exact_distance)
         inner = () if self.ideal is None else self.ideal._order()
         parts = tuple((*part._order(), count) for part, count in self.parts)
-        return str(self.kind), *(-1 if number is None else number for number in numbers), self.table, parts, inner
+        return str(self.kind), *(-1 if number is None else number for number in numbers), parts, inner
 
     def of(self, unit: str) -> "Guarantee":
         """Copies the guarantee for another unit, for which its numbers were proved."""
@@ -253,8 +232,8 @@ class Guarantee:
         """ε at a given δ, or δ at a given ε, rounded outward. Infinite, or 1, where nothing better is known.
 
         Pure and approximate guarantees are converted by randomised response, the worst mechanism that has them; bounded
-        range, Gaussian DP and tables by their exact profiles; zCDP by the optimal Rényi conversion. A law near another
-        takes that one's conversion, with room for (1 + e^ε)η. A composition takes the best of three sums: Σε at Σδ, and
+        range and Gaussian DP by their exact profiles; zCDP by the optimal Rényi conversion. A law near another takes
+        that one's conversion, with room for (1 + e^ε)η. A composition takes the best of three sums: Σε at Σδ, and
         Σρ or √Σμ² for the parts that have it with Σε, Σδ for the others. These sums also hold if releases depend on
         earlier ones. If all numbers were fixed beforehand, `to_pld` may give less.
 
@@ -325,15 +304,15 @@ class Guarantee:
         Bounded range becomes a `ZCDpEvent` of ρ = ε²/8, zCDP one of its ρ, and pure ε-DP one of ρ = ε²/2. Gaussian DP
         becomes a `GaussianDpEvent` of 1/μ. The RDP accountant takes all of these. Numbers are for this guarantee's
         adjacency, whichever relation the accountant is told. Raises ValueError where there is no ρ; `to_pld` takes
-        (ε, δ) and tables.
+        (ε, δ).
         """
         return pld.event_of(self)
 
     def to_pld(self, interval: float = 1e-4) -> Any:
         """A `PrivacyLossDistribution` of dp-accounting (an extra) that dominates every mechanism with this guarantee.
 
-        For (ε, δ) it is made by `from_privacy_parameters`; for bounded range, tables and zCDP from their profiles. For
-        a composition it is valid if the parts' numbers were all fixed beforehand. zCDP parts and Gaussian parts are
+        For (ε, δ) it is made by `from_privacy_parameters`; for bounded range and zCDP from their profiles. For a
+        composition it is valid if the parts' numbers were all fixed beforehand. zCDP parts and Gaussian parts are
         added up first. **Arguments:** `interval`: of its grid of losses, in nats, to which each part is rounded
         outward.
         """

@@ -27,8 +27,6 @@ def fields_of(guarantee: Any) -> dict[str, Any]:
         fields["exactly"] = inexact
     if guarantee.kind is Kind.GAUSSIAN:
         fields["mu"] = guarantee.mu
-    if guarantee.table:
-        fields["table"] = [list(row) for row in guarantee.table]
     if guarantee.ideal is not None:
         fields["ideal"] = guarantee.ideal.to_dict()
     if guarantee.parts:
@@ -79,8 +77,6 @@ def _build(kind_of: Any, kind: Kind, adjacency: Adjacency, fields: dict[str, Any
             return kind_of.approximate(epsilon, delta, adjacency)
         case Kind.ZCDP | Kind.GAUSSIAN if delta is not None and rho is not None:
             return kind_of(kind, adjacency, None, delta, rho).stated(delta, epsilon)
-        case Kind.PROFILE if delta is not None:
-            return kind_of.profile(((low, high) for low, high in fields.get("table", ())), adjacency, delta)
         case Kind.NEAR if delta is not None and exact.get("distance"):
             near = rebuild(kind_of, fields["ideal"]).within(exact["distance"])
             return near if _states(near, fields) else near.stated(delta, epsilon)

@@ -9,7 +9,7 @@ class Kind(enum.StrEnum):
     `pure`: |log f_D - log f_D'| ≤ ε, hence ρ = ε²/2. `bounded_range`: it also varies by at most ε over the outputs, so
     ρ = ε²/8. `approximate`: |·| ≤ ε but for a probability of δ; nothing is said of ρ. `zcdp`: the Rényi divergence of
     every order α > 1 is at most αρ. `gaussian`: no easier to tell apart than N(0, 1) and N(μ, 1), so ρ = μ²/2.
-    `profile`: (ε_i, δ_i)-DP for every row of a table. `composed`: several releases of the same records together.
+    `composed`: several releases of the same records together.
     `near`: for every data set the law lies within a distance in total variation of one with another guarantee.
     """
 
@@ -18,7 +18,6 @@ class Kind(enum.StrEnum):
     APPROXIMATE = "approximate"
     ZCDP = "zcdp"
     GAUSSIAN = "gaussian"
-    PROFILE = "profile"
     COMPOSED = "composed"
     NEAR = "near"
 

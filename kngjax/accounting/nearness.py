@@ -37,7 +37,7 @@ def within(guarantee: Any, distance: Number) -> Any:
         # No (ε, δ) follows there; `at` may find one elsewhere.
         epsilon, failure = None, delta + exact
     made = type(guarantee)
-    return made(Kind.NEAR, guarantee.adjacency, epsilon, Fraction(failure), None, (), (), exact, guarantee)
+    return made(Kind.NEAR, guarantee.adjacency, epsilon, Fraction(failure), None, (), exact, guarantee)
 
 
 def delta_at(ideal: Callable[[float], float], distance: Fraction, epsilon: float) -> float:

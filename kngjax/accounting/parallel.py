@@ -14,8 +14,6 @@ _PRIVATE_SIZES = (
     "records is not: two groups whose sizes go from (2, 1) to (1, 2) when one record is exchanged tell where it went. "
     "State the mechanism of each group for 'add_remove', and take to_replace() of all together"
 )
-# Of a share of a person's votes nothing is known of these.
-_OF_NO_SHARE = (Kind.APPROXIMATE, Kind.PROFILE)
 
 
 def in_parallel(parts: Iterable[Any], shared: bool = False) -> Any:
@@ -25,7 +23,7 @@ def in_parallel(parts: Iterable[Any], shared: bool = False) -> Any:
     laws that are near others add up, or all of them for persons. Proof: `docs/proofs/groups.md`.
 
     Raises ValueError for parts for 'replace', which may publish the size of a group. For another unit than a record it
-    refuses parts whose rows do not share votes, and parts that state an (ε, δ) or a table alone.
+    refuses parts whose rows do not share votes, and parts that state an (ε, δ) alone.
 
     **Arguments:** `shared`: whether rows share votes over all groups, as a study and a quantile process make them.
     """
@@ -45,7 +43,7 @@ def in_parallel(parts: Iterable[Any], shared: bool = False) -> Any:
     distances, of_records = sorted((near for _, near in apart), reverse=True), unit == RECORD
     distance = sum(distances[:2] if of_records else distances, Fraction(0))
     worst = worst_of([ideal for ideal, _ in apart] if distance else every)
-    if not of_records and any(part.kind in _OF_NO_SHARE for part, _ in worst.parts or ((worst, 1),)):
+    if not of_records and any(part.kind is Kind.APPROXIMATE for part, _ in worst.parts or ((worst, 1),)):
         raise ValueError(
             f"rows of one {unit} may lie in several groups, and what a share of its votes changes is not known of what "
             "states epsilon and delta alone: compose the groups, Guarantee.composed"

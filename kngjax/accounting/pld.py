@@ -3,9 +3,10 @@
 dp-accounting is an extra, imported where it is used. Its distributions round outward on a grid of losses.
 """
 
+import functools
 import importlib
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from kngjax.accounting import conversions
@@ -13,9 +14,10 @@ from kngjax.accounting.composition import total
 from kngjax.accounting.exact_costs import outward, root_outward
 from kngjax.accounting.kinds import Kind
 
-# Rows of the tables that stand for smooth profiles: chords in between are outward by (ε/rows)².
+Row = tuple[float, float]
+# Points of a profile at which it is computed: chords in between are outward by (ε/rows)².
 _ROWS = 400
-# A zCDP profile has no last ε: the table ends at this δ, which counts as a failure beyond it.
+# A zCDP profile has no last ε: the points end at this δ, which counts as a failure beyond it.
 _TAIL = 1e-16
 
 
@@ -39,8 +41,6 @@ def distribution_of(guarantee: Any, interval: float) -> Any:
             return gaussian(guarantee.mu, interval)
         case Kind.COMPOSED:
             return compose(_distributions(guarantee, interval))
-        case Kind.PROFILE:
-            return table(guarantee.table, interval)
     if guarantee.exact_epsilon is None:
         raise ValueError("a guarantee that states no finite epsilon has no distribution: state it at some delta")
     return row(guarantee.epsilon, guarantee.delta, interval)
@@ -87,26 +87,19 @@ def bounded_range(bound: float, interval: float) -> Any:
     For no pair of neighbours is the profile of `conversions.bounded_range_delta` attained at every ε; but as it is
     convex in e^ε it is some pair's, and pairs that dominate compose (Zhu, Dong and Wang 2022, Theorems 10 and 14).
     """
-    rows = [bound * number / _ROWS for number in range(_ROWS + 1)]
-    return table(tuple((epsilon, conversions.bounded_range_delta(bound, epsilon)) for epsilon in rows), interval)
+    return _of_profile(functools.partial(conversions.bounded_range_delta, bound), bound, interval)
 
 
 def zcdp(rho: float, interval: float) -> Any:
     """A distribution that dominates all that is ρ-zCDP, with the profile of the optimal Rényi conversion."""
     last = conversions.zcdp_epsilon(rho, _TAIL)
-    rows = [last * number / _ROWS for number in range(_ROWS + 1)]
-    return table(
-        conversions.keep_falling((epsilon, conversions.zcdp_delta(rho, epsilon)) for epsilon in rows), interval
-    )
+    return _of_profile(functools.partial(conversions.zcdp_delta, rho), last, interval)
 
 
-def table(rows: conversions.Table, interval: float) -> Any:
-    """A distribution that dominates all that has this table: chords between points of the grid, and their mirrors."""
-    ends = {int(end) for epsilon, _ in rows for end in (epsilon // interval, epsilon // interval + 1)}
-    above = conversions.keep_falling(
-        (number * interval, conversions.table_delta(rows, number * interval)) for number in sorted(ends)
-    )
-    corners = conversions.corners(above)
+def _of_profile(delta_at: Callable[[float], float], last: float, interval: float) -> Any:
+    """A distribution that dominates all that has this profile: chords between points of the grid, and their mirrors."""
+    places = sorted({math.ceil(last * number / _ROWS / interval) for number in range(_ROWS + 1)})
+    corners = _corners((number * interval, delta_at(number * interval)) for number in places)
     numbers = [round(epsilon / interval) for epsilon, _ in corners]
     losses = [*(-number for number in reversed(numbers) if number > 0), *numbers]
     mirrored = [
@@ -115,6 +108,27 @@ def table(rows: conversions.Table, interval: float) -> Any:
     library = _library(".pld.pld_pmf")
     mass = library.create_pmf_pessimistic_connect_dots(interval, losses, [*mirrored, *(low for _, low in corners)])
     return _library(".pld.privacy_loss_distribution").PrivacyLossDistribution(mass)
+
+
+def _corners(rows: Iterable[Row]) -> list[Row]:
+    """The rows on the lower convex hull, in e^ε, of falling δ and of (-1, 1), where mirror chords meet."""
+    hull: list[Row] = []
+    for row in rows:
+        if row[1] >= 1.0 or (hull and row[1] >= hull[-1][1]):
+            continue
+        while hull and _log_fall(hull[-2] if len(hull) > 1 else None, hull[-1]) <= _log_fall(hull[-1], row):
+            hull.pop()
+        hull.append(row)
+    return hull
+
+
+def _log_fall(first: Row | None, second: Row) -> float:
+    """log of the fall of δ by e^ε between two rows; from (-1, 1) for None."""
+    epsilon, delta = second
+    if first is None:
+        return math.log1p(-delta) - epsilon - math.log1p(math.exp(-epsilon))
+    width = -math.expm1(first[0] - epsilon)
+    return math.log(first[1] - delta) - epsilon - math.log(width)
 
 
 def compose(parts: Iterable[tuple[Any, int]]) -> Any:

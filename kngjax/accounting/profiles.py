@@ -22,4 +22,4 @@ def at(guarantee: Any, asked: conversions.Asked, given: float) -> float:
             ideal, distance = guarantee.apart()
             of_ideal = functools.partial(at, ideal, asked)
             return min(by_sums, nearness.CONVERSIONS[asked](of_ideal, distance, given)) if distance else by_sums
-    return conversions.OF_TABLE[asked](guarantee.table or ((guarantee.epsilon, guarantee.delta),), given)
+    return conversions.OF_STATED[asked]((guarantee.epsilon, guarantee.delta), given)

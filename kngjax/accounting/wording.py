@@ -52,10 +52,6 @@ def _describe(guarantee: Any) -> str:
             return (
                 f"{_show(guarantee.mu)}-Gaussian differential privacy, hence {_show(rho)}-zCDP and {_state(guarantee)}"
             )
-        case Kind.PROFILE:
-            first, last = guarantee.table[0], guarantee.table[-1]
-            ends = f"({first[0]:g}, {first[1]:g}) to ({last[0]:g}, {last[1]:g})"
-            return f"a privacy profile with {len(guarantee.table)} rows from {ends}, hence {_state(guarantee)}"
         case Kind.COMPOSED:
             return _describe_composition(guarantee)
         case Kind.NEAR:

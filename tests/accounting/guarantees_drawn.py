@@ -17,14 +17,6 @@ LOSSES = st.one_of(
 FAILURES = st.one_of(st.floats(1e-12, 1e-3), st.integers(1, 99).map(lambda number: f"{number}e-7"))
 
 
-@st.composite
-def tables(draw):
-    """Rows with ε rising and δ falling, not always convex."""
-    epsilons = sorted(draw(st.sets(st.integers(0, 400), min_size=1, max_size=6)))
-    deltas = sorted(draw(st.sets(st.integers(1, 900), min_size=len(epsilons), max_size=len(epsilons))), reverse=True)
-    return [(epsilon / 100, delta / 1000) for epsilon, delta in zip(epsilons, deltas, strict=True)]
-
-
 STATED = st.one_of(st.just(0), FAILURES)
 # One release of any kind but a composition: the name of what makes it, and its numbers.
 SIMPLE = st.one_of(
@@ -33,15 +25,12 @@ SIMPLE = st.one_of(
     st.tuples(st.just("approximate"), LOSSES, FAILURES),
     st.tuples(st.just("zcdp"), LOSSES, STATED),
     st.tuples(st.just("gaussian"), LOSSES, STATED),
-    st.tuples(st.just("profile"), tables()),
 )
 
 
 def made(recipe, adjacency="replace"):
     """The guarantee; made outside of strategies, where type checks may not draw random numbers."""
     kind, first, *rest = recipe
-    if kind == "profile":
-        return Guarantee.profile([*first, (first[-1][0] + 1.0, 1e-9)], adjacency, delta=1e-4)
     if kind in ("zcdp", "gaussian"):
         return getattr(Guarantee, kind)(first, adjacency, delta=rest[0])
     return getattr(Guarantee, kind)(first, *rest, adjacency)

@@ -127,7 +127,6 @@ def test_heterogeneous_releases_by_enumeration(parts, epsilon):
         Guarantee.bounded_range(1.0, "replace"),
         Guarantee.gaussian(0.7, "replace"),
         Guarantee.zcdp(0.2, "replace"),
-        Guarantee.profile([(0.0, 0.3), (0.51234, 0.1), (2.0, 1e-3)], "replace"),
         Guarantee.composed([Guarantee.gaussian(0.3, "replace"), Guarantee.gaussian(0.4, "replace")]),
     ],
     ids=lambda guarantee: str(getattr(guarantee, "kind", guarantee)),

@@ -83,7 +83,6 @@ def test_stated_gaussian_parts_are_checked():
     "part",
     [
         Guarantee.zcdp(0.1, ADJACENCY),
-        Guarantee.profile([(0.1, 1e-3), (1.0, 0.0)], ADJACENCY),
         Guarantee.pure(0.1, ADJACENCY).within(1e-9),
     ],
 )

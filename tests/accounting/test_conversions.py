@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import integrate, optimize, stats
 
 from kngjax.accounting import Guarantee, conversions, zcdp_rho
-from tests.accounting.guarantees_drawn import SIMPLE, hockey_stick, made, tables
+from tests.accounting.guarantees_drawn import SIMPLE, hockey_stick, made
 
 LOSS, FAR = st.floats(1e-8, 12.0), st.floats(0.0, 12.0)
 FAILURE = st.floats(1e-12, 0.5)
@@ -154,34 +154,13 @@ def test_delta_at_epsilon_at_delta_is_no_more(recipe, delta):
         assert epsilon == 0.0 or guarantee.at(epsilon=0.999 * epsilon) > delta
 
 
-@pytest.mark.slow
-@given(tables(), FAR)
-def test_tables_lie_between_the_chord_and_the_steps(rows, epsilon):
-    guarantee = Guarantee.profile(rows, "replace")
-    found = guarantee.at(epsilon=epsilon)
-    steps = [delta for place, delta in rows if place <= epsilon]
-    # Each row alone, and any chord, is a bound; the best of them is the answer.
-    heights = [(math.exp(place), delta) for place, delta in rows] + [(-1.0, 1.0)]
-    y, chords = math.exp(epsilon), []
-    for low, high in heights:
-        for other, another in heights:
-            if low <= y <= other and other > low:
-                chords.append(high + (another - high) * (y - low) / (other - low))
-    assert found == pytest.approx(min([1.0, *steps, *chords]), rel=1e-9)
-    for place, delta in rows:
-        assert guarantee.at(epsilon=place) <= delta
-        assert guarantee.at(delta=delta) <= place
-
-
-@given(st.lists(st.floats(0.01, 1.0), min_size=2, max_size=6), st.lists(st.floats(0.01, 1.0), min_size=6, max_size=6))
-def test_a_table_of_a_pair_covers_it_between_the_rows(first, second):
-    one, two = np.array(first) / np.sum(first), np.array(second[: len(first)]) / np.sum(second[: len(first)])
-    rows = conversions.keep_falling((epsilon, hockey_stick(one, two, epsilon)) for epsilon in (0.0, 0.4, 1.0, 2.5))
-    if rows[0][1] <= 0.0:
-        return
-    guarantee = Guarantee.profile(rows, "replace")
-    for epsilon in (0.0, 0.1, 0.3, 0.7, 1.3, 2.0, 3.0):
-        assert hockey_stick(one, two, epsilon) <= guarantee.at(epsilon=epsilon) + 1e-14
+@given(st.floats(0.01, 5.0), st.floats(1e-6, 0.9), FAR)
+def test_what_is_stated_once_lies_between_the_chord_to_its_mirror_and_the_step(bound, low, epsilon):
+    guarantee = Guarantee.approximate(bound, low, "replace")
+    chord = 1.0 + (low - 1.0) * (math.exp(epsilon) + 1.0) / (math.exp(bound) + 1.0)
+    assert guarantee.at(epsilon=epsilon) == pytest.approx(max(low, chord), rel=1e-9)
+    assert guarantee.at(delta=low) == bound
+    assert guarantee.at(delta=0.99 * low) == math.inf
 
 
 @pytest.mark.slow

@@ -73,8 +73,6 @@ CONTRADICTIONS = [
     {"kind": "gaussian", "epsilon": 0.1, "delta": 1e-6, "rho": 10.0, "mu": 0.01},
     {"kind": "gaussian", "epsilon": 0.1, "delta": 1e-6, "mu": 0.01},
     {"kind": "gaussian", "epsilon": 40.0, "delta": 1e-6, "rho": 10.0, "mu": 0.01},
-    {"kind": "profile", "epsilon": 0.1, "delta": 1e-6, "rho": None, "table": [[5.0, 1e-3]]},
-    {"kind": "profile", "epsilon": 2.0, "delta": 1e-3, "rho": None, "table": [[2.0, -0.5]]},
     {"kind": "approximate", "epsilon": 1.0, "delta": 1e-6, "rho": 1e-5},
     {"kind": "composed", "epsilon": 2.0, "delta": 0.0, "rho": 1.25, "parts": [
         {**Guarantee.pure(1.0, "replace").to_dict(), "count": 3},
@@ -174,10 +172,6 @@ WORDS = [
     (
         Guarantee.gaussian(1, "replace", delta=1e-5),
         "1-Gaussian differential privacy, hence 0.5-zCDP and (4.37718, 1e-05)-differential privacy",
-    ),
-    (
-        Guarantee.profile([(1, 0.1), (2, 0.01)], "replace"),
-        "a privacy profile with 2 rows from (1, 0.1) to (2, 0.01), hence no finite epsilon at delta = 1e-06",
     ),
     (
         Guarantee.composed([Guarantee.bounded_range("0.1", "replace")] * 50),

@@ -97,7 +97,7 @@ def test_equal_parts_keep_what_they_are():
     two = Guarantee.parallel([Guarantee.gaussian(1, "add_remove", delta="1e-6"), Guarantee.gaussian(2, "add_remove")])
     assert (two.kind, two.mu, two.delta) == (Kind.GAUSSIAN, 2.0, 1e-6)
     with pytest.raises(ValueError, match="nothing finite"):
-        worst_of([Guarantee.profile([(1, 0.5)], "add_remove"), Guarantee.approximate(1, 1e-3, "add_remove")])
+        worst_of([Guarantee.pure(40, "add_remove").within("0.1"), Guarantee.approximate(1, 1e-3, "add_remove")])
 
 
 def test_distances_of_the_two_groups_of_an_exchanged_record_add_up():
