@@ -12,7 +12,6 @@ scatter about the regression. All figures are in standard errors of the estimate
 The data are public, so that the estimate without privacy may be shown next to draws.
 """
 
-import csv
 import pathlib
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -21,6 +20,7 @@ import jax
 import numpy as np
 
 import kngjax as kng
+from experiments import require, write
 from kngjax.data import prepare, terms
 from kngjax.owner import nonprivate
 
@@ -137,13 +137,11 @@ def run(settings: dict[str, Any], output: pathlib.Path, smoke: bool) -> None:
     **Arguments**: `settings`, the keys of the TOML file; `output`, an existing directory; `smoke`, whether to take one
     table, one level and few draws.
     """
-    if set(settings) != set(SETTINGS):
-        raise ValueError(f"the experiment needs the settings {', '.join(SETTINGS)}; given: {', '.join(settings)}")
+    require(settings, SETTINGS)
     names, levels = list(TABLES), settings["tau"]
     if smoke:
         names, levels, settings = ["atlantic wages"], [0.5], {**settings, "draws": 16}
     rows = [[name, *row] for name in names for tau in levels for row in compare(TABLES[name], tau, settings)]
     for row in rows:
         print("  ".join(f"{cell:.3g}" if isinstance(cell, float) else str(cell) for cell in row))
-    with (output / "bandwidth.csv").open("w", newline="", encoding="utf-8") as file:
-        csv.writer(file).writerows([HEADER, *rows])
+    write(output / "bandwidth.csv", HEADER, rows)

@@ -7,13 +7,13 @@ thousands. `dither` is the width of `Bounds(..., dither=...)`, the rounding unit
 `public_bandwidth` at a scale of 1. The quantile loss is drawn on the lattice, the smoothed one by boxes in balls.
 """
 
-import csv
 import pathlib
 from typing import Any
 
 import numpy as np
 
 import kngjax as kng
+from experiments import require, write
 from kngjax.data import prepare
 from kngjax.owner import nonprivate
 
@@ -37,8 +37,7 @@ def run(settings: dict[str, Any], output: pathlib.Path, smoke: bool) -> None:
     **Arguments**: `settings`, the keys of the TOML file; `output`, an existing directory; `smoke`, whether to make two
     releases of each, at one level.
     """
-    if set(settings) != set(SETTINGS):
-        raise ValueError(f"the experiment needs the settings {', '.join(SETTINGS)}; given: {', '.join(settings)}")
+    require(settings, SETTINGS)
     levels, releases = (settings["tau"][:1], 2) if smoke else (settings["tau"], settings["releases"])
     education, exact = incomes(settings["records"], settings["zeros"], np.random.default_rng(settings["seed"]))
     heaped, epsilon, rows = np.round(exact / UNIT) * UNIT, settings["epsilon"], []
@@ -64,5 +63,4 @@ def run(settings: dict[str, Any], output: pathlib.Path, smoke: bool) -> None:
         name = type(mechanism).__name__ + (", smoothed" if isinstance(mechanism.loss, kng.SmoothedQuantileLoss) else "")
         table.append([estimate, name, tau, dither, float(np.median(np.max(np.abs(np.stack(drawn) - truth), axis=1)))])
         print("  ".join(f"{cell:.3g}" if isinstance(cell, float) else str(cell) for cell in table[-1]), flush=True)
-    with (output / "heaps.csv").open("w", newline="", encoding="utf-8") as file:
-        csv.writer(file).writerows([HEADER, *table])
+    write(output / "heaps.csv", HEADER, table)

@@ -15,7 +15,6 @@ That Wishart noise is NOT private: with probability 1 - e^{-ε'} its release is 
 (`published_wishart`). It is here to be seen, and in no mechanism of the package.
 """
 
-import csv
 import pathlib
 import warnings
 from collections.abc import Callable
@@ -26,6 +25,7 @@ import numpy as np
 from tqdm import tqdm
 
 import kngjax as kng
+from experiments import require, write_rounded
 
 SETTINGS = (
     "sizes",
@@ -245,8 +245,7 @@ def run(settings: dict[str, Any], output: pathlib.Path, smoke: bool) -> None:
 
     Warns that the note's Wishart noise is not private.
     """
-    if set(settings) != set(SETTINGS):
-        raise ValueError(f"irls2016 needs the settings {', '.join(SETTINGS)}; given: {', '.join(settings)}")
+    require(settings, SETTINGS, "irls2016")
     warnings.warn(WARNING, stacklevel=2)
     jax.config.update("jax_enable_x64", True)
     sizes, count = ([3000, 30_000], 2) if smoke else (settings["sizes"], settings["data_sets"])
@@ -279,12 +278,7 @@ def run(settings: dict[str, Any], output: pathlib.Path, smoke: bool) -> None:
                 }
                 for method, values in zip(planned, found, strict=True)
             ]
-    with (output / "irls2016.csv").open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(
-            {name: f"{value:.6g}" if isinstance(value, float) else value for name, value in row.items()} for row in rows
-        )
+    write_rounded(output / "irls2016.csv", rows)
     plot(output / "irls2016.png", rows, settings, count)
     for row in rows:
         print(

@@ -17,7 +17,6 @@ public, so that the estimate without privacy may be shown next to draws.
 Smaller n are samples without replacement; `error` and `bias` are in standard errors of such a sample.
 """
 
-import csv
 import pathlib
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -25,7 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import kngjax as kng
-from experiments import bandwidth
+from experiments import bandwidth, require, write
 from kngjax.data import Records, prepare, terms
 from kngjax.owner import nonprivate
 
@@ -186,8 +185,7 @@ def run(settings: dict[str, Any], output: pathlib.Path, smoke: bool) -> None:
     **Arguments**: `settings`, the keys of the TOML file; `output`, an existing directory; `smoke`, whether to take one
     table, few draws, and one ridge.
     """
-    if set(settings) != set(SETTINGS):
-        raise ValueError(f"the experiment needs the settings {', '.join(SETTINGS)}; given: {', '.join(settings)}")
+    require(settings, SETTINGS)
     names = list(TABLES)
     if smoke:
         names, settings = ["atlantic wages"], {**settings, "draws": 16, "ridges": settings["ridges"][-1:]}
@@ -196,5 +194,4 @@ def run(settings: dict[str, Any], output: pathlib.Path, smoke: bool) -> None:
         for row in compare(TABLES[name], settings):
             rows.append([name, *row])
             print("  ".join(f"{cell:.3g}" if isinstance(cell, float) else str(cell) for cell in rows[-1]), flush=True)
-    with (output / "linear.csv").open("w", newline="", encoding="utf-8") as file:
-        csv.writer(file).writerows([HEADER, *rows])
+    write(output / "linear.csv", HEADER, rows)

@@ -13,7 +13,6 @@ comes with its exact Δ.
    of the box" to those of the box. The laws of the first two are the same in both bases.
 """
 
-import csv
 import itertools
 import pathlib
 from typing import Any, NamedTuple
@@ -22,7 +21,7 @@ import jax
 import numpy as np
 
 import kngjax as kng
-from experiments import wages
+from experiments import require, wages, write
 from kngjax.data import Records, prepare
 from kngjax.geometry.norms import AbstractNorm
 from kngjax.owner import nonprivate
@@ -147,8 +146,7 @@ def run(settings: dict[str, Any], output: pathlib.Path, smoke: bool) -> None:
     **Arguments**: `settings`, the keys of the TOML file; `output`, an existing directory; `smoke`, whether to take few
     draws and records.
     """
-    if set(settings) != set(SETTINGS):
-        raise ValueError(f"the experiment needs the settings {', '.join(SETTINGS)}; given: {', '.join(settings)}")
+    require(settings, SETTINGS)
     settings = {**settings, **(SMOKE if smoke else {})}
     random = np.random.default_rng(settings["seed"])
     problems = [
@@ -170,5 +168,4 @@ def run(settings: dict[str, Any], output: pathlib.Path, smoke: bool) -> None:
             rows += [[problem.name, problem.basis, name, value, place, one] for place, one in enumerate(found)]
             each = " ".join(f"{one:.3g}" for one in found[:4]) + (" ..." if len(found) > 4 else "")
             print(f"{name:<16}{value:>12.4g}{found.max():>9.3g}{found.mean():>9.3g}  {each}")
-    with (output / "norms.csv").open("w", newline="", encoding="utf-8") as file:
-        csv.writer(file).writerows([header, *rows])
+    write(output / "norms.csv", header, rows)

@@ -6,7 +6,6 @@ Beside it stands the interval of the same records without privacy by two order s
 law. Where public facts refuse an interval the table says so.
 """
 
-import csv
 import pathlib
 from typing import Any
 
@@ -14,6 +13,7 @@ import numpy as np
 from scipy import stats
 
 import kngjax as kng
+from experiments import require, write
 
 SETTINGS = ("tau", "epsilon", "records", "replicates", "level", "seed")
 HEADER = (
@@ -60,8 +60,7 @@ def run(settings: dict[str, Any], output: pathlib.Path, smoke: bool) -> None:
     **Arguments**: `settings`, the keys of the TOML file; `output`, an existing directory; `smoke`, whether to make two
     intervals of the smallest columns at one level alone.
     """
-    if set(settings) != set(SETTINGS):
-        raise ValueError(f"the experiment needs the settings {', '.join(SETTINGS)}; given: {', '.join(settings)}")
+    require(settings, SETTINGS)
     levels, sizes, replicates = settings["tau"], settings["records"], settings["replicates"]
     if smoke:
         levels, sizes, replicates = levels[:1], sizes[:1], 2
@@ -75,8 +74,7 @@ def run(settings: dict[str, Any], output: pathlib.Path, smoke: bool) -> None:
                     found = _intervals(mechanism, made, records, replicates, random)
                     table.append([name, tau, records, epsilon, *_shown(found, true_quantile(name, tau))])
                     print("  ".join(map(str, table[-1])), flush=True)
-    with (output / "quantile_intervals.csv").open("w", newline="", encoding="utf-8") as file:
-        csv.writer(file).writerows([HEADER, *table])
+    write(output / "quantile_intervals.csv", HEADER, table)
 
 
 def _intervals(mechanism, made, records: int, replicates: int, random) -> np.ndarray | None:

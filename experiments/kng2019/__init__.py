@@ -4,24 +4,9 @@
 law of Theorem 3.2, which the paper proves and does not show, and `beyond` compares what came after on the same axes.
 """
 
-import importlib
-import pathlib
-from typing import Any
+import functools
 
-import jax
+from experiments import run_figure
 
 FIGURES = ("figure1", "figure2", "limit", "beyond")
-
-
-def run(settings: dict[str, Any], output: pathlib.Path, smoke: bool) -> None:
-    """Run the figure that `settings["figure"]` names, in float64.
-
-    **Arguments**: `settings`, the keys of the TOML file; `output`, an existing directory; `smoke`, whether to do the
-    least work that shows it running.
-    """
-    settings = dict(settings)
-    figure = settings.pop("figure", None)
-    if figure not in FIGURES:
-        raise ValueError(f"figure must be one of {', '.join(FIGURES)}; not {figure!r}")
-    jax.config.update("jax_enable_x64", True)
-    importlib.import_module(f"experiments.kng2019.{figure}").run(settings, output, smoke)
+run = functools.partial(run_figure, __name__, FIGURES)

@@ -24,6 +24,7 @@ import numpy as np
 from tqdm import tqdm
 
 import kngjax as kng
+from experiments import require, write_rounded
 from experiments.kng2019 import algorithm1, figure1, peers, plots
 from kngjax.data import Records
 
@@ -195,8 +196,7 @@ def run(settings: dict[str, Any], output: pathlib.Path, smoke: bool) -> None:
 
     **Arguments**: as for `experiments.kng2019.run`; `smoke` keeps n ≤ 1000 and four replicates.
     """
-    if set(settings) != set(SETTINGS):
-        raise ValueError(f"beyond needs the settings {', '.join(SETTINGS)}; given: {', '.join(settings)}")
+    require(settings, SETTINGS, "beyond")
     if set(settings["chains"]) != set(CHAINS):
         raise ValueError(f"beyond needs the settings {', '.join(CHAINS)} of its chains")
     sizes = [n for n in settings["sizes"] if n <= 1000 or not smoke]
@@ -220,7 +220,7 @@ def run(settings: dict[str, Any], output: pathlib.Path, smoke: bool) -> None:
                 row = plots.row(n, curve, result.errors, seconds, method.sampler, result.largest_rhat)
                 rows.append(dataclasses.replace(row, guarantee=method.guarantee, adjacency=method.adjacency))
                 bar.update(count)
-    plots.write(output / "beyond.csv", rows)
+    write_rounded(output / "beyond.csv", rows)
     title = f"Linear regression, d = {DIMENSION}, ε = {settings['epsilon']:g}"
     plots.plot(output / "beyond.png", rows, title, top=HIGHEST_SHOWN)
     plots.show(rows)

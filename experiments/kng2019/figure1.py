@@ -20,6 +20,7 @@ import numpy as np
 from tqdm import tqdm
 
 import kngjax as kng
+from experiments import require, write_rounded
 from experiments.kng2019 import algorithm1, plots
 from kngjax.owner import nonprivate
 
@@ -60,8 +61,7 @@ def run(settings: dict[str, Any], output: pathlib.Path, smoke: bool) -> None:
 
     **Arguments**: as for `experiments.kng2019.run`; `smoke` keeps n ≤ 1000 and four replicates.
     """
-    if set(settings) != set(SETTINGS):
-        raise ValueError(f"figure1 needs the settings {', '.join(SETTINGS)}; given: {', '.join(settings)}")
+    require(settings, SETTINGS, "figure1")
     sizes = [n for n in settings["sizes"] if n <= 1000 or not smoke]
     count = 4 if smoke else settings["replicates"]
     key = kng.research_key(settings["seed"])
@@ -80,7 +80,7 @@ def run(settings: dict[str, Any], output: pathlib.Path, smoke: bool) -> None:
                 seconds = plots.Seconds(time.perf_counter() - start, seconds_of_data)
                 sampler = "exact" if method.mechanism is not None else ""
                 rows.append(plots.row(n, method, algorithm1.errors(values, data_sets), seconds, sampler))
-    plots.write(output / "figure1.csv", rows)
+    write_rounded(output / "figure1.csv", rows)
     plots.plot(
         output / "figure1.png", rows, f"Linear regression, d = {settings['dimension']}, ε = {settings['epsilon']:g}"
     )

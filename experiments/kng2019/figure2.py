@@ -22,6 +22,7 @@ import numpy as np
 from tqdm import tqdm
 
 import kngjax as kng
+from experiments import require, write_rounded
 from experiments.kng2019 import algorithm1, plots
 from kngjax.owner import nonprivate
 
@@ -67,8 +68,7 @@ def run(settings: dict[str, Any], output: pathlib.Path, smoke: bool) -> None:
 
     **Arguments**: as for `experiments.kng2019.run`; `smoke` keeps the first n and four replicates.
     """
-    if set(settings) != set(SETTINGS):
-        raise ValueError(f"figure2 needs the settings {', '.join(SETTINGS)}; given: {', '.join(settings)}")
+    require(settings, SETTINGS, "figure2")
     if settings["sweeps"] % BLOCK:
         raise ValueError(f"sweeps must be a multiple of {BLOCK}, got {settings['sweeps']}")
     sizes = settings["sizes"][:1] if smoke else settings["sizes"]
@@ -105,7 +105,7 @@ def run(settings: dict[str, Any], output: pathlib.Path, smoke: bool) -> None:
                 judged = kng.owner.Draws(np.stack(list(pool.map(judge, keys[count:]))), "LineGibbs")
                 how = f"LineGibbs, {sweeps} sweeps"
                 rows.append(plots.row(n, method, errors, seconds, how, float(judged.rhat().max())))
-    plots.write(output / "figure2.csv", rows)
+    write_rounded(output / "figure2.csv", rows)
     plots.plot(
         output / "figure2.png", rows, f"Quantile regression, τ = {settings['tau']:g}, ε = {settings['epsilon']:g}"
     )

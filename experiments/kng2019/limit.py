@@ -25,6 +25,7 @@ from scipy import stats
 from tqdm import tqdm
 
 import kngjax as kng
+from experiments import require, write_rounded
 from experiments.kng2019 import algorithm1, plots
 from kngjax.owner import nonprivate
 
@@ -149,8 +150,7 @@ def run(settings: dict[str, Any], output: pathlib.Path, smoke: bool) -> None:
 
     **Arguments**: as for `experiments.kng2019.run`; `smoke` keeps the first n, two data sets, and 400 draws.
     """
-    if set(settings) != set(SETTINGS):
-        raise ValueError(f"limit needs the settings {', '.join(SETTINGS)}; given: {', '.join(settings)}")
+    require(settings, SETTINGS, "limit")
     sizes = settings["sizes"][:1] if smoke else settings["sizes"]
     count = 2 if smoke else settings["replicates"]
     num_draws = 400 if smoke else settings["draws"]
@@ -166,7 +166,7 @@ def run(settings: dict[str, Any], output: pathlib.Path, smoke: bool) -> None:
                 row, clouds[case.name] = distance(case, data_sets, num_draws, jax.random.fold_in(key, n))
                 rows.append(row)
                 bar.update()
-    plots.write(output / "limit.csv", rows)
+    write_rounded(output / "limit.csv", rows)
     plot(output / "limit.png", rows, clouds)
     for row in rows:
         print(

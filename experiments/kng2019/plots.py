@@ -1,6 +1,5 @@
 """The rows of a figure of mean errors, as a table and as the paper's log-log plot."""
 
-import csv
 import dataclasses
 import pathlib
 from typing import Any, NamedTuple
@@ -80,18 +79,6 @@ def row(
         seconds=round(seconds.draws, 3),
         seconds_of_data=round(seconds.data, 3),
     )
-
-
-def write(path: pathlib.Path, rows: list[Any]) -> None:
-    """Write dataclasses of one kind as CSV."""
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file)
-        writer.writerow([field.name for field in dataclasses.fields(rows[0])])
-        writer.writerows([_cell(value) for value in dataclasses.astuple(row)] for row in rows)
-
-
-def _cell(value: Any) -> Any:
-    return f"{value:.6g}" if isinstance(value, float) else value
 
 
 def curves(rows: list[Row]) -> dict[str, list[Row]]:

@@ -21,6 +21,7 @@ import numpy as np
 from tqdm import tqdm
 
 import kngjax as kng
+from experiments import require, write_rounded
 from experiments.pdp2017 import regression, tables
 
 SETTINGS = ("tables", "sizes", "data_sets", "draws", "epsilon", "delta", "box", "k", "robust_sizes", "seed")
@@ -34,7 +35,7 @@ def run(settings: dict[str, Any], output: pathlib.Path, smoke: bool) -> None:
 
     **Arguments**: as for `experiments.pdp2017.run`; `smoke` takes two tables at n = 2000 and two data sets.
     """
-    regression.check(settings, SETTINGS, "efficiency")
+    require(settings, SETTINGS, "efficiency")
     names = ("simulated", "food") if smoke else settings["tables"]
     sizes = [2000] if smoke else settings["sizes"]
     count = 2 if smoke else settings["data_sets"]
@@ -46,7 +47,7 @@ def run(settings: dict[str, Any], output: pathlib.Path, smoke: bool) -> None:
                 bar.set_description(f"{name}, n = {n}")
                 rows += compared(population, n, count, settings)
                 bar.update()
-    regression.write(output / "efficiency.csv", rows)
+    write_rounded(output / "efficiency.csv", rows)
     plot(output / "efficiency.png", rows, settings)
     regression.show(rows)
 

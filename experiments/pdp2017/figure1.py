@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 import kngjax as kng
+from experiments import require, write_rounded
 from experiments.pdp2017 import regression
 
 SETTINGS = ("records", "dimension", "noise", "regularization", "delta", "epsilons", "seed")
@@ -20,11 +21,11 @@ def run(settings: dict[str, Any], output: pathlib.Path, smoke: bool) -> None:
 
     **Arguments**: as for `experiments.pdp2017.run`; `smoke` takes three values of ε.
     """
-    regression.check(settings, SETTINGS, "figure1")
+    require(settings, SETTINGS, "figure1")
     made = regression.simulated(settings["records"], settings["dimension"], settings["noise"], settings["seed"])
     epsilons = settings["epsilons"][:: 1 if not smoke else max(1, len(settings["epsilons"]) // 3)]
     rows = [row(made, settings, epsilon) for epsilon in epsilons]
-    regression.write(output / "figure1.csv", rows)
+    write_rounded(output / "figure1.csv", rows)
     plot(output / "figure1.png", rows, settings)
     regression.show(rows)
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 import kngjax as kng
+from experiments import require, write_rounded
 from experiments.pdp2017 import regression
 
 SETTINGS = ("records", "dimension", "noise", "regularization", "delta", "epsilons", "gammas", "seed")
@@ -20,7 +21,7 @@ def run(settings: dict[str, Any], output: pathlib.Path, smoke: bool) -> None:
 
     **Arguments**: as for `experiments.pdp2017.run`; `smoke` takes the first two values of ε and of γ.
     """
-    regression.check(settings, SETTINGS, "figure2")
+    require(settings, SETTINGS, "figure2")
     made = regression.simulated(settings["records"], settings["dimension"], settings["noise"], settings["seed"])
     some = 2 if smoke else None
     ridge, delta, most = settings["regularization"], settings["delta"], settings["records"] + 1
@@ -39,7 +40,7 @@ def run(settings: dict[str, Any], output: pathlib.Path, smoke: bool) -> None:
         report = kng.per_instance_privacy(mechanism, made.x, made.y, delta=delta)
         covariance = np.linalg.inv(made.x.T @ made.x + ridge * np.eye(settings["dimension"])) / gamma
         rows.append(row("posterior sample", float(gamma), report, excess_risk(made, ridge, covariance)))
-    regression.write(output / "figure2.csv", rows)
+    write_rounded(output / "figure2.csv", rows)
     plot(output / "figure2.png", boxes, rows, settings)
     regression.show(rows)
 

@@ -1,8 +1,5 @@
 """The simulated linear regression of the figures, with |x| ≤ 1 and |y| ≤ 1, and what both figures write and read."""
 
-import csv
-import pathlib
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,22 +26,6 @@ def simulated(num_records: int, dimension: int, noise: float, seed: int) -> Regr
     y = np.clip(x @ theta + noise * generator.standard_normal(num_records), -1.0, 1.0)
     sides = np.full(dimension, half)
     return Regression(x, y, kng.Bounds(x=(-sides, sides), y=(-1.0, 1.0), intercept=False))
-
-
-def check(settings: dict[str, Any], wanted: Sequence[str], figure: str) -> None:
-    """Raises ValueError unless exactly these settings are given."""
-    if set(settings) != set(wanted):
-        raise ValueError(f"{figure} needs the settings {', '.join(wanted)}; given: {', '.join(settings)}")
-
-
-def write(path: pathlib.Path, rows: list[dict[str, Any]]) -> None:
-    """The rows as CSV, numbers with six digits."""
-    with path.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(
-            {name: f"{value:.6g}" if isinstance(value, float) else value for name, value in row.items()} for row in rows
-        )
 
 
 def show(rows: list[dict[str, Any]]) -> None:

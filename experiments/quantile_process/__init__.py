@@ -37,6 +37,7 @@ import numpy as np
 from tqdm import tqdm
 
 import kngjax as kng
+from experiments import require
 from experiments.quantile_process.measures import Truth, mean_check_loss, measure
 from experiments.quantile_process.nodes import NotDrawn
 from experiments.quantile_process.tables import Table, made_up, wages
@@ -157,8 +158,7 @@ def run(settings: dict[str, Any], output: pathlib.Path, smoke: bool) -> None:
     **Arguments**: `settings`, the keys of the TOML file; `output`, an existing directory; `smoke`, whether to draw few
     curves of few records.
     """
-    if set(settings) != set(SETTINGS):
-        raise ValueError(f"the experiment needs the settings {', '.join(SETTINGS)}; given: {', '.join(settings)}")
+    require(settings, SETTINGS)
     if smoke:
         less = {"epsilon_made_up": [3.0], "released": [5, 3.0], "releases": 1, "draws": 4, "records": 3000}
         less |= {"candidates": settings["candidates"][:1]}

@@ -28,6 +28,7 @@ import numpy as np
 from tqdm import tqdm
 
 import kngjax as kng
+from experiments import require
 from experiments.synthesis import marginal_peers
 
 SETTINGS = (
@@ -138,8 +139,7 @@ def run(settings: dict[str, Any], output: pathlib.Path, smoke: bool) -> None:
     **Arguments**: `settings`, the keys of the TOML file; `output`, an existing directory; `smoke`, whether to make one
     table of each kind at the largest ε, of a sample of 2,000 rows of the first table.
     """
-    if set(settings) != set(SETTINGS):
-        raise ValueError(f"the experiment needs the settings {', '.join(SETTINGS)}; given: {', '.join(settings)}")
+    require(settings, SETTINGS)
     for of, known in (("tables", TABLES), ("peers", marginal_peers.MECHANISMS)):
         if unknown := set(settings[of]) - set(known):
             raise ValueError(f"there are the {of} {', '.join(known)}, and not {', '.join(unknown)}")
