@@ -43,12 +43,12 @@ force = true
 _PROGRAM = """
 import os, sys
 from kngjax.command import cli
-from kngjax.ledger.ledgers import Ledger
-commit = Ledger.commit
+from kngjax.ledger.ledgers import Reservation
+commit = Reservation.commit
 def commit_and_tell(*arguments, **named):
     commit(*arguments, **named)
     os.write(int(sys.argv[1]), b"r")
-Ledger.commit = commit_and_tell
+Reservation.commit = commit_and_tell
 sys.exit(cli.main(sys.argv[2:]))
 """
 _LONGEST = 300.0

@@ -177,7 +177,7 @@ def _write(ledger: Ledger, cost: Guarantee, writing: int) -> int:
         while True:
             reservation: Reservation = ledger.reserve(cost, drawn=True)
             os.write(writing, bytes([_SPENT]))
-            ledger.commit(reservation, _RELEASED, exact=True)
+            reservation.commit(_RELEASED, exact=True)
             os.write(writing, bytes([_DONE]))
     except BudgetExceeded:
         return 0

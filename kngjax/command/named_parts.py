@@ -7,7 +7,7 @@ import inspect
 import operator
 from typing import Any, Literal, get_origin
 
-from kngjax.command.toml import convert, shown, without_none
+from kngjax.command.toml import convert, refuse_unknown, shown, without_none
 from kngjax.core import registry
 from kngjax.core.registry import parameters
 
@@ -36,9 +36,8 @@ def public(name: str) -> Any:
 def settings(kind: type, table: dict[str, Any]) -> dict[str, Any]:
     """Makes the keys of a table arguments of a class; raises ValueError that names a key which is unknown or unfit."""
     known, arguments = parameters(kind), {}
+    refuse_unknown(table, list(known), kind.__name__, "setting")
     for name, value in table.items():
-        if name not in known:
-            raise ValueError(f"{kind.__name__} has an unknown setting {name!r}; known are {', '.join(known)}")
         try:
             as_type = kind_of(known[name])
             arguments[name] = numbers(value) if as_type is None else convert(value, as_type)

@@ -66,7 +66,7 @@ class Row:
     def computed(self) -> str:
         """Computes the SHA-256 of everything in the row but its digest."""
         fields = [self.number, self.phase, self.reservation, self.guarantee, self.content, self.previous]
-        return hashlib.sha256(canonical(fields).encode()).hexdigest()
+        return digest_of(canonical(fields))
 
 
 def canonical(content: Any) -> str:
@@ -74,9 +74,9 @@ def canonical(content: Any) -> str:
     return json.dumps(content, sort_keys=True, allow_nan=False, separators=(",", ":"))
 
 
-def digest_of(released: str) -> str:
-    """Computes the SHA-256 of a release's canonical JSON."""
-    return hashlib.sha256(released.encode()).hexdigest()
+def digest_of(text: str) -> str:
+    """Computes the SHA-256 of canonical JSON."""
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 @functools.lru_cache(maxsize=1024)

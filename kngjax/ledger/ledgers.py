@@ -76,8 +76,19 @@ class Reservation:
         self.ledger._follow(self.number, DRAWN)
 
     def commit(self, released: str, *, exact: bool) -> None:
-        """Commits the release of this reservation, as `Ledger.commit` does."""
-        self.ledger.commit(self, released, exact=exact)
+        """Keeps the release that the reservation led to, once, before it is shown to anybody.
+
+        No time is written: how long a draw took depends on the data.
+
+        **Arguments:** `released`: the released value with its certificate, or a list of such, as JSON. `exact`: whether
+        the draw is from exactly the law that the certificate's guarantee is of.
+
+        Raises LedgerError for what is no row of the ledger, or was committed before; ValueError for what is no JSON;
+        TypeError for a number that is no whole one.
+        """
+        json.loads(released)
+        content = {"certificate": digest_of(released), "exact": exact, "release": released}
+        self.ledger._follow(self.number, RELEASED, content)
 
 
 class Ledger:
@@ -238,25 +249,6 @@ class Ledger:
             return rows, made
 
         return store.append(self.path, following)
-
-    def commit(self, reservation: Reservation, released: str, *, exact: bool) -> None:
-        """Keeps the release that a reservation led to, once, before it is shown to anybody.
-
-        No time is written: how long a draw took depends on the data.
-
-        **Arguments:** `released`: the released value with its certificate, or a list of such, as JSON. `exact`: whether
-        the draw is from exactly the law that the certificate's guarantee is of.
-
-        Raises LedgerError for what was not reserved here, or was committed before; ValueError for what is no JSON;
-        TypeError for a number that is no whole one.
-        """
-        json.loads(released)
-
-        if reservation.ledger != self:
-            raise self._without(reservation.number)
-        self._follow(
-            reservation.number, RELEASED, {"certificate": digest_of(released), "exact": exact, "release": released}
-        )
 
     def _follow(self, number: int, phase: str, content: Any = None) -> None:
         """Writes, once, that a reservation is drawn from, or the release that it led to."""

@@ -129,7 +129,7 @@ def test_releases_that_a_ledger_did_not_pay_for_are_not_resumed_with_it(small):
     assert ledger.verify().num_rows == 1
     # Its own are, whatever the file holds.
     debit = ledger.reserve(kng.Guarantee.pure(EACH, "replace"), {"identity": config.identity, "run": 1, "label": "x"})
-    ledger.commit(debit, '"kept"', exact=True)
+    debit.commit('"kept"', exact=True)
     assert resuming.earlier_releases(config, ledger, output, resume=True) == resuming.Earlier(1, {"x": '"kept"'})
 
 
@@ -185,7 +185,7 @@ def test_what_another_identity_released_is_not_resumed(small, capfd):
     assert (output / "releases.json").read_text() == whole
     (output / "releases.json").unlink()
     about = {"job": config.name, "identity": "0" * 64, "data": "workers.csv", "run": 1, "label": "tau = 0.1"}
-    ledger.commit(ledger.reserve(kng.Guarantee.pure(EACH, "replace"), about), '"kept"', exact=True)
+    ledger.reserve(kng.Guarantee.pure(EACH, "replace"), about).commit('"kept"', exact=True)
     rows = ledger.read().num_rows
     assert cli.main([*words, "--ledger", str(ledger.path)]) == 2
     assert "holds releases of a job 'small' with other settings, which" in capfd.readouterr().err

@@ -77,7 +77,7 @@ def test_a_reservation_is_for_one_release(tmp_path):
     with pytest.raises(LedgerError, match="drawn from already"):
         first.take()
     with pytest.raises(LedgerError, match="there is no reservation 2"):
-        other.commit(first, RELEASED, exact=True)
+        dataclasses.replace(first, ledger=other).commit(RELEASED, exact=True)
     with pytest.raises(ValueError, match="Expecting value"):
         ledger.reserve(TENTH).commit("value", exact=True)
     with pytest.raises(TypeError):
