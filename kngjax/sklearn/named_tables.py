@@ -89,13 +89,7 @@ def with_response(table: Columns, X: Any, y: Any, name: str) -> Columns:
         warnings.warn("A column-vector y was passed when a 1d array was expected.", DataConversionWarning, stacklevel=6)
         given = nw.to_native(native.get_column(native.columns[0])) if is_column else given[:, 0]
     _refuse_complex(given)
-    # One column of zeros stands for an array or a list of rows; a frame brings its index.
-    beside = X if isinstance(_native(X), nw.DataFrame) else np.zeros((table.rows, 1))
-    schema.public_shapes(_any_bounds(), beside, given)
-    column = list(given) if isinstance(given, Sequence) else given
-    return Columns(
-        (*table.columns, name), table.rows, lambda asked: column if asked == name else table.column_of(asked)
-    )
+    return _with_column(table, X, given, name)
 
 
 def with_identifiers(table: Columns, X: Any, person: Any, name: str | None) -> Columns:
@@ -106,17 +100,23 @@ def with_identifiers(table: Columns, X: Any, person: Any, name: str | None) -> C
     if person is None:
         return table
     persons.require_identifiers(given := _array(person))
-    rows = X if isinstance(_native(X), nw.DataFrame) else np.zeros((table.rows, 1))
+    assert name is not None
     try:
-        schema.public_shapes(_any_bounds(), rows, given)
+        return _with_column(table, X, given, name, known=(name,))
     except UnfitShape:
         raise UnfitShape(
             "person must be one identifier for each row of X, in the order of the rows, and of pandas with X's index"
         ) from None
-    found = list(given) if isinstance(given, Sequence) else given
-    assert name is not None
+
+
+def _with_column(table: Columns, X: Any, given: Any, name: str, known: tuple[str, ...] = ()) -> Columns:
+    """Adds one more column; raises `UnfitShape` where it has not a cell for each row of X."""
+    # One column of zeros stands for an array or a list of rows; a frame brings its index.
+    rows = X if isinstance(_native(X), nw.DataFrame) else np.zeros((table.rows, 1))
+    schema.public_shapes(_any_bounds(), rows, given)
+    column = list(given) if isinstance(given, Sequence) else given
     columns = (*table.columns, name)
-    return Columns(columns, table.rows, lambda asked: found if asked == name else table.column_of(asked), known=(name,))
+    return Columns(columns, table.rows, lambda one: column if one == name else table.column_of(one), known=known)
 
 
 def unused(name: str, others: Sequence[str]) -> str:

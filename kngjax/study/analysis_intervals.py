@@ -1,7 +1,6 @@
 """Regressions with intervals: how H is known, and a plan for each of their releases, by public facts alone."""
 
 import dataclasses
-import functools
 from typing import Any
 
 import kngjax as kng
@@ -52,16 +51,13 @@ def _is_bounded_best(analysis: Analysis, count: int | None) -> bool:
 
 def _with(analysis: Analysis, covariance: Any, count: int | None) -> Analysis:
     """Plans every part of an analysis with intervals. **Arguments:** `count`: n, or a guess of it."""
-    places = range(len(analysis.parts))
-    parts = tuple(_planned(analysis, place, covariance, count) for place in places)
-    remake = None if analysis.remake is None else functools.partial(_remade, analysis, covariance)
-    return dataclasses.replace(analysis, parts=parts, remake=remake)
+    parts = tuple(_planned(analysis, place, covariance, count) for place in range(len(analysis.parts)))
 
+    def remade(epsilon: float, count: int) -> Analysis:
+        assert analysis.remake is not None
+        return _with(analysis.remake(epsilon=epsilon, count=count), covariance, count)
 
-def _remade(analysis: Analysis, covariance: Any, epsilon: float, count: int) -> Analysis:
-    """Remakes an analysis for another ε and n, as `Analysis.remake`, with the same covariance."""
-    assert analysis.remake is not None
-    return _with(analysis.remake(epsilon=epsilon, count=count), covariance, count)
+    return dataclasses.replace(analysis, parts=parts, remake=analysis.remake and remade)
 
 
 def _planned(analysis: Analysis, place: int, covariance: Any, count: int | None) -> Part:

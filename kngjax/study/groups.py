@@ -155,26 +155,20 @@ def _sizes_of(grouping: Grouping, whole: int | None, given: Any) -> list[GroupSi
 
 def _require_counts(division: Division, released: Results) -> None:
     """Raises ValueError unless a table counts the records of the groups, and its noise is known."""
+    why, unit = None, released.releases[0].certificate.guarantee.unit
     if tuple(axis.column for axis in getattr(released.view, "axes", ())) != division.by:
-        raise ValueError(
-            f"by(num_records=) must be counts by {' and '.join(division.by)}, in this order, and not a {released.title}"
+        why = f"counts by {' and '.join(division.by)}, in this order, and not a {released.title}"
+    elif released.has_weights and unit != RECORD:
+        why = (
+            f"counts of records, and these are votes that rows of one {unit} share: give about as many as numbers, "
+            "num_records={'north': 500, 'south': 700}"
         )
-    if released.has_weights:
-        unit = released.releases[0].certificate.guarantee.unit
-        if unit != RECORD:
-            raise ValueError(
-                f"by(num_records=) must be counts of records, and these are votes that rows of one {unit} share: give "
-                "about as many as numbers, num_records={'north': 500, 'south': 700}"
-            )
-        raise ValueError(
-            "by(num_records=) must be counts of records, and these are sums of weights: release the table of a Study "
-            "without weights"
-        )
-    if released.total is not None or released.margins:
-        raise ValueError(
-            "by(num_records=) must be counts whose noise is known: give the table as it was released, without "
-            "with_total() and with_margin()"
-        )
+    elif released.has_weights:
+        why = "counts of records, and these are sums of weights: release the table of a Study without weights"
+    elif released.total is not None or released.margins:
+        why = "counts whose noise is known: give the table as it was released, without with_total() and with_margin()"
+    if why is not None:
+        raise ValueError(f"by(num_records=) must be {why}")
 
 
 def _said(count: Any) -> int:

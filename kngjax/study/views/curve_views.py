@@ -16,19 +16,9 @@ from kngjax.inference.published import lies_at_the_edge
 from kngjax.inference.wald_tests import WaldTest
 from kngjax.inference.with_intervals import ReleaseWithIntervals
 from kngjax.study.responses import Response
+from kngjax.study.views import interval_frames as frames
 from kngjax.study.views.base import AbstractView
 from kngjax.study.views.contrasts import sums_of
-from kngjax.study.views.interval_frames import (
-    errors_of,
-    frames_of,
-    in_words,
-    require_intervals,
-    rows_of,
-    side_by_side,
-    stacked,
-    tell_errors,
-    with_errors,
-)
 from kngjax.study.views.new_cells import basis_of, counts_of
 from kngjax.study.views.points import coefficients_of
 
@@ -252,14 +242,14 @@ class RegressionView(AbstractCurveView):
 
         The ends are infinite where there is no interval: `intervals` has the reason. **Arguments:** as of `intervals`.
         """
-        return side_by_side(frames_of(self._intervals(level), self.index))
+        return frames.side_by_side(frames.frames_of(self._intervals(level), self.index))
 
     def predict_interval(self, new: Any, level: float = 0.95, *, original: bool = False) -> "pd.DataFrame":
         """Intervals of what `predict` says of new cells, as confidence bands: of the regression, not of new responses.
 
         **Arguments:** as of `predict` and `intervals`; each row is by itself.
         """
-        return side_by_side(self._bands_of(new, level, original))
+        return frames.side_by_side(self._bands_of(new, level, original))
 
     def contrast(self, weights: Any, level: float = 0.95) -> "pd.DataFrame":
         """Estimates sums of coefficients, as differences: a row each, with columns as of `to_frame`. Free.
@@ -272,7 +262,9 @@ class RegressionView(AbstractCurveView):
         """
         sums = sums_of(weights, self.design.names)
         ends = self._told(sums.to_numpy() @ self.design.own_units_matrix, sums.index, level)
-        return stacked({label: rows_of(sums @ self.columns[label], ends[label], level) for label in self.labels})
+        return frames.stacked(
+            {label: frames.rows_of(sums @ self.columns[label], ends[label], level) for label in self.labels}
+        )
 
     def wald_test(self, of: Any) -> "WaldTest | NoInterval | dict[str, WaldTest | NoInterval]":
         """Tests that coefficients, or sums of them, are all 0, by draws of the joint law of their errors. Free.
@@ -283,7 +275,7 @@ class RegressionView(AbstractCurveView):
         ValueError for unknown names, for sums that follow from others, and where no intervals were asked for.
         """
         sums = sums_of(of, self.design.names)
-        require_intervals(self.releases)
+        frames.require_intervals(self.releases)
         combinations, found = sums.to_numpy() @ self.design.own_units_matrix, {}
         for label, one in self._pairs():
             test = one.wald_test(combinations)
@@ -295,9 +287,12 @@ class RegressionView(AbstractCurveView):
 
     def _told(self, combinations: np.ndarray, index: "pd.Index", level: float) -> "dict[str, pd.DataFrame]":
         """Puts standard errors of sums of coefficients, where widths tell them, before the ends of their intervals."""
-        ends, wide = (frames_of(self._intervals(one, combinations), index) for one in (level, 0.95))
-        tells = tell_errors(self.releases) and not self.at_the_edge
-        return {label: with_errors(one, errors_of(wide[label]) if tells else np.nan) for label, one in ends.items()}
+        ends, wide = (frames.frames_of(self._intervals(one, combinations), index) for one in (level, 0.95))
+        tells = frames.tell_errors(self.releases) and not self.at_the_edge
+        return {
+            label: frames.with_errors(one, frames.errors_of(wide[label]) if tells else np.nan)
+            for label, one in ends.items()
+        }
 
     @property
     def estimate_in_words(self) -> str:
@@ -311,10 +306,10 @@ class RegressionView(AbstractCurveView):
         if not self.has_intervals:
             return ""
         found = self._intervals(level)
-        words = in_words(found, self.design.names, self._mixed, in_full)
+        words = frames.in_words(found, self.design.names, self._mixed, in_full)
         if not any(isinstance(one, Interval) for one in found.values()):
             return words
-        return words + (_AT_THE_EDGE if self.at_the_edge else "" if tell_errors(self.releases) else _ROUGH)
+        return words + (_AT_THE_EDGE if self.at_the_edge else "" if frames.tell_errors(self.releases) else _ROUGH)
 
     @property
     def _mixed(self) -> list[bool]:
@@ -332,7 +327,7 @@ class RegressionView(AbstractCurveView):
 
         Raises ValueError for a release that was made without intervals.
         """
-        require_intervals(self.releases)
+        frames.require_intervals(self.releases)
         rows = self.design.own_units_matrix if combinations is None else combinations
         return {label: one.intervals(level, rows) for label, one in self._pairs()}
 
@@ -342,7 +337,7 @@ class RegressionView(AbstractCurveView):
     def _bands_of(self, new: Any, level: float, original: bool) -> "dict[str, pd.DataFrame]":
         """Computes intervals of predictions by label, from those of the linear predictor."""
         x, index = self._cells(new, original)
-        found = frames_of(self._intervals(level, self.design.with_constant(x)), index)
+        found = frames.frames_of(self._intervals(level, self.design.with_constant(x)), index)
         return {
             label: counts_of(
                 pd.DataFrame(self._mean_of(one.to_numpy(), original), index, one.columns), self.response.exposure, new

@@ -4,7 +4,6 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, cast
 
-import narwhals as nw
 import numpy as np
 
 import kngjax as kng
@@ -281,19 +280,14 @@ class GroupsView(AbstractView):
     def _of_own_groups(self, method: str, new: Any, **settings: Any) -> "pd.DataFrame":
         """Asks the results of each row's own group by the name of a method."""
         asked = [getattr(one, method) for one in self.each]
-        columns = _broadcast(new) if isinstance(new, Mapping) else table_of(new)
-        present = columns.columns if isinstance(columns, nw.DataFrame) else columns
-        if absent := [name for name in self.grouping.division.by if name not in present]:
+        columns = table_of(_broadcast(new) if isinstance(new, Mapping) else new)
+        if absent := [name for name in self.grouping.division.by if name not in columns.columns]:
             raise ValueError(f"predictions need the columns of the groups, and {absent} are not there")
         places = self.grouping.places(columns)
 
         def of(group: int) -> "pd.DataFrame":
             own = np.flatnonzero(places == group)
-            if isinstance(columns, nw.DataFrame):
-                rows: Any = columns[own.tolist()].to_native()
-            else:
-                rows = {name: column[own] for name, column in columns.items()}
-            return pd.DataFrame(asked[group](rows, **settings)).set_axis(own, axis=0)
+            return pd.DataFrame(asked[group](columns[own.tolist()].to_native(), **settings)).set_axis(own, axis=0)
 
         # Without any row of a group the columns are those of no row of the first one.
         found = [of(group) for group in sorted(set(places[places >= 0].tolist()))] or [of(0)]
@@ -362,11 +356,7 @@ class GroupsView(AbstractView):
         return pd.MultiIndex.from_tuples(groups, names=by)
 
 
-def _broadcast(new: Mapping[str, Any]) -> dict[str, np.ndarray]:
-    """Columns of one length, cell by cell, of arrays and single values."""
-    arrays = {
-        name: np.asarray(column) if hasattr(column, "dtype") else np.asarray(column, dtype=object)
-        for name, column in new.items()
-    }
-    shape = np.broadcast_shapes((1,), *(array.shape for array in arrays.values()))
-    return {name: np.broadcast_to(array, shape) for name, array in arrays.items()}
+def _broadcast(new: Mapping[str, Any]) -> "pd.DataFrame":
+    """Makes a frame of arrays and single values, cell by cell."""
+    each = (column if hasattr(column, "dtype") else np.asarray(column, dtype=object) for column in new.values())
+    return pd.DataFrame(dict(zip(new, np.broadcast_arrays(np.zeros(1), *each)[1:], strict=True)))
