@@ -4,15 +4,16 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
+from kngjax.core.pictures import COLOURS
 from kngjax.ledger.budgets import digits
 from kngjax.study.reports import drawings
 from kngjax.study.reports.markup import Markup, element, embedded, joined
 from kngjax.study.reports.page_contents import shares
 
-# Colours by name, in light and in dark; tests compute their contrast.
+# Colours by name, in light those of all pictures, and in dark; tests compute their contrast.
 LIGHT = {
-    "paper": "#ffffff", "ink": "#1b1f24", "soft": "#57606a", "rule": "#d0d7de", "wash": "#f6f8fa", "link": "#0b5394",
-    "one": "#0b5394", "two": "#b45309", "three": "#2e7d6b", "left": "#8c959f", "bad": "#a40e26",
+    "paper": "#ffffff", "ink": "#1b1f24", "soft": "#57606a", "rule": "#d0d7de", "wash": "#f6f8fa", "link": COLOURS[0],
+    **dict(zip(drawings.SHADES, COLOURS, strict=False)), "left": "#8c959f", "bad": "#a40e26",
 }  # fmt: skip
 DARK = {
     "paper": "#14181d", "ink": "#e6edf3", "soft": "#a3adb8", "rule": "#39424d", "wash": "#1d232a", "link": "#79b8ff",

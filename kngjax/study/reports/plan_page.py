@@ -2,7 +2,7 @@
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kngjax.study.analysis_previews import AbstractTablePreview, GroupsPreview
@@ -133,33 +133,33 @@ def _analysis(name: str, place: int, one: Planned) -> Markup:
     body: list[Any] = [facts([("cost", one.cost)])]
     if one.refusal:
         body.append(paragraph("Refused: ", one.refusal, kind="bad"))
-    known = {at: found for at, found in one.at.items() if not isinstance(found, str)}
     body += [paragraph(f"At {at}: {found}") for at, found in one.at.items() if isinstance(found, str)]
     body += [paragraph(f"At {at}: {words}") for at, every in one.said.items() for words in every]
-    if known and not any(known.values()) and not any(one.said.values()):
+    known = {at: found for at, found in one.at.items() if not isinstance(found, str)}
+    numbers: dict[tuple[str, str], dict[str, Foreseen]] = {}
+    for at, found in known.items():
+        for number in found:
+            numbers.setdefault((number.label, number.name), {})[at] = number
+    if numbers:
+        body += [*_drawn(name, numbers, [*one.at]), _listed(f"Analysis {place}", numbers, [*known])]
+    elif known and not any(one.said.values()):
         body.append(paragraph("How large its errors will be is not known beforehand."))
-    if any(known.values()):
-        body += _drawn(name, known, [*one.at])
-        body += _listed(f"Analysis {place}", known)
-    body += (
-        [element("details", element("summary", "What is assumed"), *map(paragraph, one.words), open="open")]
-        if one.words
-        else []
-    )
+    if one.words:
+        said = element("summary", "What is assumed"), *map(paragraph, one.words)
+        body.append(element("details", *said, open="open"))
     return section(f"{place}. {one.title}", *body, level=3)
 
 
-def _drawn(name: str, known: dict[str, list[Foreseen]], at_each: Sequence[str]) -> list[Any]:
+def _drawn(name: str, numbers: Mapping[Any, Mapping[str, Foreseen]], at_each: Sequence[str]) -> list[Any]:
     """Draws how much wider intervals are than without privacy; where nobody knows, how noise goes with ε."""
     panels: dict[str, dict[str, list[tuple[str, float]]]] = {}
     relative: dict[str, list[float]] = {}
-    base = {(one.label, one.name): one.noise for one in known.get(ASKED, [])}
-    for at, found in known.items():
-        for one in found:
+    for (label, number), each in numbers.items():
+        for at, one in each.items():
             if (times := one.times) is not None:
-                panels.setdefault(one.label, {}).setdefault(one.name, []).append((at, times))
-            elif (asked := base.get((one.label, one.name))) is not None and asked > 0:
-                relative.setdefault(at, []).append(one.noise / asked)
+                panels.setdefault(label, {}).setdefault(number, []).append((at, times))
+            elif ASKED in each and each[ASKED].noise > 0:
+                relative.setdefault(at, []).append(one.noise / each[ASKED].noise)
     made = [
         drawings.bars(f"{name}-{number}", label, [*rows.items()], [*at_each], "×")
         for number, (label, rows) in enumerate(panels.items())
@@ -172,24 +172,22 @@ def _drawn(name: str, known: dict[str, list[Foreseen]], at_each: Sequence[str]) 
     return [paragraph(said, kind="note") if panels else None, beside(made)]
 
 
-def _listed(title: str, known: dict[str, list[Foreseen]]) -> list[Any]:
+def _listed(title: str, numbers: Mapping[Any, Mapping[str, Foreseen]], at_each: Sequence[str]) -> Markup:
     """Lists a row for each number, with its errors at every ε."""
-    rows: dict[tuple[str, str], dict[str, Foreseen]] = {}
-    for at, found in known.items():
-        for one in (one for one in found if one.is_stated):
-            rows.setdefault((one.label, one.name), {})[at] = one
-    if not rows:
-        return [paragraph("Noise is not stated in figures: what is assumed below says why.", kind="note")]
+    stated = {key: {at: one for at, one in each.items() if one.is_stated} for key, each in numbers.items()}
+    if not any(stated.values()):
+        return paragraph("Noise is not stated in figures: what is assumed below says why.", kind="note")
     heads = ["release", "number", "error without privacy"]
-    heads += [f"{what} at {at}" for what in ("error", "width") for at in known]
+    heads += [f"{what} at {at}" for what in ("error", "width") for at in at_each]
     lines = []
-    for (label, name), each in rows.items():
-        without = next(one.error for one in each.values())
-        numbers = [math.nan if without is None else without]
-        numbers += [each[at].with_noise if at in each else math.nan for at in known]
-        numbers += [each[at].interval if at in each else math.nan for at in known]
-        lines.append([label, name, *(drawings.number(one, 3) for one in numbers)])
-    return [table(f"{title}: expected errors and widths, in own units", heads, lines, words=2)]
+    for key, each in stated.items():
+        if each:
+            without = next(iter(each.values())).error
+            figures = [math.nan if without is None else without]
+            figures += [each[at].with_noise if at in each else math.nan for at in at_each]
+            figures += [each[at].interval if at in each else math.nan for at in at_each]
+            lines.append([*key, *(drawings.number(one, 3) for one in figures)])
+    return table(f"{title}: expected errors and widths, in own units", heads, lines, words=2)
 
 
 def said_of(preview: AbstractTablePreview) -> tuple[str, ...]:
