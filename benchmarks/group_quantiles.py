@@ -19,7 +19,7 @@ from scipy import stats
 
 import kngjax as kng
 from kngjax.study.counted_groups import FOR_COUNTS
-from kngjax.study.group_sizes import GroupSize
+from kngjax.study.grouping import GroupSize
 
 LEVEL, TAU, BOUNDS, SPREAD = 0.95, 0.5, (20.0, 20_000.0), 500.0
 TRUTH = float(np.exp(6.0))

@@ -14,8 +14,7 @@ from kngjax.mechanisms.parameters import LARGEST_SENSIBLE_EPSILON
 from kngjax.study.analyses import Analysis
 from kngjax.study.expectations import preview_of
 from kngjax.study.expected_intervals import interval_in_words, is_refused
-from kngjax.study.group_sizes import GroupSize
-from kngjax.study.grouping import Grouping
+from kngjax.study.grouping import Grouping, GroupSize
 from kngjax.study.views.interval_frames import said_once
 
 _SHARE = "Each group is taken to have an equal share of the {}, which nobody said; by(..., num_records=) takes numbers."
@@ -98,7 +97,7 @@ class AnalysisPreview(AbstractTablePreview):
 
         **Arguments:** as of `kngjax.preview`. `times`: ε of all groups over that of one; figures are of the former.
         """
-        parts, assumed = analysis.previewed, (design, residual, False, times)
+        parts, assumed = analysis.previewed, (design, residual, times)
         counts, number = CountsPreview.of(analysis, count, times), len(analysis.parts)
         previews: Any = (counts,)
         if counts is None:

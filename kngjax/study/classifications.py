@@ -18,7 +18,7 @@ from kngjax.data.bounds import Bounds
 from kngjax.data.conditions import Condition
 from kngjax.data.missing import DROP
 from kngjax.data.named_columns import Columns
-from kngjax.data.persons import Unit, check_identifiers, codes_of, count_in
+from kngjax.data.persons import Unit, check_identifiers, codes_of
 from kngjax.data.records import NOT_FINITE
 from kngjax.data.terms import Categorical
 from kngjax.data.terms.base import is_number, refuse_missing
@@ -137,10 +137,17 @@ class Classification(AbstractResponse):
             check_column(table, axis.column, "the table")
 
     def of_table(self, table: nw.DataFrame | Columns) -> Float[np.ndarray, " records"]:
+        places = self.places(table)
+        return np.where(places < 0, np.nan, places.astype(np.float64))
+
+    def places(self, table: Any) -> Int[np.ndarray, " records"]:
+        """Finds the number of each record's cell, by its own cells alone; -1 where it is dropped. Private.
+
+        **Arguments:** `table`: or a mapping of columns to cells. Raises as `Axis.places`.
+        """
         places = [axis.places(table[axis.column]) for axis in self.axes]
-        dropped = np.any([one < 0 for one in places], axis=0)
         numbers = np.ravel_multi_index([np.maximum(one, 0) for one in places], self.shape)
-        return np.where(dropped, np.nan, numbers.astype(np.float64))
+        return np.where(np.min(places, axis=0) < 0, -1, numbers)
 
 
 @dataclass(frozen=True)
@@ -194,10 +201,6 @@ class AnyRow(AbstractResponse):
         return (*self.rows.columns, self.unit.column or "")
 
     @property
-    def person(self) -> str | None:
-        return self.unit.column
-
-    @property
     def name(self) -> str:
         several = plural(self.unit.name)
         return f"{several} with {self.rows.text}" if self.rows.text else several
@@ -217,9 +220,6 @@ class AnyRow(AbstractResponse):
     def check(self, table: nw.DataFrame | Columns) -> None:
         self.rows.check(table)
         check_identifiers(table, self.unit)
-
-    def count(self, table: Any) -> int:
-        return count_in(table, self.unit)
 
     def of_table(self, table: nw.DataFrame | Columns) -> Float[np.ndarray, " persons"]:
         codes, meets = codes_of(table[self.unit.column or ""]), self.rows.of_table(table)

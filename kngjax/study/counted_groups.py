@@ -18,10 +18,8 @@ from kngjax.releases.plan import Plan
 from kngjax.releases.told import telling
 from kngjax.study.analyses import Analysis, Part, Prepared
 from kngjax.study.carrying_out import AbstractAnalysis, Step
-from kngjax.study.classifications import Axis, Classification
 from kngjax.study.expectations import HOLDS_WITH_IT, Expectations
-from kngjax.study.group_sizes import GroupSize
-from kngjax.study.grouping import GroupedAnalysis, Grouping
+from kngjax.study.grouping import GroupedAnalysis, Grouping, GroupSize
 
 COUNT = "count"
 # The part of ε for counts: of groups that have an interval at all, widths are about the same between .1 and .3.
@@ -72,8 +70,7 @@ class CountedGroups(AbstractAnalysis):
 
         `epsilon`: of the counts.
         """
-        terms, response = usual.grouping.terms, usual.analyses[0].response
-        table = Classification(tuple(Axis(one.column, one.levels, missing=one.missing) for one in terms))
+        table, response = usual.grouping.cells, usual.analyses[0].response
         substitute = DROP if DROP in (table.substitute, getattr(response, "substitute", None)) else None
         unit = usual.analyses[0].parts[0].mechanism.bounds.unit
         bounds = Bounds(y=(0.0, len(usual.grouping.division) - 1.0), missing_y=substitute, unit=unit)

@@ -14,7 +14,7 @@ from kngjax.mechanisms.base import AbstractMechanism
 from kngjax.mechanisms.parameters import rounded_up
 from kngjax.study.analyses import Analysis, Part
 from kngjax.study.column_estimates import CentredSquares, least_noise
-from kngjax.study.group_sizes import GroupSize
+from kngjax.study.grouping import GroupSize
 from kngjax.study.responses import Response
 
 _UNKNOWN_COUNT = (
@@ -65,13 +65,12 @@ def preview_of(
     count: int | None,
     design: Any = None,
     residual: Any = None,
-    simulate: Any = False,
     times: float = 1.0,
 ) -> kng.inference.Preview | None:
     """Returns the preview of one release in own units; None where n is not known, and for mechanisms of other kinds.
 
-    **Arguments:** all public. `part`: of `Analysis.previewed`. `count`: n, or a guess of it. `design`, `residual`,
-    `simulate`: as of `kngjax.preview`, or as `design` a frame or a mapping of public or made-up cells in own units.
+    **Arguments:** all public. `part`: of `Analysis.previewed`. `count`: n, or a guess of it. `design`, `residual`:
+    as of `kngjax.preview`, or as `design` a frame or a mapping of public or made-up cells in own units.
     `times`: as of `expect`.
     """
     is_served = isinstance(analysis.response, Response) and isinstance(part.mechanism, AbstractMechanism)
@@ -86,7 +85,7 @@ def preview_of(
         "design": terms if design is None else design,
         "residual": _usual_of(analysis) if residual is None else residual,
     }
-    found = kng.preview(part.whole, num_records=count, simulate=simulate, **assumed)
+    found = kng.preview(part.whole, num_records=count, simulate=False, **assumed)
     if part.kept != 1.0:
         found = dataclasses.replace(found, kept=part.kept, mechanism="QuantileProcess")
     if analysis.remake is not None:

@@ -17,8 +17,7 @@ from kngjax.releases.division import Division
 from kngjax.study.analyses import Analysis
 from kngjax.study.asked import LEVEL, AbstractAnalyses, Answer
 from kngjax.study.counted_groups import FOR_COUNTS, CountedGroups
-from kngjax.study.group_sizes import GroupSize
-from kngjax.study.grouping import GroupedAnalysis, Grouping
+from kngjax.study.grouping import GroupedAnalysis, Grouping, GroupSize
 from kngjax.study.public_facts import PublicFacts
 from kngjax.study.results import Results
 

@@ -14,6 +14,7 @@ import numpy as np
 from kngjax.core.errors import UnfitShape, UnfitType, about
 from kngjax.data import cells
 from kngjax.data.named_columns import Columns
+from kngjax.data.persons import Unit, count_in
 from kngjax.data.terms.base import is_number
 
 # The largest exposure: below a rate of e^-12 the loss goes on by its tangent, one event in 1,600 records of so much.
@@ -21,7 +22,12 @@ _LARGEST_EXPOSURE = 100.0
 
 
 class AbstractResponse(abc.ABC):
-    """Maps each record to the number or numbers that an analysis takes of it. Public."""
+    """Maps each record to the number or numbers that an analysis takes of it. Public.
+
+    `unit`: of persons, with a column of identifiers, where each response is one of all rows of a person; or None.
+    """
+
+    unit: Unit | None = None
 
     @property
     @abc.abstractmethod
@@ -50,11 +56,11 @@ class AbstractResponse(abc.ABC):
     @property
     def person(self) -> str | None:
         """Returns the column that identifies the persons of the responses; None where these are of records."""
-        return None
+        return self.unit and self.unit.column
 
     def count(self, table: Any) -> int:
         """Tells how many records, or persons, responses are made of; public under replace alone."""
-        return len(table)
+        return len(table) if self.unit is None else count_in(table, self.unit)
 
     @abc.abstractmethod
     def of_table(self, table: Any) -> np.ndarray:

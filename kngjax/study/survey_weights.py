@@ -24,9 +24,13 @@ from kngjax.study.responses import check_column
 
 
 class AbstractRowWeights(abc.ABC):
-    """Gives each record of an analysis a weight that a column says. Public. `column`: its name. `kind`: in words."""
+    """Gives each record of an analysis a weight that a column says. Public.
+
+    `column`: its name. `kind`: in words. `unit`: of persons whose rows share votes; None for other weights.
+    """
 
     column: str
+    unit: kng.Unit | None = None
     kind: ClassVar[str]
     no_intervals: ClassVar[str] = (
         "means and sums of records with weights have no intervals here: a Study without weights has some, of another "
@@ -40,7 +44,7 @@ class AbstractRowWeights(abc.ABC):
     @property
     def person(self) -> str | None:
         """Returns the column that identifies persons; None where each record has a weight of its own."""
-        return None
+        return self.unit and self.unit.column
 
     @abc.abstractmethod
     def check(self, table: nw.DataFrame | Columns) -> None:
@@ -60,15 +64,15 @@ class AbstractRowWeights(abc.ABC):
     @property
     def has_processes(self) -> bool:
         """Tells whether quantile processes are proved with them."""
-        return False
+        return self.unit is not None and self.unit.most_rows == 1
 
     def has_public_total(self, analysis: Analysis) -> bool:
         """Tells whether the sum of the weights is public."""
-        return False
+        return self.has_processes and analysis.adjacency is kng.Adjacency.REPLACE
 
     def count(self, table: Any) -> int:
         """Tells how many records a table has, or persons; public under replace alone."""
-        return len(table)
+        return len(table) if self.unit is None else persons.count_in(table, self.unit)
 
     def given_to(self, analysis: Analysis) -> Analysis:
         """Changes an analysis so that each record counts times its weight.
@@ -171,10 +175,6 @@ class Persons(AbstractRowWeights):
     def column(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
         return self.unit.column or ""
 
-    @property
-    def person(self) -> str | None:
-        return self.unit.column
-
     def check(self, table: nw.DataFrame | Columns) -> None:
         persons.check_identifiers(table, self.unit)
 
@@ -189,16 +189,6 @@ class Persons(AbstractRowWeights):
 
     def declared_in(self, bounds: kng.Bounds) -> kng.Bounds:
         return bounds.protecting(self.unit)
-
-    def count(self, table: Any) -> int:
-        return persons.count_in(table, self.unit)
-
-    @property
-    def has_processes(self) -> bool:
-        return self.unit.most_rows == 1
-
-    def has_public_total(self, analysis: Analysis) -> bool:
-        return self.unit.most_rows == 1 and analysis.adjacency is kng.Adjacency.REPLACE
 
     def given_to(self, analysis: Analysis) -> Analysis:
         """Changes an analysis so that rows share votes; raises ValueError where an identifier is a term of it."""

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 import kngjax as kng
-from kngjax.study.group_sizes import GroupSize
+from kngjax.study.grouping import GroupSize
 from tests.study.test_quantile_intervals import coverage
 from tests.words import words_of
 
