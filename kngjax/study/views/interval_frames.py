@@ -41,7 +41,7 @@ def tell_errors(releases: Iterable[Any]) -> bool:
     return all(one.has_deviations for one in releases if isinstance(one, ReleaseWithIntervals))
 
 
-def errors_of(ends: "pd.DataFrame", level: float = _USUAL) -> "pd.Series":
+def errors_of(ends: "pd.DataFrame", level: float = _USUAL) -> Any:
     """Computes the errors with which normal estimates had these intervals: (upper - lower)/3.92 of 95% intervals."""
     return (ends["upper"] - ends["lower"]) / (2.0 * NormalDist().inv_cdf(0.5 + 0.5 * level))
 
