@@ -26,7 +26,7 @@ class Page:
 
 
 PAGES = (
-    Page("studies", "Studies", "Analyses of a private data frame.", files=r"study\.(study|synthesis\.synthesizing)"),
+    Page("studies", "Studies", "Analyses of a private data frame.", files=r"study\.(study|synthesis\..*)"),
     Page("results", "Results", "What a study releases, with names.", files=r"study\.results"),
     Page("results-by-kind", "Results by kind", "What each kind of results has besides.", "kngjax.study.views"),
     Page(

@@ -109,14 +109,13 @@ def pair_of(mechanism: Any, count: int | None, columns: Prepared | Passes) -> tu
     """
     if isinstance(columns, Passes):
         return columns.mapped(functools.partial(pair_of, mechanism, None), count), None
-    if count is not None and _number_of(*columns) != count:
+    x, y, weights = columns
+    if count not in (None, weights.persons if isinstance(weights, Shares) else len(y)):
         raise RuntimeError("the frame has another number of records than its releases are certified for")
-    given = arguments(mechanism, *columns)
-    return with_weights(given["X"], given["weights"]), given.get("y")
-
-
-def _number_of(x: Any, y: np.ndarray, weights: Any) -> int:
-    return weights.persons if isinstance(weights, Shares) else len(y)
+    if mechanism.loss.has_response:
+        return with_weights(x, weights), y
+    # Means and sums have columns alone.
+    return with_weights(y[:, None] if y.ndim == 1 else y, weights), None
 
 
 @dataclass(frozen=True, repr=False)
@@ -346,14 +345,6 @@ def names_of_values(mechanism: Any, of: str) -> tuple[str, ...]:
         cells = mechanism.counted or range(mechanism.ends[0], mechanism.ends[1] + 1)
         return tuple(f"count of {of} = {cell}" for cell in cells)
     return (f"{getattr(mechanism, 'statistic', 'mean')} of {of}",)
-
-
-def arguments(mechanism: Any, x: np.ndarray | None, y: np.ndarray | None, weights: Any) -> dict[str, Any]:
-    """Makes X, y and weights as `kngjax.release` takes them; means and sums have columns alone. Private."""
-    assert y is not None
-    if mechanism.loss.has_response:
-        return {"X": x, "y": y, "weights": weights}
-    return {"X": y[:, None] if y.ndim == 1 else y, "weights": weights}
 
 
 def of_level(level: float) -> str:

@@ -138,10 +138,9 @@ def expect(analysis: Analysis, count: int | None, size: GroupSize | None = None,
     if analysis.unweighted is not None and not has_whole_votes:
         # An analysis that is little but noise if every record has the largest weight is so with smaller ones.
         of_weights = [preview_of(analysis, part, count) for part in parts]
-        if any(one is None or one.expected is None for one in of_weights):
-            at_best = expect(analysis.unweighted, count, size, times)
-        else:
-            at_best = expect(dataclasses.replace(analysis, unweighted=None), count, size, times)
+        is_known = all(one is not None and one.expected is not None for one in of_weights)
+        known = dataclasses.replace(analysis, unweighted=None) if is_known else analysis.unweighted
+        at_best = expect(known, count, size, times)
         return Expectations((None,) * len(parts), warning=at_best.warning or _as_checked(analysis))
     if not count:
         counted = parts[0].mechanism.bounds.counted

@@ -32,6 +32,8 @@ _NOT_RELEASED = frozenset(
         *_OF_UNCERTAINTY,
     )
 )
+# What bounds of records say in numbers: the largest is told.
+_NUMBERS = ("weight", "dither")
 _INTERVALS = (
     ". Intervals are released with the estimate or not at all: quantile_interval of a column, kngjax.WithIntervals of "
     "a mechanism, intervals=True of a study's regression; `noise` is what privacy adds"
@@ -211,7 +213,8 @@ class Results(AbstractKeptAsJson, AbstractSummarised):
         """Names what is said above the numbers and below them."""
         view, releases, guarantee = self.view, self.view.releases, self.view.guarantee
         bounds = [f"{name} in [{low:g}, {high:g}]" for name, (low, high) in view.clipped.items()]
-        weight, width = _largest("weight", releases), _largest("dither", releases)
+        records = [one.certificate.mechanism.get("bounds") or {} for one in releases]
+        weight, width = (max((one[name] for one in records if one.get(name)), default=None) for name in _NUMBERS)
         short, full = (view.interval_in_words(level, in_full) for in_full in (False, True))
         dither = f"quantiles are of responses with uniform noise of width {width or 0.0:g} on each"
         facts = [
@@ -222,7 +225,7 @@ class Results(AbstractKeptAsJson, AbstractSummarised):
             ("budget", view.budget_in_words),
             ("groups", view.groups_in_words),
             ("clipped to", ", ".join(bounds)),
-            ("weights", _of_weights(weight, releases)),
+            ("weights", _of_weights(weight, records)),
             ("dither", view.heaps_in_words if width is None else dither),
             ("made consistent with", ", ".join(getattr(view, "adjustments", ()))),
             ("estimate", view.estimate_in_words),
@@ -248,20 +251,13 @@ class Results(AbstractKeptAsJson, AbstractSummarised):
         return True
 
 
-def _of_weights(largest: float | None, releases: tuple[Any, ...]) -> str:
-    """Says how records count."""
-    units = [(one.certificate.mechanism.get("bounds") or {}).get("unit") or {} for one in releases]
-    unit = next((one for one in units if one.get("most_rows") is not None), None)
+def _of_weights(largest: float | None, records: list[dict[str, Any]]) -> str:
+    """Says how records count. **Arguments:** `records`: their bounds, of each release."""
+    unit = next((one["unit"] for one in records if (one.get("unit") or {}).get("most_rows") is not None), None)
     if unit is None:
         return "" if largest is None else f"each record counts times its own, which is at most {largest:g}"
     votes = "one vote" if unit["most_rows"] == 1 else f"up to {unit['most_rows']} votes"
     return f"rows of one {unit['name']} share {votes}"
-
-
-def _largest(name: str, releases: tuple[Any, ...]) -> float | None:
-    """Finds the largest number that the bounds of releases have by this name; None where they have none."""
-    given = [(one.certificate.mechanism.get("bounds") or {}).get(name) for one in releases]
-    return max((float(one) for one in given if one is not None), default=None)
 
 
 def _public(view: AbstractView | type[AbstractView]) -> list[str]:
