@@ -58,37 +58,14 @@ class AbstractPart(abc.ABC):
 
 
 @dataclasses.dataclass(frozen=True)
-class RowsPart(AbstractPart):
-    """Releases the number of records plus whole noise, under add_remove: one record more or less changes it by 1."""
-
-    label: str
-    epsilon: Fraction
-    adjacency: kng.Adjacency
-    unit: kng.Unit | None = None
-
-    @property
-    def what(self) -> str:
-        return "the number of records"
-
-    @functools.cached_property
-    def mechanism(self) -> kng.GeometricMechanism:
-        """Makes the mechanism that counts the records in cell 1, where all records are."""
-        bounds = kng.Bounds(y=(0.0, 1.0), unit=self.unit)
-        given = bounds, inward(self.epsilon), self.adjacency
-        return kng.GeometricMechanism(*given, counted=[1], allow_large_epsilon=True)
-
-    def records(self, values: Values, rows: int) -> tuple[None, np.ndarray]:
-        return None, np.ones(rows)
-
-
-@dataclasses.dataclass(frozen=True)
 class TablePart(AbstractPart):
     """Counts the records of each combination of levels of columns, plus whole noise (`kngjax.GeometricMechanism`).
 
     A record is in one cell, so that one more or less changes one count by 1, and an exchanged one changes two: the law
     of each count has the rate ε under add_remove, and ε/2 under replace.
 
-    **Arguments:** `columns`: the parents, then the column itself. `unit`: of which each record is one.
+    **Arguments:** `columns`: the parents, then the column itself; none where the number of all records is counted,
+    under add_remove. `unit`: of which each record is one.
     """
 
     label: str
@@ -111,10 +88,12 @@ class TablePart(AbstractPart):
 
     @property
     def column_name(self) -> str:
-        return self.columns[-1].name
+        return self.columns[-1].name if self.columns else ""
 
     @property
     def what(self) -> str:
+        if not self.columns:
+            return "the number of records"
         *parents, own = self.columns
         by = f" by {', '.join(parent.name for parent in parents)}" if parents else ""
         counted = f"{self.shape[-1]} levels" if own.is_parent else f"{self.shape[-1] - 1} heaps and all beside them"
@@ -123,11 +102,14 @@ class TablePart(AbstractPart):
 
     @functools.cached_property
     def mechanism(self) -> kng.GeometricMechanism:
-        """Makes the mechanism that counts the records of all cells."""
-        bounds = kng.Bounds(y=(0.0, math.prod(self.shape) - 1.0), unit=self.unit)
-        return kng.GeometricMechanism(bounds, inward(self.epsilon), self.adjacency, allow_large_epsilon=True)
+        """Makes the mechanism that counts the records of all cells; without columns all records are in cell 1."""
+        bounds = kng.Bounds(y=(0.0, max(math.prod(self.shape) - 1.0, 1.0)), unit=self.unit)
+        given = bounds, inward(self.epsilon), self.adjacency, None if self.columns else [1]
+        return kng.GeometricMechanism(*given, allow_large_epsilon=True)
 
     def records(self, values: Values, rows: int) -> tuple[None, np.ndarray]:
+        if not self.columns:
+            return None, np.ones(rows)
         places = [column.places(values[column.name]) for column in self.columns]
         return None, np.ravel_multi_index(places, self.shape).astype(np.float64)
 

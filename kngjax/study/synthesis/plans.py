@@ -35,7 +35,7 @@ from kngjax.study.synthesis.column_order import check_order, check_written, shar
 from kngjax.study.synthesis.columns import AbstractColumn, Category, Ordinal, refuse_auto
 from kngjax.study.synthesis.comparisons import compare
 from kngjax.study.synthesis.numbers import AbstractCurvedColumn, Count, Numeric
-from kngjax.study.synthesis.parts import AbstractPart, CurvesPart, RowsPart, TablePart, Values, drawn
+from kngjax.study.synthesis.parts import AbstractPart, CurvesPart, TablePart, Values, drawn
 
 _KINDS = {kind.__name__: kind for kind in (Category, Ordinal, Count, Numeric)}
 _HEAPS = Fraction(1, 4)
@@ -81,7 +81,7 @@ class SynthesisPlan(AbstractAnalysis, AbstractSummarised):
         most = self.max_records if num_records is None else num_records
         made: list[AbstractPart] = []
         if self.rows_share:
-            made.append(RowsPart("rows", whole * self.rows_share, self.adjacency, self.unit))
+            made.append(TablePart("rows", whole * self.rows_share, self.adjacency, (), self.unit))
         for place, column in enumerate(self.columns):
             made += self._parts_of(column, self.columns[:place], whole * self.shares[column.name], most)
         return made
