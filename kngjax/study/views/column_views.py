@@ -1,6 +1,5 @@
 """Views of one column: a released mean, median or other quantiles, or why nothing was released."""
 
-import abc
 import dataclasses
 import math
 from typing import Any, ClassVar, cast
@@ -33,9 +32,9 @@ class AbstractColumnView(AbstractView):
         return pd.Index(self.names, name="statistic")
 
     @property
-    @abc.abstractmethod
     def _deviation(self) -> float | None:
         """The standard deviation of the noise of a sum or mean, where it has Laplace's law; None elsewhere."""
+        return None
 
     @property
     def _public_count(self) -> int | None:
@@ -46,7 +45,7 @@ class AbstractColumnView(AbstractView):
     @property
     def _is_of_population(self) -> bool:
         """Whether intervals were asked for with the release: those of the population."""
-        return False
+        return getattr(self, "is_of_population", False)
 
     def conf_int(self, level: float = 0.95, of: str | None = None) -> "pd.DataFrame":
         """Computes an interval of a mean, sum or variance: a row, columns lower and upper. Free.
@@ -83,9 +82,9 @@ class AbstractColumnView(AbstractView):
         return ends
 
     @property
-    @abc.abstractmethod
     def _range(self) -> tuple[float, float]:
         """Between which numbers the figure lies, whatever the records are."""
+        return self._ends
 
     def _ends_of(self, level: float, of: str) -> tuple[float, float]:
         """The interval of a mean or sum by the law of its noise alone."""
@@ -201,14 +200,6 @@ class EstimateView(AbstractColumnView):
         return float(self.noise.iloc[0])
 
     @property
-    def _is_of_population(self) -> bool:
-        return self.is_of_population
-
-    @property
-    def _range(self) -> tuple[float, float]:
-        return self._ends
-
-    @property
     def ends_rest_on(self) -> tuple[str, tuple[str, ...]]:
         if not self.is_of_population:
             return super().ends_rest_on
@@ -249,20 +240,8 @@ class RefusedView(AbstractColumnView):
         return {"nothing": np.full(len(self.names), np.nan)}
 
     @property
-    def noise(self) -> None:
-        return None
-
-    @property
     def why_no_difference(self) -> str:
         return self.reason
-
-    @property
-    def _deviation(self) -> None:
-        return None
-
-    @property
-    def _range(self) -> tuple[float, float]:
-        return self._ends
 
     def to_frame(self, level: float = 0.95) -> "pd.DataFrame":
         """Lists the interval that was asked for in a row without numbers, so that tables of groups have one shape."""

@@ -75,7 +75,7 @@ class MomentView(AbstractColumnView):
     @property
     def _range(self) -> tuple[float, float]:
         if self.is_mean:
-            return self._ends
+            return super()._range
         if self.ddof is not None:
             return 0.0, math.inf
         count = self._public_count
