@@ -3,9 +3,10 @@
 import abc
 import dataclasses
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
+from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 import kngjax as kng
@@ -70,6 +71,7 @@ class AbstractPrivateEstimator(AbstractPaidFits):
     unit: Any = None
     most_rows: Any = None
     force: Any = False
+    _score: ClassVar[Callable[..., Any]] = staticmethod(r2_score)
     n_features_in_: int = dataclasses.field(init=False)
 
     @abc.abstractmethod
@@ -88,9 +90,9 @@ class AbstractPrivateEstimator(AbstractPaidFits):
     def predict(self, X: Any) -> np.ndarray:
         """Predicts the response of each row of X, shape (m,). A prediction is free, and private if X is."""
 
-    @abc.abstractmethod
     def owner_score(self, X: Any, y: Any) -> float:
         """Measures how well predictions fit: FOR THE DATA OWNER ALONE unless X and y are public."""
+        return float(self._score(y, self.predict(X)))
 
     @abc.abstractmethod
     def _losses(self, predicted: Any, table: Columns, y: np.ndarray) -> np.ndarray:

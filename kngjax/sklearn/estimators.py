@@ -1,11 +1,12 @@
 """Private estimators: regressions of quantiles, means, robust means and counts, and classification into two classes."""
 
 import dataclasses
+import functools
 import numbers
 from typing import Any
 
 import numpy as np
-from sklearn.metrics import accuracy_score, d2_pinball_score, d2_tweedie_score, r2_score
+from sklearn.metrics import accuracy_score, d2_pinball_score, d2_tweedie_score
 from sklearn.utils import ClassifierTags, RegressorTags
 
 from kngjax.data.named_columns import Columns
@@ -36,9 +37,6 @@ class AbstractPrivateRegressor(AbstractPrivateEstimator):
 
     def predict(self, X: Any) -> np.ndarray:
         return self._linear(X)
-
-    def owner_score(self, X: Any, y: Any) -> float:
-        return float(r2_score(y, self.predict(X)))
 
     def _losses(self, predicted: Any, table: Columns, y: np.ndarray) -> np.ndarray:
         ends = self._response("y").ends
@@ -151,14 +149,13 @@ class PrivatePoissonRegressor(AbstractPrivateRegressor):
     **Arguments:** as of `AbstractPrivateRegressor`; `bounds_y` is needed, like (0, 30).
     """
 
+    _score = staticmethod(functools.partial(d2_tweedie_score, power=1))
+
     def _analysis(self, asked: Regression) -> Analysis:
         return asked.poisson(self.epsilon)
 
     def predict(self, X: Any) -> np.ndarray:
         return np.exp(self._linear(X))
-
-    def owner_score(self, X: Any, y: Any) -> float:
-        return float(d2_tweedie_score(y, self.predict(X), power=1))
 
     def _mean(self, eta: np.ndarray) -> np.ndarray:
         return exponentials(eta)
@@ -185,6 +182,7 @@ class PrivateLogisticRegression(AbstractPrivateEstimator):
     """
 
     classes: Any = (0, 1)
+    _score = staticmethod(accuracy_score)
 
     def _response(self, name: str) -> Response:
         return Response(name, None, None, levels_of(self.classes), self.missing_y)
@@ -212,9 +210,6 @@ class PrivateLogisticRegression(AbstractPrivateEstimator):
     def predict(self, X: Any) -> np.ndarray:
         is_event = self._linear(X) > 0
         return self.classes_[is_event.astype(int)]
-
-    def owner_score(self, X: Any, y: Any) -> float:
-        return float(accuracy_score(y, self.predict(X)))
 
     def _losses(self, predicted: Any, table: Columns, y: np.ndarray) -> np.ndarray:
         # Brier's score, which is least for the true probability.

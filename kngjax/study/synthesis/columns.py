@@ -46,7 +46,7 @@ class AbstractColumn(abc.ABC):
     @property
     def is_parent(self) -> bool:
         """Tells whether a later column may have the column as a parent."""
-        return False
+        return True
 
     @property
     @abc.abstractmethod
@@ -57,13 +57,13 @@ class AbstractColumn(abc.ABC):
     def read(self, column: Any) -> np.ndarray:
         """Returns the value of each private cell, shape (n,). Raises ValueError for one missing without `missing`."""
 
-    @abc.abstractmethod
     def places(self, values: np.ndarray) -> Int[np.ndarray, " records"]:
-        """Returns the index of each value among `labels`."""
+        """Returns the index of each value among `labels`; the value itself, unless told."""
+        return values
 
-    @abc.abstractmethod
     def of_places(self, places: Int[np.ndarray, " records"]) -> np.ndarray:
         """Inverts `places`."""
+        return places
 
     def in_formulas(self, values: np.ndarray) -> np.ndarray:
         """Values as formulas of later columns see them."""
@@ -138,10 +138,6 @@ class Category(AbstractColumn):
         return made
 
     @property
-    def is_parent(self) -> bool:
-        return True
-
-    @property
     def facts(self) -> tuple[None, tuple[str, ...]]:
         return None, tuple(map(str, self.labels))
 
@@ -161,12 +157,6 @@ class Category(AbstractColumn):
 
     def _place(self, label: Any) -> int:
         return cells.place_of(label, self.labels)
-
-    def places(self, values: np.ndarray) -> Int[np.ndarray, " records"]:
-        return values
-
-    def of_places(self, places: Int[np.ndarray, " records"]) -> np.ndarray:
-        return places
 
     def in_formulas(self, values: np.ndarray) -> np.ndarray:
         return np.array([str(label) for label in self.labels], object)[values]
@@ -234,10 +224,6 @@ class Ordinal(AbstractWholeNumbers):
     def labels(self) -> tuple[int, ...]:
         """Returns the whole numbers."""
         return tuple(range(int(self.low), int(self.high) + 1))
-
-    @property
-    def is_parent(self) -> bool:
-        return True
 
     def places(self, values: np.ndarray) -> Int[np.ndarray, " records"]:
         return (values - self.low).astype(np.int64)

@@ -39,6 +39,10 @@ class AbstractCurvedColumn(AbstractColumn):
         """Returns the heaps, then "other" for all numbers beside them; empty where there are no heaps."""
         return (*self.heaps, "other") if self.heaps else ()
 
+    @property
+    def is_parent(self) -> bool:
+        return False
+
     def are_beside_heaps(self, values: np.ndarray) -> Bool[np.ndarray, " records"]:
         """Marks the values that follow the curves."""
         return ~np.isin(values, self.heaps)
