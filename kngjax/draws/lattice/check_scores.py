@@ -64,7 +64,7 @@ class QuantileScore(AbstractScore):
 
     def _place(self, coordinates: LatticeCoordinates, origin: np.ndarray) -> None:
         self._coordinates = coordinates
-        self._turned = coordinates.inverse @ origin
+        self._origin = coordinates.inverse @ origin
         self._moves = coordinates.matrix.T @ self._records.columns
         self._largest = np.max(np.abs(self._moves), axis=1, initial=0.0)
         # X'k₀, before which record of each X it is, and by how much more or less records between there and any weigh.
@@ -75,12 +75,8 @@ class QuantileScore(AbstractScore):
         longest = int(np.max(stops - starts, initial=0))
         self._apart = (records.rise - records.fall) * sums_away(changes, self._turn[records.kinds], longest)
 
-    @property
-    def coordinates(self):
-        return self._coordinates
-
     def near(self, domain, rate):
-        records, steps, dimension = self._records, self._records.rise - self._records.fall, len(self._turned)
+        records, steps, dimension = self._records, self._records.rise - self._records.fall, len(self._origin)
         # By how much a record changes the log-density at most, or that of the loss where its residual changes by 1.
         if records.norm is None:
             each = steps * rate * RESOLUTION * (WEIGHT_UNITS / records.weight)
@@ -106,13 +102,6 @@ class QuantileScore(AbstractScore):
         placed._curvature = steps * fit.curvature
         placed._place(coordinates, estimate)
         return placed
-
-    @property
-    def origin(self):
-        return self._turned
-
-    def importance(self):
-        return self._importance
 
     @property
     def curvature(self) -> np.ndarray:
@@ -154,7 +143,7 @@ class QuantileScore(AbstractScore):
             above = sums + records.pieces(opened.runs, predicted)
             return LatticeBoxes(low, high, *self._of_losses(low, high, sums, above), opened.runs.apart(), sums)
         # v, and X_i'v; v = 0, of which nothing is known, where float64 does not hold it.
-        vectors = (low + high - 2 * self._turned) @ self._coordinates.matrix.T
+        vectors = (low + high - 2 * self._origin) @ self._coordinates.matrix.T
         vectors = np.where(np.all(np.abs(vectors) < EXACT, axis=1)[:, None], vectors, 0) / 2.0
         turns = predicted - self._at_origin.take(opened.kinds)
         along = records.along(sums, vectors, opened, turns, errors)
@@ -188,7 +177,7 @@ class QuantileScore(AbstractScore):
         # By einsum, as threads of products wait for others.
         for first in range(0, len(low), rays):
             some = slice(first, first + rays)
-            points = [np.clip(self._turned, low[some], high[some]), (low[some] + high[some]) // 2]
+            points = [np.clip(self._origin, low[some], high[some]), (low[some] + high[some]) // 2]
             for point in points[: 1 + bool(np.any(points[0] != points[1]))]:
                 predicted = np.einsum("pj,ji->pi", point.astype(np.float64), moves)
                 rising = first_above(records.responses, starts, stops, predicted)
@@ -203,7 +192,7 @@ class QuantileScore(AbstractScore):
     def _of_rays(self, low, high, slopes, apart):
         """Bounds (ℓ(p) - ℓ(k₀))/‖p - k₀‖_* from below on boxes, by a linear function below ℓ, at k₀ by so much."""
         matrix, sides = self._coordinates.matrix, (high - low).astype(np.float64)
-        doubled = (low + high - 2 * self._turned) @ matrix.T
+        doubled = (low + high - 2 * self._origin) @ matrix.T
         extent = np.abs(doubled) + sides @ np.abs(matrix).T
         rise = np.sum(slopes * doubled, axis=1) - np.sum(np.abs(slopes @ matrix) * sides, axis=1)
         rounding = ROUNDING * np.sum(np.abs(slopes) * extent, axis=1)

@@ -27,14 +27,16 @@ class ConeScore(AbstractScore):
     signs of the heap are told however short the cone is.
 
     Bounds on a box: of G as in `CheckRecords.gradients`, and by ‖G‖ ≥ G'v/‖v‖_* for v along its middle; X_i'v is L + H
-    if v is the sum of both ends of directions, but for a rounding by a share of 2^-53.
+    if v is the sum of both ends of directions, but for a rounding by a share of 2^-53. Rays are not asked: cones go as
+    far as Θ.
 
     **Arguments:** `cones`: for which `holds` is true.
     """
 
     def __init__(self, records: CheckRecords, cones: Cones):
         assert records.norm is not None
-        self._records, self._cones, self._norm = records, cones, records.norm
+        self._records, self._coordinates, self._norm = records, cones, records.norm
+        self._origin = cones.of(cones.apex[None])[0]
         self._residuals = records.responses - (records.columns.T @ cones.apex)[records.kinds]
         self._at_apex = sums_before(records.counts * (self._residuals == 0.0))
         sides = cones.sides.astype(float)
@@ -46,20 +48,6 @@ class ConeScore(AbstractScore):
         sizes = zip(records.largest.tolist(), cones.sides.tolist(), strict=True)
         return sum(int(size) * (side + 1) for size, side in sizes) < EXACT
 
-    @property
-    def coordinates(self):
-        return self._cones
-
-    def near(self, domain, rate):
-        return self
-
-    @property
-    def origin(self):
-        return self._cones.of(self._cones.apex[None])[0]
-
-    def importance(self):
-        return self._importance
-
     def spread(self, boxes):
         records = self._records
         some = records.open(Runs.of([runs[:, :: runs.shape[1] // MOST_ASKED + 1] for runs in boxes.runs]))
@@ -70,12 +58,8 @@ class ConeScore(AbstractScore):
         along = np.abs(least + most) / 2.0 * (counts - self._at_apex[runs.stops] + self._at_apex[runs.starts])
         far = boxes.high[:, 1:2]
         changes = totals([along, *(np.abs(column) * counts for column in columns)], runs.numbers)
-        changes[:, 1:] *= np.where(self._cones.faces(boxes.low), 0, far)
+        changes[:, 1:] *= np.where(self._coordinates.faces(boxes.low), 0, far)
         return np.column_stack([np.zeros(len(boxes.runs)), changes])
-
-    def beyond(self, low, high, within=None):
-        # Cones go as far as Θ.
-        return None
 
     def whole(self, low, high):
         number = len(low)
@@ -89,7 +73,8 @@ class ConeScore(AbstractScore):
     def _ranges(self, low, high, columns, numbers):
         """Returns bounds between which X_i'v lies, for so many consecutive runs of each box."""
         least, most = np.zeros(len(columns[0])), np.zeros(len(columns[0]))
-        for column, first, last in zip(columns, *(ends.T for ends in self._cones.directions(low, high)), strict=True):
+        ends = self._coordinates.directions(low, high)
+        for column, first, last in zip(columns, *(end.T for end in ends), strict=True):
             one = column * np.repeat(first.astype(float), numbers)
             other = column * np.repeat(last.astype(float), numbers)
             if self._records.is_signed:
@@ -102,23 +87,23 @@ class ConeScore(AbstractScore):
         records, given = self._records, Runs.of(runs)
         kinds = records.kinds.take(given.starts)
         near, far = (np.repeat(ends[:, 1].astype(float), given.numbers) for ends in (low, high))
-        sides = np.repeat(self._cones.sides[low[:, 0]].astype(float), given.numbers)
+        sides = np.repeat(self._coordinates.sides[low[:, 0]].astype(float), given.numbers)
         columns = [column.take(kinds) for column in records.columns]
         least, most = self._ranges(low, high, columns, given.numbers)
         rises, falls = np.minimum(least * near, least * far) / sides, np.maximum(most * near, most * far) / sides
         rises, falls = rises - ROUNDING * np.abs(rises), falls + ROUNDING * np.abs(falls)
         opened, held = records.divide(given, self._residuals, np.stack([rises, falls]))
         sums, place = sums + held, opened.places
-        first, last = self._cones.directions(low, high)
+        first, last = self._coordinates.directions(low, high)
         turns = least.take(place) + most.take(place)
         along = records.along(sums, first + last, opened, turns, np.zeros(len(runs)))
         lower = np.maximum(records.gradients(sums, opened), along)
         # Where most places of a box would be rejected, one of them mostly shows it.
-        points, _ = self._cones.somewhere(low, high)
+        points, _ = self._coordinates.somewhere(low, high)
         predicted = products([column.take(place) for column in columns], points, opened.runs.numbers)
         about = self._norm.about(np.abs(sums + records.pieces(opened.runs, predicted)))
         # A box of one place has one point at most, which is the one that was tried.
-        is_one = ~np.any(self._cones.divisible(low, high), axis=1)
+        is_one = ~np.any(self._coordinates.divisible(low, high), axis=1)
         return LatticeBoxes(low, high, np.where(is_one, outward(about), lower), about, opened.runs.apart(), sums)
 
     def at(self, point, runs, sums):

@@ -7,13 +7,12 @@ Python's whole numbers: under add_remove nothing public bounds the number of rec
 
 import abc
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
 
 from kngjax.draws.lattice.coordinates import LatticeCoordinates, round_frame
-from kngjax.draws.lattice.places import AbstractCoordinates
 from kngjax.draws.lattice.units import DomainLattice
 
 # Levels a unit of sensitivity: a finer one changes log-probabilities by less than ε/8192.
@@ -62,42 +61,46 @@ class LatticeBoxes(NamedTuple):
 class AbstractScore(abc.ABC):
     """A score on lattice points k of Z^d, with boxes in coordinates m of them: at first those of k itself."""
 
-    @abc.abstractmethod
+    _coordinates: Any
+    _origin: Int[np.ndarray, " numbers"]
+    _importance: Float[np.ndarray, " numbers"]
+
     def near(self, domain: DomainLattice, rate: float) -> "AbstractScore":
         """Moves boxes into coordinates in which exp(-rate·score) is about round on Θ; speed alone depends on them."""
+        return self
 
     @property
-    @abc.abstractmethod
-    def coordinates(self) -> AbstractCoordinates:
-        """m(k)."""
+    def coordinates(self) -> Any:
+        """m(k): `AbstractCoordinates`."""
+        return self._coordinates
 
     @property
-    @abc.abstractmethod
     def origin(self) -> Int[np.ndarray, " dimension"]:
         """Returns about the m at which the score is least."""
+        return self._origin
 
     @property
     def held(self) -> tuple[np.ndarray, np.ndarray] | None:
         """Returns the ends of the box of m out of which rays alone say what the score is; None for no such box."""
         return None
 
-    @abc.abstractmethod
     def importance(self) -> np.ndarray:
         """Estimates how much the score changes when each m_j grows by 1, which tells what side of a box to halve."""
+        return self._importance
 
-    @abc.abstractmethod
     def spread(self, boxes: LatticeBoxes) -> np.ndarray:
         """Estimates how much of the score boxes leave unknown per step of each m_j; shape (boxes, numbers).
 
         0 where nothing is known of it.
         """
+        return np.zeros(boxes.low.shape)
 
-    @abc.abstractmethod
     def beyond(self, low: np.ndarray, high: np.ndarray, within: LatticeBoxes | None = None) -> np.ndarray | None:
         """Bounds the score from below on all rays from `origin`, from these boxes on; None if nothing is known.
 
         **Arguments:** `low`, `high`: shape (boxes, d). `within`: one box in which they and `origin` lie, None for any.
         """
+        return None
 
     @abc.abstractmethod
     def whole(self, low: np.ndarray, high: np.ndarray) -> LatticeBoxes:
@@ -191,7 +194,8 @@ class QuadraticScore(AbstractScore):
 
     Bounds on a box of m, without rounding: with k = Um each G_j is linear in m, so extreme at ends of the sides, by the
     signs of (AU)_j. q is convex, since A is a Gram matrix, so above its tangent at the whole middle, which is linear;
-    and q ≥ 0, as a sum of squares. Levels grow with |G| and with q, so `lower` is below all of the box.
+    and q ≥ 0, as a sum of squares. Levels grow with |G| and with q, so `lower` is below all of the box. Rays would say
+    no more: bounds are as good however large boxes are.
 
     **Arguments:** `gram`: A, shape (d, d). `moment`: b. `squares`: s. `norm`: of G, for KNG; None for the exponential
     mechanism. `weight`: at least what one record changes the quadratic form by, in whole units of 1/WEIGHT_UNITS.
@@ -210,14 +214,10 @@ class QuadraticScore(AbstractScore):
         self._gram, self._moment, self._squares = _objects(gram), _objects(moment), int(squares)
         self._norm, self._weight = norm, int(weight)
         self._coordinates = LatticeCoordinates.own(len(self._moment)) if coordinates is None else coordinates
-        self._importance = np.ones(len(self._moment))
+        self._origin, self._importance = np.zeros(len(self._moment), np.int64), np.ones(len(self._moment))
         matrix = _objects(self._coordinates.matrix)
         self._moves = self._gram @ matrix
         self._turned = matrix.T @ self._moves, matrix.T @ self._moment
-
-    @property
-    def coordinates(self):
-        return self._coordinates
 
     def near(self, domain, rate):
         if self._norm is not None:
@@ -229,20 +229,6 @@ class QuadraticScore(AbstractScore):
         near = QuadraticScore(self._gram, self._moment, self._squares, self._norm, self._weight, coordinates)
         near._importance = importance
         return near
-
-    @property
-    def origin(self):
-        return np.zeros(len(self._moment), np.int64)
-
-    def importance(self):
-        return self._importance
-
-    def spread(self, boxes):
-        return np.zeros(boxes.low.shape)
-
-    def beyond(self, low, high, within=None):
-        # Bounds of boxes are as good, however large these are.
-        return None
 
     def whole(self, low, high):
         return self.parts(low[None], high[None], [np.empty((2, 0), np.int64)], np.empty((1, 0), np.int64))
