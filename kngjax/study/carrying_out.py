@@ -149,11 +149,11 @@ def resolved_once(resolve: Callable[..., Any]) -> Callable[..., Any]:
     """Decorates a method that resolves draws: one for the same arguments, and for what certificates are told to say."""
 
     @functools.wraps(resolve)
-    def resolved(self: Any, *given: Any) -> Any:
-        asked = (one if isinstance(one, int | None) else json.dumps(describe(one)) for one in given)
-        known, key = vars(self).setdefault(f"_{resolve.__name__}", {}), (*asked, said())
+    def resolved(self: Any, *given: Any, **named: Any) -> Any:
+        asked = json.dumps(describe((given, tuple(named.items()))))
+        known, key = vars(self).setdefault(f"_{resolve.__name__}", {}), (asked, said())
         if key not in known:
-            known[key] = resolve(self, *given)
+            known[key] = resolve(self, *given, **named)
         return known[key]
 
     return resolved
