@@ -10,7 +10,6 @@ from jaxtyping import Float
 from kngjax.core.arrays import float64
 from kngjax.data.bounds import Bounds
 from kngjax.data.distinct_products import DistinctProducts
-from kngjax.data.persons import Unit
 from kngjax.inference.noise_of_sums import block_noise, block_noise_of
 from kngjax.inference.positive_definite import BlockNoiseLaw, MatrixFamily, matrices_given, start_between
 from kngjax.inference.score_moments import Floats, RecordCurvature
@@ -84,8 +83,9 @@ class Sandwich:
 
     def summing(self, mechanism: Any, epsilon: float) -> Any:
         """Returns the mechanism that releases sums for H, whatever θ̃ is."""
-        found = self.products(mechanism)
-        bounds = Bounds(found.ends, intercept=False, unit=unit_of_sums(mechanism.bounds))
+        found, whose = self.products(mechanism), mechanism.bounds
+        # Rows of persons share votes in sums too, and other weights are in the rows.
+        bounds = Bounds(found.ends, intercept=False, unit=whose.unit if whose.of_persons else whose.unit_alone)
         return BlockSums(bounds, epsilon, mechanism.adjacency, found.exclusive, allow_large_epsilon=True)
 
     def columns(self, x: Floats, curvature: Floats, mechanism: Any) -> Floats:
@@ -98,7 +98,9 @@ class Sandwich:
         """Draws H as it may be, always positive definite, given what was released. **Arguments:** `first`: of θ̃."""
         products = self.products(mechanism)
         count = None if products.has_curvature else first.certificate.num_records
-        return _matrices_of(sums, products, block_noise_of(summing), count) * _unit_of(curvature, first)
+        # The largest w at θ̃, within what leaves H and its inverse in float64, however far off θ̃ is.
+        unit = min(max(curvature.units(first.value)[0], 1.0 / _FAR), _FAR)
+        return _matrices_of(sums, products, block_noise_of(summing), count) * unit
 
     def made_up(self, hessian: Floats, summing: Any, mechanism: Any, seed: int) -> Matrices | None:
         """Draws H as it may be given a made-up release, where it is this matrix; None for one of no such records.
@@ -114,11 +116,6 @@ class Sandwich:
         if np.max(np.abs(away)) > _ALIKE:
             return None
         return _matrices_of(numbers + noise, products, block_noise_of(summing), count)
-
-
-def unit_of_sums(bounds: Bounds) -> Unit | None:
-    """Returns whom sums for H protect: rows of persons share votes in them too, and other weights are in the rows."""
-    return bounds.unit if bounds.of_persons else bounds.unit_alone
 
 
 def family_of(products: DistinctProducts, count: int | float | None) -> MatrixFamily:
@@ -137,11 +134,6 @@ def _matrices_of(
     family = family_of(products, count)
     start = start_between(numbers, usual * (size if count is None else count), family)
     return matrices_given(numbers, family, noise, start, _SEED)
-
-
-def _unit_of(curvature: RecordCurvature, first: Release) -> float:
-    """Returns the largest w at θ̃, within what leaves H and its inverse in float64, however far off θ̃ is."""
-    return min(max(curvature.units(first.value)[0], 1.0 / _FAR), _FAR)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -3,7 +3,6 @@
 from statistics import NormalDist
 from typing import Any
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
@@ -11,7 +10,7 @@ from jaxtyping import Array, Float
 from kngjax.core.arrays import float64
 from kngjax.core.compiling import Compiled, quick_compilation
 from kngjax.core.randomness import research_key
-from kngjax.inference.response_laws import nodes_and_weights, quantiles_of
+from kngjax.inference.response_laws import nodes_and_weights, of_each, quantiles_of
 from kngjax.losses.base import AbstractResidualLoss
 
 # Rows over which nodes of one law are shifted against one another; draws where a law has no quantile function.
@@ -115,8 +114,7 @@ def _moments(loss: Any, theta: Any, rows: Any, values: Any, weights: Any) -> tup
     """Returns E ρ, E sx and E ρ''xx' of one record."""
 
     def mean_of(function: Any) -> Array:
-        of_row = jax.vmap(function, (None, 0))
-        return jnp.sum(weights * jax.vmap(of_row)(rows @ theta, values), axis=1) / rows.shape[0]
+        return jnp.sum(weights * of_each(function, rows @ theta, values), axis=1) / rows.shape[0]
 
     hessian = (rows * mean_of(loss.record_curvature)[:, None]).T @ rows
     return jnp.sum(mean_of(loss.record_value)), mean_of(loss.record_score) @ rows, hessian

@@ -69,9 +69,11 @@ class AbstractIntervalPlan(abc.ABC):
         parts, has_noise = plans[0].draw(records, progress), self.mechanism.bounds.dither is not None
         for plan in plans[1:]:
             columns = self.columns(parts)
-            # Without noise they are validated once.
-            records = records if has_noise else in_parts(columns, records)
-            parts += plan.draw((mapped(columns, records, has_noise), None), False)
+            made = in_parts(columns, records)
+            # Without noise they are validated once, and equal records have equal columns.
+            records = records if has_noise else (made, None)
+            summed = made.mapped(columns, has_noise=has_noise) if isinstance(made, Passes) else columns((made, None))[0]
+            parts += plan.draw((summed, None), False)
         return parts
 
     def owed(self, certificates: Sequence[Certificate]) -> tuple[Guarantee, bool]:
@@ -273,28 +275,18 @@ def _hessians(given: _Given) -> Matrices:
     return plan.covariance.hessians(sums, plan.summing, parts[0], plan.mechanism, plan.curvature)
 
 
-def mapped(columns: AbstractColumns, records: tuple[Any, Any], has_noise: bool = False) -> Any:
-    """Maps records to the columns that are summed. Private.
-
-    **Arguments:** `has_noise`: whether equal records may have different columns.
-    """
-    made, _ = in_parts(columns, records)
-    return made.mapped(columns, has_noise=has_noise) if isinstance(made, Passes) else columns((made, None))[0]
-
-
-def in_parts(columns: AbstractColumns, records: tuple[Any, Any]) -> tuple[Any, None]:
+def in_parts(columns: AbstractColumns, records: tuple[Any, Any]) -> Any:
     """Validates records in memory, and divides them into parts that columns are made of one after another. Private.
 
     Rows of one person stay together, since they are added up.
     """
     if isinstance(records[0], Passes | WeightedRecords):
-        return records[0], None
+        return records[0]
     rows = columns.rows(*records)
     if isinstance(rows, WeightedRecords) and rows.codes is not None:
-        return rows, None
+        return rows
     starts = range(0, rows.num_records, _ROWS)
-    parts = [jax.tree.map(operator.itemgetter(slice(one, one + _ROWS)), rows) for one in starts]
-    return stream([(part, None) for part in parts]), None
+    return stream([(jax.tree.map(operator.itemgetter(slice(one, one + _ROWS)), rows), None) for one in starts])
 
 
 def require_passes(X: Any, y: Any) -> None:

@@ -12,7 +12,7 @@ from jaxtyping import Array, Float
 from kngjax.core.arrays import float64
 from kngjax.core.modules import FreshArrays
 from kngjax.inference.published import is_at_the_boundary, mechanism_of
-from kngjax.inference.response_laws import nodes_and_weights
+from kngjax.inference.response_laws import nodes_and_weights, of_each
 from kngjax.losses.base import AbstractPredictorLoss, AbstractResidualLoss
 from kngjax.mechanisms.base import AbstractMechanism
 from kngjax.mechanisms.expected_noise import k_norm_covariance
@@ -112,7 +112,7 @@ def moments_of_regressions(
         values, chances = nodes_and_weights(law, len(features), part.clip_interval(), loss.is_smooth)
         x = jnp.asarray(features)
         assert isinstance(loss, AbstractPredictorLoss)
-        at_value = _of_each(loss.record_score, x @ jnp.asarray(part.value), values)
+        at_value = of_each(loss.record_score, x @ jnp.asarray(part.value), values)
         scores.append(at_value)
         means.append(jnp.sum(chances * at_value, axis=1) @ x / len(features))
         log_determinants += _log_determinant(part, x, values, chances, num_records)
@@ -146,13 +146,6 @@ def moments_of_means(parts: tuple[ReleasedGradient, ...], law: Any) -> ScoreMome
     return ScoreMoments(mean, jnp.block(blocks), jnp.zeros(()))
 
 
-def _of_each(function: Any, predictors: Array, values: Array) -> Array:
-    """Computes f(η_i, y_ik), shape (rows, nodes)."""
-    return jax.vmap(lambda predictor, of_row: jax.vmap(lambda value: function(predictor, value))(of_row))(
-        predictors, values
-    )
-
-
 def _log_determinant(part: ReleasedGradient, x: Array, values: Array, chances: Array, num_records: Any) -> Array:
     """Computes log det (nE ρ''xx' + γI) at θ̃, or for KNG at the minimum of E ℓ.
 
@@ -162,11 +155,11 @@ def _log_determinant(part: ReleasedGradient, x: Array, values: Array, chances: A
     assert isinstance(loss, AbstractPredictorLoss)
 
     def hessian(theta: Array) -> Array:
-        curvatures = jnp.sum(chances * _of_each(loss.record_curvature, x @ theta, values), axis=1)
+        curvatures = jnp.sum(chances * of_each(loss.record_curvature, x @ theta, values), axis=1)
         return (x * curvatures[:, None]).T @ x / len(x)
 
     def gradient(theta: Array) -> Array:
-        return jnp.sum(chances * _of_each(loss.record_score, x @ theta, values), axis=1) @ x / len(x)
+        return jnp.sum(chances * of_each(loss.record_score, x @ theta, values), axis=1) @ x / len(x)
 
     if noise.determinant == "minimum":
         step = jnp.linalg.solve(hessian(theta), gradient(theta))

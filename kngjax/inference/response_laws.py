@@ -91,6 +91,11 @@ def _of_numbers(law: Any, number: int, is_smooth: bool) -> tuple[Array, Array]:
     return values, weights
 
 
+def of_each(function: Any, predictors: Array, values: Array) -> Float[Array, "rows nodes"]:
+    """Computes f(η_i, y_ik)."""
+    return jax.vmap(jax.vmap(function, (None, 0)))(predictors, values)
+
+
 def _normal_cdf(score: float) -> float:
     return 0.5 * math.erfc(-score / math.sqrt(2.0))
 

@@ -36,13 +36,12 @@ def _tables(setting: Scenario) -> Any:
     assert setting.law is not None
     bounds, loss = setting.mechanism.bounds, setting.mechanism.loss
     rows, values = setting.rows[:, int(bounds.intercept) :], setting.responses.quantiles
-    truth, best, shift = np.zeros(setting.dimension), setting.law.best, 0.0
-    if loss.usual_responses(bounds, 2) is not None:
-        truth[0] = best if bounds.intercept else 0.0
-    else:
-        middle = 0.0 if bounds.y_lower is None else 0.5 * (float(bounds.y_lower) + float(bounds.y_upper))
-        truth[0] = middle if bounds.intercept else 0.0
-        shift = truth[0] - best
+    is_usual = loss.usual_responses(bounds, 2) is not None
+    middle = 0.0 if bounds.y_lower is None else 0.5 * (float(bounds.y_lower) + float(bounds.y_upper))
+    truth = np.zeros(setting.dimension)
+    if bounds.intercept:
+        truth[0] = setting.law.best if is_usual else middle
+    shift = 0.0 if is_usual else truth[0] - setting.law.best
 
     def tables(key: Any, num_records: int) -> tuple[Any, Any, Any]:
         places = jax.random.randint(key, (num_records,), 0, len(rows))

@@ -23,10 +23,6 @@ from kngjax.releases.debits import is_allowed, reserve_cost
 from kngjax.releases.told import telling
 
 
-def _as_they_are(releases: Any) -> list[Any]:
-    return list(releases)
-
-
 def _taken(X: Any, y: Any) -> None:
     """Takes all records that were admitted."""
 
@@ -47,7 +43,7 @@ class Plan:
     cost: Guarantee
     proved: bool
     draw: Callable[[Any, bool | None], list[Any]]
-    joined: Callable[[Any], list[Any]] = _as_they_are
+    joined: Callable[[Any], list[Any]] = list
     check: Callable[[Any, Any], None] = _taken
     is_one: bool = False
     instead: Callable[[Callable[[Certificate], bool]], str] | None = None

@@ -167,12 +167,8 @@ class Halving:
         return [node for nodes in self.depths for node in nodes]
 
     def sampler(self, levels: Any) -> dict[str, Any]:
-        """Describes the draw for a certificate, JSON-ready."""
-        return {**describe(self.settings), "parts": self.parts(levels)}
-
-    def parts(self, levels: Any) -> list[dict[str, Any]]:
-        """Lists mechanism, price and assurance of each curve, in increasing order of their levels, JSON-ready."""
-        return [
+        """Describes the draw for a certificate, JSON-ready: with mechanism, price and assurance of each curve."""
+        parts = [
             {
                 "level": levels[node.index],
                 "depth": node.depth,
@@ -185,6 +181,7 @@ class Halving:
             }
             for node in self._in_order
         ]
+        return {**describe(self.settings), "parts": parts}
 
     @property
     def first(self) -> KNG:
