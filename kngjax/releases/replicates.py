@@ -82,7 +82,9 @@ def batch_of(
         for part in parts.values()
         if not part.is_on_host
     ]
-    held = _COPIES * records + sum(taken)
+    largest = max(taken, default=0)
+    # What is summed up leaves no records behind; of others those wait too that another mechanism takes.
+    held = sum(taken) - largest + (_COPIES * records if 2 * largest > records else largest)
     most = max_bytes // max(1, held)
     wanted = 1 << (num_replicates - 1).bit_length()
     return min(_LARGEST_BATCH, wanted, 1 << max(0, most.bit_length() - 1))
