@@ -5,6 +5,7 @@ Mechanism, data and keys are arguments of the second, so that n, ε and the numb
 
 import dataclasses
 import functools
+import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -12,6 +13,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import Mesh, PartitionSpec
 from jaxtyping import Array, Key, PRNGKeyArray
 
 from kngjax.chains.base import AbstractIndependentSampler, AbstractSampler
@@ -20,16 +22,20 @@ from kngjax.data.records import prepare_simulated
 from kngjax.mechanisms.base import AbstractMechanism
 from kngjax.mechanisms.density import AbstractDensityMechanism
 from kngjax.mechanisms.direct import AbstractDirectMechanism
+from kngjax.mechanisms.preparation import PlainIntake
 from kngjax.releases.chains import draw, estimate
 
 # (key, number of records) -> (X, y, θ): the records, and the θ that estimates are measured against.
 DataGenerator = Callable[[PRNGKeyArray, int], tuple[Any, Any, Any]]
 
+AXIS = "replicate"
 # How often a draw reads each number, and how much it takes to make one, about: by which programs are compiled well.
 _TIMES_READ, _TIMES_MADE = 100, 10
 _LARGEST_BATCH = 128
 # X, its clipped copy with an intercept, and what is computed from it.
 _COPIES = 4
+# A processor generates data sets of so many records together at a time: those of more leave its cache.
+_RECORDS_TOGETHER = 1 << 15
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -75,12 +81,12 @@ def batch_of(
     num_replicates: int,
     key,
 ) -> int:
-    """Returns how many replicates are taken at a time, a power of 2: fewer where records fill the memory."""
+    """Returns how many replicates a device takes at a time, a power of 2: fewer where records fill the memory."""
     records = _bytes(lambda key: design(key, num_records), key)
+    leaders = {_alike(part.mechanism, parts) for part in parts.values() if not part.is_on_host}
     taken = [
-        _bytes(lambda key, one=part.mechanism: _generated(design, num_records, one, key)[0], key)
-        for part in parts.values()
-        if not part.is_on_host
+        _bytes(lambda key, one=parts[name].mechanism: _generated(design, num_records, one, key)[0], key)
+        for name in leaders
     ]
     largest = max(taken, default=0)
     # What is summed up leaves no records behind; of others those wait too that another mechanism takes.
@@ -103,21 +109,24 @@ def estimates(
     num_records: int,
     parts: Mapping[str, SimulatedPart],
     keys: Key[Array, " replicates"],
+    mesh: Mesh,
     batch: int,
+    max_bytes: int,
     has_made: Callable[[int], Any],
 ) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     """Draws from one data set for each key by every mechanism.
 
-    **Arguments:** `batch`: data sets at a time. `has_made`: is told how many estimates were made. **Returns** by name
-    the estimates, shape (replicates, epsilons, d), NaN where a search was given up, and θ, shape (replicates, d).
+    **Arguments:** `batch`: data sets at a time on a device. `has_made`: is told how many estimates were made.
+    **Returns** by name the estimates, shape (replicates, epsilons, d), NaN where a search was given up, and θ, shape
+    (replicates, d).
     """
     mapped = {name: part for name, part in parts.items() if not part.is_on_host}
     pieces: dict[str, list[tuple[np.ndarray, np.ndarray]]] = {name: [] for name in parts}
-    replicates = len(keys)
-    for start in range(0, replicates if mapped else 0, batch):
-        number = min(batch, replicates - start)
-        chosen = keys[jnp.arange(start, start + batch) % replicates]
-        for name, *made in _batch(design, num_records, mapped, chosen, replicates):
+    step, replicates = batch * mesh.size, len(keys)
+    for start in range(0, replicates if mapped else 0, step):
+        number = min(step, replicates - start)
+        chosen = keys[jnp.arange(start, start + step) % replicates]
+        for name, *made in _batch(design, num_records, mesh, mapped, max_bytes, chosen, replicates):
             thetas, truths = (np.array(part[:number]) for part in made)
             if parts[name].ends_on_host:
                 thetas = _ended_on_the_host(thetas, design, num_records, parts[name], chosen)
@@ -135,22 +144,44 @@ def estimates(
 def _batch(
     design: DataGenerator,
     num_records: int,
+    mesh: Mesh,
     parts: Mapping[str, SimulatedPart],
+    max_bytes: int,
     keys: Key[Array, " batch"],
     replicates: int,
 ) -> Iterator[tuple[str, Any, Any]]:
-    """Yields of each mechanism its name, its estimates and θ, all from the same data."""
+    """Yields of each mechanism its name, its estimates and θ, all from the same data, as many for each device."""
     data_keys, draw_keys = jnp.moveaxis(jax.vmap(jax.random.split)(keys), 1, 0)
+    leaders = {name: _alike(part.mechanism, parts) for name, part in parts.items()}
+    mechanisms = {name: parts[name].mechanism for name in leaders.values()}
+    together = _RECORDS_TOGETHER // num_records
+    if jax.default_backend() != "cpu":
+        together = max_bytes // max(1, _COPIES * _bytes(lambda key: design(key, num_records), keys[0]))
+    # A power of 2, which divides the share of a device.
+    together = math.gcd(len(keys) // mesh.size, 1 << max(0, together.bit_length() - 1))
     records = jax.eval_shape(lambda key: design(key, num_records), keys[0])
-    mechanisms = {name: part.mechanism for name, part in parts.items()}
     with quick_compilation(_TIMES_MADE * replicates * _numbers(records)):
-        data, truth = _data(design, num_records, mechanisms, data_keys)
+        data, truth = _data(design, num_records, mesh, together, mechanisms, data_keys)
     for name, part in parts.items():
         own = jax.vmap(part.draw_keys)(draw_keys)
-        read = _TIMES_READ * replicates * own.shape[1] * _numbers(data[name]) // len(keys)
+        read = _TIMES_READ * replicates * own.shape[1] * _numbers(data[leaders[name]]) // len(keys)
         with quick_compilation(read):
-            thetas = _draws(part.mechanism, part.sampler, part.epsilons, data[name], own)
+            thetas = _draws(mesh, part.mechanism, part.sampler, part.epsilons, data[leaders[name]], own)
         yield name, thetas, truth
+
+
+def _alike(mechanism: AbstractMechanism, parts: Mapping[str, SimulatedPart]) -> str:
+    """Returns the name of the first mechanism that takes the same of the same records."""
+
+    def public(one: AbstractMechanism) -> Any:
+        return type(one.intake), one.bounds, one.loss
+
+    for name, part in parts.items():
+        if part.mechanism is mechanism:
+            return name
+        if type(mechanism.intake) is PlainIntake and eqx.tree_equal(public(part.mechanism), public(mechanism)) is True:
+            return name
+    raise AssertionError
 
 
 def _generated(design, num_records, mechanism, key):
@@ -168,27 +199,34 @@ def _taken(mechanism, X, y):
 _alone = Compiled(_generated, static_argnames=("design", "num_records"))
 
 
-@functools.partial(Compiled, static_argnames=("design", "num_records"))
-def _data(design, num_records, mechanisms, keys):
+@functools.partial(Compiled, static_argnames=("design", "num_records", "mesh", "together"))
+def _data(design, num_records, mesh, together, mechanisms, keys):
     def generate(key):
         X, y, truth = design(key, num_records)
         return {name: _taken(one, X, y) for name, one in mechanisms.items()}, truth
 
-    return jax.vmap(generate)(keys)
+    def share(keys):
+        return jax.vmap(generate)(keys) if together == len(keys) else jax.lax.map(generate, keys, batch_size=together)
+
+    part = PartitionSpec(AXIS)
+    return jax.shard_map(share, mesh=mesh, in_specs=part, out_specs=part, check_vma=False)(keys)
 
 
-@Compiled
-def _draws(mechanism, sampler, epsilons, data, keys):
+@functools.partial(Compiled, static_argnames="mesh")
+def _draws(mesh, mechanism, sampler, epsilons, data, keys):
     def replicate(data, keys):
         if epsilons is None:
             return draw(mechanism, data, keys[0], sampler)[0][None]
-        return jax.vmap(lambda epsilon, key: draw(_at(mechanism, epsilon), data, key, sampler)[0])(epsilons, keys)
 
-    return jax.vmap(replicate)(data, keys)
+        def at(epsilon, key):
+            return draw(eqx.tree_at(lambda one: one.epsilon, mechanism, epsilon), data, key, sampler)[0]
 
+        return jax.vmap(at)(epsilons, keys)
 
-def _at(mechanism: AbstractMechanism, epsilon: Any) -> Any:
-    return eqx.tree_at(lambda one: one.epsilon, mechanism, epsilon)
+    part = PartitionSpec(AXIS)
+    return jax.shard_map(jax.vmap(replicate), mesh=mesh, in_specs=(part, part), out_specs=part, check_vma=False)(
+        data, keys
+    )
 
 
 def _on_the_host(
@@ -206,7 +244,9 @@ def _on_the_host(
     centre = estimate(mechanism, data) if isinstance(mechanism, AbstractDensityMechanism) else None
     thetas = []
     for number, own in enumerate(part.draw_keys(draw_key)):
-        at = mechanism if epsilons is None else _at(mechanism, np.asarray(epsilons[number]))
+        at = mechanism
+        if epsilons is not None:
+            at = eqx.tree_at(lambda one: one.epsilon, mechanism, np.asarray(epsilons[number]))
         thetas.append(np.asarray(draw(at, data, own, part.sampler, centre)[0]))
     return np.stack(thetas), np.asarray(truth)
 

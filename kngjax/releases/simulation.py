@@ -9,6 +9,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import AxisType, Mesh
 from jaxtyping import Array, Float, PRNGKeyArray
 from tqdm import tqdm
 
@@ -19,7 +20,7 @@ from kngjax.mechanisms.base import AbstractMechanism
 from kngjax.mechanisms.density import AbstractDensityMechanism
 from kngjax.mechanisms.parameters import check_epsilon
 from kngjax.releases.default_sampler import research_sampler
-from kngjax.releases.replicates import DataGenerator, SimulatedPart, batch_of, estimates
+from kngjax.releases.replicates import AXIS, DataGenerator, SimulatedPart, batch_of, estimates
 
 Measure = Callable[[Array, Array], Array]
 
@@ -97,6 +98,7 @@ def simulate(  # pyright: ignore[reportInconsistentOverload]
     measures: Mapping[str, Measure] | None = None,
     max_bytes: int = 1 << 30,
     batch_size: int | None = None,
+    devices: Sequence[Any] | None = None,
     float32: bool = False,
     progress: bool | None = None,
 ) -> Simulation | dict[str, Simulation]:
@@ -104,8 +106,9 @@ def simulate(  # pyright: ignore[reportInconsistentOverload]
 
     A small program that makes and sums up the data is compiled for each n; the program that draws is compiled once,
     unless a loss has no sufficient statistic. Replicates run in batches, each with every mechanism and every ε on the
-    same data. Some draws are made on the host, such as several levels of `PrivateQuantile` jointly: their data
-    sets follow one another, and `max_bytes` and `batch_size` are ignored. `Exact` draws smooth losses in
+    same data. A replicate depends on its own key and the batch size alone, so results are the same to the bit on one
+    device and on many. Some draws are made on the host, such as several levels of `PrivateQuantile` jointly: their data
+    sets follow one another, and `max_bytes`, `batch_size` and `devices` are ignored. `Exact` draws smooth losses in
     batches, and redraws on the host, with another key, what a batch gave up.
 
     **Arguments:**
@@ -117,9 +120,9 @@ def simulate(  # pyright: ignore[reportInconsistentOverload]
     - `sampler`: for KNG and the exponential mechanism; chains start about an estimate from the replicate's own
       records, not about θ. None takes what `sample` takes at the smallest n and ε.
     - `measures`: by name, functions of an estimate and θ to a number; None for the error |θ̃ - θ|_2.
-    - `max_bytes`: memory for the records of one batch. `batch_size`: replaces the size that follows.
-    - `float32`: faster, but estimates lose digits as n grows; not on the host. `progress`: None shows the bar on a
-      terminal.
+    - `max_bytes`: memory for the records of one batch on one device. `batch_size`: replaces the size that follows.
+    - `devices`: None for all that JAX sees. `float32`: faster, but estimates lose digits as n grows; not on the host.
+      `progress`: None shows the bar on a terminal.
 
     **Returns** a `Simulation`, or one for each mechanism by name. Raises ValueError for counts below 1 and beyond a
     `max_records`, for no mechanism, for measures of several numbers, for float32 on the host, and as `draw` does.
@@ -140,6 +143,8 @@ def simulate(  # pyright: ignore[reportInconsistentOverload]
     # First: not every mechanism knows its ε, and whoever waited for draws would learn of it at the end.
     own = {name: np.asarray([float(one.epsilon)]) if losses is None else losses for name, one in named.items()}
     dimension = jax.eval_shape(lambda key: design(key, sizes[0])[2], key).size
+    chosen = list(jax.devices() if devices is None else devices)
+    mesh = Mesh(np.asarray(chosen), (AXIS,), axis_types=(AxisType.Auto,))
     functions = dict(measures or {"error": error})
     with jax.enable_x64(not float32):
         _require_numbers(functions, dimension)
@@ -161,7 +166,7 @@ def simulate(  # pyright: ignore[reportInconsistentOverload]
             for size in map(int, sizes):
                 keys = jax.random.split(jax.random.fold_in(key, size), num_replicates)
                 batch = batch_size or batch_of(design, size, parts, max_bytes, int(num_replicates), key)
-                results.append(estimates(design, size, parts, keys, batch, bar.update))
+                results.append(estimates(design, size, parts, keys, mesh, batch, max_bytes, bar.update))
         simulations = {}
         for name in parts:
             thetas, truths = (np.stack(side) for side in zip(*(by_name[name] for by_name in results), strict=True))

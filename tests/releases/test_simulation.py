@@ -1,4 +1,8 @@
-"""Simulations against a loop over replicates, and what they refuse."""
+"""Simulations against a loop over replicates, on one device and on eight, and what they refuse."""
+
+import os
+import subprocess
+import sys
 
 import equinox as eqx
 import jax
@@ -285,10 +289,50 @@ def test_records_that_several_mechanisms_take_in_their_own_ways_share_the_memory
     several = [kng.PseudoHuberLoss(0.2 + number / 8) for number in range(8)]
     one = batch(64_000, several[0])
     assert one > 1
+    assert batch(64_000, several[0], several[0], several[0]) == one
     assert batch(64_000, *several) < one
     # Sums leave no records behind: a dozen numbers.
     assert batch(64_000, kng.SquaredLoss()) == 64
     assert batch(500, kng.SquaredLoss()) < 64
+
+
+def test_records_of_a_design_are_summed_up_in_small_groups_as_they_are_one_by_one(monkeypatch):
+    built = kng.KNormMechanism(kng.Bounds(x=(0.0, 1.0), intercept=False), 1.0, "replace")
+
+    def simulated():
+        return kng.simulate(lambda *given: numbers_in_two(*given), built, 8, KEY, num_records=50, progress=False).theta
+
+    def numbers_in_two(key, num_records):
+        return jax.random.uniform(key, (num_records, 2)), None, jnp.zeros(2)
+
+    whole = simulated()
+    monkeypatch.setattr(replicates, "_RECORDS_TOGETHER", 100)
+    np.testing.assert_allclose(simulated(), whole, rtol=1e-12)
+
+
+PROGRAM = """
+import sys, jax, numpy as np
+import kngjax as kng
+from tests.releases.test_simulation import CASES, KEY, design
+assert len(jax.devices()) == int(sys.argv[1])
+parts = [kng.simulate(design, *case[:1], 20, KEY, num_records=50, epsilons=[0.5, 2.0], sampler=case[1], batch_size=2,
+                      progress=False).theta for case in CASES.values()]
+np.save(sys.argv[2], np.stack(parts))
+"""
+
+
+@pytest.mark.slow
+def test_results_are_the_same_to_the_bit_on_eight_devices(tmp_path):
+    found = []
+    for number in (1, 8):
+        path = tmp_path / f"{number}.npy"
+        own = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count={number}"
+        flags = {"XLA_FLAGS": own, "JAX_PLATFORMS": "cpu"}
+        command = [sys.executable, "-c", PROGRAM, str(number), str(path)]
+        subprocess.run(command, check=True, env={**os.environ, **flags}, timeout=600)
+        found.append(np.load(path))
+    np.testing.assert_array_equal(*found)
+    assert np.all(np.isfinite(found[0]))
 
 
 def posterior(bounds=None):
