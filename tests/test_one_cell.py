@@ -178,8 +178,8 @@ PLACES = {
     "weights": lambda frame: SurveyWeights("c", (0.0, 3.0), 1.0).cells_of(
         nw.from_native(frame), [], np.ones(len(frame), bool)
     ),
-    "condition": lambda frame: conditions.read("c == '1'", {"c": ("1", "2")}, {"c": "2"})[0].of(frame["c"]),
-    "condition of numbers": lambda frame: conditions.read("c > 1", {}, {"c": 1})[0].of(frame["c"]),
+    "condition": lambda frame: conditions.read("c == '1'", {"c": ("1", "2")}, {"c": "2"})[0].of(frame),
+    "condition of numbers": lambda frame: conditions.read("c > 1", {}, {"c": 1})[0].of(frame),
     "synthetic category": lambda frame: kng.synthesis.Category("c", ["1", "2"], missing="?").read(frame["c"]),
     "synthetic ordinal": lambda frame: kng.synthesis.Ordinal("c", 0, 3, missing=1).read(frame["c"]),
     "synthetic numbers": lambda frame: kng.synthesis.Numeric("c", 0, 3, missing=1).read(frame["c"]),

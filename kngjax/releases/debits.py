@@ -10,8 +10,10 @@ from kngjax.mechanisms.base import AbstractMechanism
 from kngjax.releases.certificate import Certificate
 
 
-def owed(certificate: Certificate) -> tuple[Guarantee, bool]:
+def owed(certificate: Any) -> tuple[Guarantee, bool]:
     """States what a ledger debits for the release of this certificate, and whether it is proved to cost no more.
+
+    It serves a `Certificate`, and a release with intervals, which has the same `cost` and `guarantee` of all its parts.
 
     Where nothing is proved of the release, that is the guarantee of the law that a Markov chain approximates, and only
     a ledger that was created with `unproved="allow"` takes it.

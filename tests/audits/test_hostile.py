@@ -9,7 +9,7 @@ import pytest
 import kngjax as kng
 from audits import every_mechanism, hostile
 from audits.hostile import hostile_inputs
-from kngjax.releases import plan, release
+from kngjax.releases import plan
 
 
 @pytest.mark.slow
@@ -58,14 +58,14 @@ def test_what_is_broken_is_seen(monkeypatch):
 
 
 def test_a_debit_for_a_refusal_in_words_is_seen(monkeypatch):
-    ledgers, made, run = [], hostile._ledger, release.run_telling_refusals
+    ledgers, made, run = [], hostile._ledger, plan.run_telling_refusals
 
     def debited_first(step):
         ledgers[-1].reserve(every_mechanism.CASES["means"]().mechanism.guarantee)
         return run(step)
 
     monkeypatch.setattr(hostile, "_ledger", lambda *parts: ledgers.append(made(*parts)) or ledgers[-1])
-    monkeypatch.setattr(release, "run_telling_refusals", debited_first)
+    monkeypatch.setattr(plan, "run_telling_refusals", debited_first)
     found = hostile_inputs(12, seed=7, mechanisms=["means"], progress=False)
     assert not found.passed
     assert found.unchanged == 0 < found.told

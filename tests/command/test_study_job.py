@@ -12,7 +12,7 @@ from kngjax.command import cli, job, job_file
 from kngjax.command.job_plan import JobPlan
 from kngjax.releases import release
 from kngjax.study import public_facts
-from kngjax.study.study import AbstractAnalyses
+from kngjax.study.asked import AbstractAnalyses
 from tests.command.forms import FORMULA, write
 from tests.command.small_jobs import PROVED, SECRET_WAGE, label, workers, write_job
 from tests.words import words_of

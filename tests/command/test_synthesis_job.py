@@ -47,7 +47,7 @@ def test_its_plan_is_the_one_of_python(tmp_path):
     """What [study] says of a column need not be said again."""
 
     def planned(*changes):
-        return JobPlan(read(tmp_path, *changes), None if changes else 300).steps[0].analysis.synthesis
+        return JobPlan(read(tmp_path, *changes), None if changes else 300).steps[0].analysis
 
     assert planned() == kng.synthesis.plan(**PLAN, adjacency="replace")
     rows = ("epsilon = 3", "epsilon = 3\nrows = 0.1\nmax_records = 1000")
@@ -76,7 +76,7 @@ def test_what_a_ledger_refuses_is_refused_before_data_are_read(tmp_path, capfd):
 
 def test_a_column_of_codes_is_refused_and_missing_cells_count_as_the_study_says(tmp_path):
     missing = ("[study.levels]", "[study.missing]\nwage = 20\n\n[study.levels]")
-    plan = JobPlan(read(tmp_path, missing), 300).steps[0].analysis.synthesis
+    plan = JobPlan(read(tmp_path, missing), 300).steps[0].analysis
     assert plan.columns[2].missing == 20
     codes = ("[study.levels]", "[study.missing]\nwage = 20\n[study.missing_codes]\nwage = [-1]\n\n[study.levels]")
     with pytest.raises(ValueError, match=r"\[study.missing_codes\] wage: a synthesis reads this column without it"):
@@ -213,7 +213,7 @@ def test_the_example_of_the_page_is_a_synthesis(tmp_path):
     [example] = [block for block in blocks if 'method = "synthesis"' in block]
     (tmp_path / "page.toml").write_text(example, encoding="utf-8")
     plan = JobPlan(job_file.read(tmp_path / "page.toml"), 28_155)
-    assert [column.name for column in plan.steps[0].analysis.synthesis.columns] == ["region", "education", "wage"]
+    assert [column.name for column in plan.steps[0].analysis.columns] == ["region", "education", "wage"]
     assert len(plan.summary().notes) == 4
     for kind, name in KINDS.items():
         assert f'`"{kind}"`' in page, name

@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 import scipy.stats
-from flint import ctx
+from flint import arb, ctx
 
 import kngjax as kng
 from kngjax.core.arrays import float64
@@ -74,20 +74,22 @@ def test_what_a_record_changes_of_the_bound_is_rounded_up(monkeypatch):
     """With 12 digits, so that rounding down would be seen: a ≥ log(1 + X²/h) in the noise of log L."""
     way, sums = way_of(adaptive(), *records(50))
     monkeypatch.setattr(ada_ops_draw, "_DIGITS", 12)
-    squares, original = [], ada_ops_draw.draw_noise
+    deviations, original = [], ada_ops_draw.cell_of
 
-    def seen(noise, bits):
-        squares.append(noise.scale_squared)
-        return original(noise, bits)
+    def seen(grid, drawn, places):
+        with ctx.workprec(200):
+            (at_one,), (at_zero,) = places([arb(1)]), places([arb(0)])
+            deviations.append(at_one - at_zero)
+        return original(grid, drawn, places)
 
-    monkeypatch.setattr(ada_ops_draw, "draw_noise", seen)
+    monkeypatch.setattr(ada_ops_draw, "cell_of", seen)
     curvatures = [Fraction(number, 7) for number in range(10, 900, 23)]
     for curvature in curvatures:
         way._draw_bound(sums, Fraction(1), curvature, random.Random(1).getrandbits)
     with ctx.workprec(200):
-        for square, curvature in zip(squares, curvatures, strict=True):
+        for deviation, curvature in zip(deviations, curvatures, strict=True):
             change = ball_of(way.radii.features / curvature).log1p()
-            excess = ball_of(square * way.plan.bound_shift**2) / change**2 - 1
+            excess = deviation * ball_of(way.plan.bound_shift) / change - 1
             assert excess > 0
             assert excess < 2.0**-8
 

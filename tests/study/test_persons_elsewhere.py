@@ -185,7 +185,7 @@ def test_equal_rows_of_persons_are_never_counted_by_an_engine(tmp_path):
     )
     for person in ("patient", None):
         frame = table if person else tables.on_its_engine(relation(VISITS, tmp_path, 3), ROWS)
-        assert tables.records_of(frame, list(sizes), len, sizes=sizes, person=person)._is_grouped == (person is None)
+        assert tables.records_of(frame, list(sizes), len, sizes=sizes, person=person).is_grouped == (person is None)
 
 
 def test_what_may_divide_a_person_is_refused_before_anything_is_spent(tmp_path):

@@ -264,7 +264,7 @@ def test_previews_tell_widths():
     assert preview.width.shape == (2, 1)
     assert 1.0 < preview.width.to_numpy().max() < 3.0
     text = preview.explain()
-    assert "The intervals would be up to" in text
+    assert "the intervals would be up to" in words_of(text)
     # The whole of epsilon, not what is left to the estimate.
     assert "of 6,000 records at epsilon = 3, previewed" in text
     without = study().preview().linear_regression("log(wage) ~ education", epsilon=3, scale=0.4)
