@@ -90,16 +90,15 @@ def _on_face(
     So it is if free coefficients lie between their ends, and the gradient points out of Θ at the others.
     """
     free = [j for j, side in enumerate(face) if side == 0]
-    theta: list[Place] = [sides[j][side > 0] for j, side in enumerate(face)]
-    fixed = [arb(0) if side == 0 else ball_of(sides[j][side > 0]) for j, side in enumerate(face)]
-    slope = _slope(matrix, fixed, vector)
+    theta: list[Place] = [sides[j][side > 0] if side else Fraction(0) for j, side in enumerate(face)]
+    slope = _slope(matrix, theta, vector)
     if free:
-        places = solved(_part(matrix, free, free), [-slope[j] for j in free])
-        for j, place in zip(free, places, strict=True):
-            theta[j] = fixed[j] = place
-        slope = _slope(matrix, fixed, vector)
+        for j, place in zip(free, solved(_part(matrix, free, free), [-slope[j] for j in free]), strict=True):
+            theta[j] = place
+        slope = _slope(matrix, theta, vector)
     is_right = _all(
-        _between(fixed[j], *sides[j]) if side == 0 else _is_positive(-side * slope[j]) for j, side in enumerate(face)
+        _between(_ball(theta[j]), *sides[j]) if side == 0 else _is_positive(-side * slope[j])
+        for j, side in enumerate(face)
     )
     return theta if is_right else is_right
 
@@ -113,21 +112,19 @@ def _on_facet(
     """
     support = [j for j, sign in enumerate(face) if sign]
     theta: list[Place] = [Fraction(0) for _ in face]
-    balls = [arb(0) for _ in face]
     if len(support) == 1:
         (place,) = support
         theta[place] = face[place] * radius
-        balls[place] = ball_of(face[place] * radius)
-        multiplier = -face[place] * _slope(matrix, balls, vector)[place]
+        multiplier = -face[place] * _slope(matrix, theta, vector)[place]
     else:
         bordered = [[matrix[i, j] for j in support] + [arb(face[i])] for i in support]
         bordered.append([arb(face[j]) for j in support] + [arb(0)])
         *places, multiplier = solved(arb_mat(bordered), [vector[j] for j in support] + [ball_of(radius)])
         for j, place in zip(support, places, strict=True):
-            theta[j] = balls[j] = place
-    slope = _slope(matrix, balls, vector)
+            theta[j] = place
+    slope = _slope(matrix, theta, vector)
     is_right = _all(
-        _is_positive(sign * balls[j]) if sign else _is_positive(multiplier - abs(slope[j]))
+        _is_positive(sign * _ball(theta[j])) if sign else _is_positive(multiplier - abs(slope[j]))
         for j, sign in enumerate(face)
     )
     is_right = _all([is_right, _is_positive(multiplier)])
@@ -217,9 +214,14 @@ def _between(place: arb, lower: Fraction, upper: Fraction) -> bool | None:
     return _all([_is_positive(place - ball_of(lower)), _is_positive(ball_of(upper) - place)])
 
 
-def _slope(matrix: arb_mat, theta: Sequence[arb], vector: Sequence[arb]) -> list[arb]:
+def _slope(matrix: arb_mat, theta: Sequence[Place], vector: Sequence[arb]) -> list[arb]:
     """Mθ - v."""
-    return [image - number for image, number in zip(times(matrix, theta), vector, strict=True)]
+    image = times(matrix, [_ball(place) for place in theta])
+    return [one - number for one, number in zip(image, vector, strict=True)]
+
+
+def _ball(place: Place) -> arb:
+    return ball_of(place) if isinstance(place, Fraction) else place
 
 
 def _part(matrix: arb_mat, rows: Sequence[int], columns: Sequence[int]) -> arb_mat:

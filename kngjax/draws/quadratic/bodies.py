@@ -154,6 +154,9 @@ class AbstractBallBody(AbstractBody):
             return list(cell)
         return [number - (number > 0) + (number < 0) for number in cell]
 
+    def best_pull(self, number):
+        return float(number)
+
 
 class SumBody(AbstractBallBody):
     """Σ|θ_j| ≤ radius."""
@@ -200,9 +203,6 @@ class SumBody(AbstractBallBody):
     def wide_enough(self, slopes, pull):
         return max(pull, max(map(abs, slopes)) * (1 + _MARGIN), 1 / self.radius)
 
-    def best_pull(self, number):
-        return float(number)
-
 
 class LengthBody(AbstractBallBody):
     """Σθ_j² ≤ radius²."""
@@ -247,9 +247,6 @@ class LengthBody(AbstractBallBody):
 
     def wide_enough(self, slopes, pull):
         return max(pull, 1 / self._size)
-
-    def best_pull(self, number):
-        return float(number)
 
 
 _BODIES: dict[int, type[AbstractBody]] = {0: BoxBody, 1: SumBody, 2: LengthBody}

@@ -7,7 +7,7 @@ from math import exp, expm1, fsum, inf, lgamma, log
 
 from flint import arb
 
-from kngjax.core.balls import ball_of
+from kngjax.core.balls import ball_of, upper_end
 from kngjax.draws.uniforms import Bits, Uniform
 
 _HALVINGS = 60
@@ -167,7 +167,4 @@ def _place_of_slope(sizes: list[float], power: int) -> float:
 
 def upper_fraction(number: arb) -> Fraction | None:
     """Returns a fraction that is at least this; None where these digits tell of none."""
-    if not number.is_finite():
-        return None
-    digits, exponent = number.upper().man_exp()
-    return Fraction(int(digits)) * Fraction(2) ** int(exponent)
+    return upper_end(number) if number.is_finite() else None
