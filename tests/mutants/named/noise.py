@@ -12,7 +12,7 @@ SLIPS = (
     Slip("a ridge regression has the noise of one record removed", "NoisyRidge.of", constant(2, 1, nth=0)),
     Slip("weights of IRLS have no cap", "PrivateIRLS._moments", called("maximum", "{1}")),
     Slip("posterior draws have half of their noise", "draw_ridge", called("sqrt", "{call} / 2")),
-    Slip("noise of means has half of its size", "draw_cell", assigned("length", "{} / 2")),
+    Slip("noise of means has half of its size", "draw_cell", reference("ball_scales", "[one / 2 for one in {}]")),
     Slip("geometric noise has one side", "draw_two_sided_geometric", called("_geometric", "0", nth=1)),
     Slip("an exchange has positive columns by fair coins", "noises:_exchanged", comparison("wanted", "bits(1)")),
     Slip(
