@@ -1,4 +1,4 @@
-"""Draws for the owner's eyes: diagnostics by coefficient, and data for ArviZ.
+"""Draws for the owner's eyes: diagnostics by coefficient, ArviZ data, trace and rank plots.
 
 Everything here is computed from private data and nothing of it is a private release.
 """
@@ -85,3 +85,15 @@ class Draws(OwnerOnly):
     def summary(self) -> DrawsSummary:
         """Summarises each coefficient: R-hat, effective sizes, Monte Carlo errors; `explain()` prints them by name."""
         return DrawsSummary.of(self.theta, names_of(self.names, self.theta.shape[2]), self.seconds)
+
+    def plot_trace(self, **options: Any) -> Any:
+        """Draws ArviZ's trace plot."""
+        import arviz
+
+        return arviz.plot_trace(self.to_arviz(), **options)
+
+    def plot_rank(self, **options: Any) -> Any:
+        """Draws ArviZ's rank plot: uniform ranks in every chain mean that the chains agree."""
+        import arviz
+
+        return arviz.plot_rank(self.to_arviz(), **options)

@@ -176,8 +176,6 @@ def test_diagnostics_see_chains_that_disagree(independent):
 
 
 def test_plots(draws):
-    import arviz
-
-    for plot in (arviz.plot_trace, arviz.plot_rank):
-        assert plot(draws.to_arviz()) is not None
+    for plot in (draws.plot_trace, draws.plot_rank):
+        assert plot() is not None
     matplotlib.pyplot.close("all")
