@@ -280,7 +280,7 @@ def prepare_simulated(bounds: Bounds, X: Any, y: Any) -> Records:
     response = jnp.zeros(num_records) if y is None else jnp.asarray(y)
     if columns.shape != (num_records, columns.shape[-1]) or response.shape != (num_records,):
         raise ValueError("the design must return X of shape (n, columns) and y of shape (n,)")
-    schema.require_columns(bounds, columns.shape[1], None)
+    schema.require_columns(bounds, columns.shape[1], None, "X of the design")
     if bounds.x_lower is not None and bounds.x_upper is not None:
         sides = (jnp.asarray(side) for side in (bounds.x_lower, bounds.x_upper))
         columns = jnp.clip(columns, *(jnp.broadcast_to(side, columns.shape) for side in sides))

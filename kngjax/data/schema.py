@@ -115,14 +115,14 @@ def _require_weights(weight: Any, reads_text: bool, rows: tuple[int | None, ...]
     _require_one_index(y, weight, f"y and {name}")
 
 
-def require_columns(bounds: Bounds, columns: int, dimension: int | None) -> None:
-    """Raises UnfitShape unless so many columns fit the bounds and d."""
+def require_columns(bounds: Bounds, columns: int, dimension: int | None, whose: str = "X") -> None:
+    """Raises UnfitShape unless so many columns fit the bounds and d. **Arguments:** `whose`: of what, in words."""
     if bounds.x_lower is None and columns != 0:
-        raise UnfitShape(f"X has {columns} columns but bounds.x is None: give their public bounds")
+        raise UnfitShape(f"{whose} has {columns} columns but bounds.x is None: give their public bounds")
     if bounds.columns is not None and columns != bounds.columns:
-        raise UnfitShape(f"X has {columns} columns and bounds.x is for {bounds.columns}")
+        raise UnfitShape(f"{whose} has {columns} columns and bounds.x is for {bounds.columns}")
     if bounds.columns is None and columns == 0:
-        raise UnfitShape("X has no columns but bounds.x is given: pass the columns, or bounds.x=None")
+        raise UnfitShape(f"{whose} has no columns but bounds.x is given: pass the columns, or bounds.x=None")
     if dimension is not None and bounds.intercept + columns != dimension:
         raise UnfitShape(
             f"the data give {bounds.intercept + columns} coefficients (intercept included), the mechanism is for "
@@ -267,14 +267,14 @@ def _axes(name: str, values: Any, reads_text: bool) -> tuple[int, ...] | None:
         return None
     array: Any = values
     try:
-        fits, axes = _fits(array, reads_text), tuple(array.shape)
+        fits, kind, axes = _fits(array, reads_text), np.dtype(array.dtype).kind, tuple(array.shape)
     except Exception as error:
         raise_from_outside(error)
         # An array of another library: it is converted later, where errors are hidden.
         return None
     if not fits:
-        kind = _KINDS.get(array.dtype.kind, "records")
-        raise UnfitType(f"{name} must hold real numbers, and this array holds {kind}: {_advice(name, values)}")
+        held = _KINDS.get(kind, "records")
+        raise UnfitType(f"{name} must hold real numbers, and this array holds {held}: {_advice(name, values)}")
     return axes
 
 

@@ -132,6 +132,10 @@ class Book:
             content = json.loads(row.content)
             match row.phase:
                 case "opened" if number == 1:
+                    if content.get("format") != FORMAT:
+                        raise LedgerError(
+                            "this file is no ledger of this version of kngjax: make one with Ledger.create"
+                        )
                     opened = content
                 case "reserved" if opened and row.guarantee is not None:
                     reserved[number], what[number] = row.guarantee, content
@@ -143,8 +147,8 @@ class Book:
                     released[row.reservation], last_release = content, row.digest
                 case _:
                     raise LedgerError(f"row {number} of this ledger cannot stand where it does: the file was changed")
-        if not opened or opened.get("format") != FORMAT:
-            raise LedgerError("this file is no ledger of this version of kngjax: make one with Ledger.create")
+        if not opened:
+            raise LedgerError("this file is no ledger: make one by Ledger.create")
         book = cls(
             opened["id"],
             opened["dataset"],

@@ -35,7 +35,8 @@ class AbstractPoissonLoss(AbstractPredictorLoss):
 
     def record_value(self, predictor: Number, response: Number) -> Float[Array, ""]:
         nearest = self._nearest(predictor)
-        beyond = jnp.where(nearest == predictor, 0.0, predictor - nearest)
+        # An infinite η is its own nearest number; elsewhere both parts have their derivatives.
+        beyond = jnp.where(jnp.isinf(nearest), 0.0, predictor - nearest)
         return jnp.exp(nearest) * (1.0 + beyond) - response * predictor
 
     def record_score(self, predictor: Number, response: Number) -> Float[Array, ""]:

@@ -22,7 +22,6 @@ class AbstractNoiseFacts(abc.ABC):
     """
 
     mechanism: Any
-    is_of_columns: bool = True
     has_known_error: bool = True
     publishes: tuple[str, ...] = ()
 

@@ -15,7 +15,7 @@ from kngjax.accounting.guarantees import Adjacency, Guarantee
 from kngjax.core.arrays import Scalar, Vector, float64, is_traced
 from kngjax.core.compiling import Compiled, quick_compilation
 from kngjax.data.bounds import Bounds
-from kngjax.data.records import Data
+from kngjax.data.records import Data, QuadraticSummary
 from kngjax.losses.squared import SquaredLoss
 from kngjax.mechanisms.base import RESTS_ON_RANK
 from kngjax.mechanisms.gaussian import AbstractGaussianMechanism
@@ -233,13 +233,20 @@ class PosteriorSample(AbstractGaussianMechanism):
         return dist.MultivariateNormal(mean, precision_matrix=precision).log_prob(jnp.asarray(theta))
 
     def numpyro_model(self, data: Data) -> Callable[[], None]:
-        """The posterior as a NumPyro model with one site, `theta`, for NUTS. Private."""
+        """The regression whose posterior this is, as a NumPyro model with one site, `theta`, for NUTS. Private.
+
+        The prior is N(0, I/(γλ)), and the likelihood's factor is -(γ/2)(θ'X'Xθ - 2θ'X'y).
+        """
         import numpyro
         import numpyro.distributions as dist
 
+        summary = self._own(data, QuadraticSummary)
+
         def model() -> None:
-            everywhere = dist.ImproperUniform(dist.constraints.real_vector, (), (data.dimension,))
-            numpyro.factor("density", self.log_density(numpyro.sample("theta", everywhere), data))
+            scale = jnp.full(data.dimension, 1.0 / jnp.sqrt(self.gamma * self.regularization))
+            theta = numpyro.sample("theta", dist.Normal(jnp.zeros(data.dimension), scale).to_event(1))
+            fit = 0.5 * theta @ (jnp.asarray(summary.gram) @ theta) - theta @ jnp.asarray(summary.moment)
+            numpyro.factor("likelihood", -self.gamma * fit)
 
         return model
 

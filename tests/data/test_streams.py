@@ -444,7 +444,10 @@ def test_what_is_no_stream(tmp_path):
 def test_a_table_with_two_columns_of_one_name_is_refused_without_telling_it(tmp_path):
     frame = pa.Table.from_arrays([pa.array([SECRET])] * 3, names=["987654", "987654", "wage"])
     (tmp_path / "people.csv").write_text("987654,987654,wage\n1,2,3\n")
-    for source in ([frame], tmp_path / "people.csv"):
+    pa.parquet.write_table(frame, tmp_path / "people.parquet")
+    with pa.OSFile(str(tmp_path / "people.arrow"), "wb") as file, pa.ipc.new_file(file, frame.schema) as writer:
+        writer.write_table(frame)
+    for source in ([frame], *(tmp_path / f"people.{kind}" for kind in ("csv", "parquet", "arrow"))):
         with pytest.raises(ValueError, match="has two columns of one name") as caught:
             SQUARED.prepare(kng.stream(source, response="wage"))
         assert not any("987654" in text for text in chain_of(caught.value))

@@ -9,7 +9,7 @@ import pytest
 
 import kngjax as kng
 from kngjax.ledger import store
-from kngjax.ledger.book import BEFORE_ALL, LedgerError, Row, canonical
+from kngjax.ledger.book import BEFORE_ALL, Book, LedgerError, Row, canonical
 from kngjax.releases.debits import reserve_cost
 from tests.ledger.ledgers_made import TENTH
 from tests.words import words_of
@@ -143,6 +143,11 @@ def test_a_file_of_another_format_is_refused(tmp_path, version):
     """In other formats a unit may mean something else."""
     with pytest.raises(LedgerError, match="no ledger of this version"):
         file_of(tmp_path / "other.ledger", "patient", version=version)
+    first = Row.following(1, "opened", None, None, {"format": version}, BEFORE_ALL)
+    # As the first format wrote a release, without its text.
+    released = Row.following(2, "released", 1, None, {"certificate": "0", "exact": True}, first.digest)
+    with pytest.raises(LedgerError, match="no ledger of this version"):
+        Book.of([first, released])
 
 
 def test_the_format_says_what_the_unit_means(tmp_path):

@@ -1,5 +1,6 @@
 """Facts of every loss of a predictor: values by closed forms, derivatives by autodiff, declared intervals by search."""
 
+import jax
 import numpy as np
 import pytest
 
@@ -36,6 +37,13 @@ def test_score_and_curvature_are_the_derivatives_of_the_value(name):
     found = row(name)[0]["random"]
     np.testing.assert_allclose(found.slopes, found.scores, rtol=1e-10, atol=1e-12)
     np.testing.assert_allclose(found.slopes_of_scores, found.curvatures, rtol=1e-10, atol=1e-12)
+
+
+def test_the_capped_poisson_loss_has_its_score_as_derivative_at_its_ends_too():
+    loss = kng.CappedPoissonLoss(limit=0.5)
+    for end in (0.5, -12.0):
+        slope = jax.grad(loss.record_value)(end, 1.0)
+        np.testing.assert_allclose(slope, loss.record_score(end, 1.0), rtol=1e-6)
 
 
 @every_loss

@@ -3,7 +3,7 @@
 import equinox as eqx
 import jax
 import numpy as np
-import numpyro
+import numpyro.infer.util
 import pytest
 from scipy import stats
 
@@ -50,6 +50,21 @@ def test_the_density_is_normalised():
     expected = stats.multivariate_normal(mean, np.linalg.inv(2.0 * precision)).logpdf(theta)
     found = jax.jit(lambda mechanism, data: mechanism.log_density(theta, data))(mechanism, mechanism.prepare(x, y))
     np.testing.assert_allclose(found, expected, rtol=1e-10)
+
+
+def test_the_models_prior_can_be_drawn_from_and_its_density_is_the_posterior():
+    """The prior is proper, N(0, 1/(γλ)), and with the likelihood's factor differences of log densities are equal."""
+    x, y, *_ = problem()
+    mechanism = sample()
+    data = mechanism.prepare(x, y)
+    model = mechanism.numpyro_model(data)
+    prior = numpyro.infer.Predictive(model, num_samples=2000)(jax.random.key(0))["theta"]
+    precision = float(mechanism.gamma) * float(mechanism.regularization)
+    assert_same_law(np.ravel(prior) * precision**0.5, stats.norm.cdf)
+    points = [np.array([0.2, 0.9]), np.array([-0.3, 0.1])]
+    joint = [numpyro.infer.util.log_density(model, (), {}, {"theta": point})[0] for point in points]
+    own = [mechanism.log_density(point, data) for point in points]
+    np.testing.assert_allclose(joint[0] - joint[1], own[0] - own[1], rtol=1e-5)
 
 
 @pytest.mark.slow

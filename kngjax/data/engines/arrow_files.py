@@ -54,14 +54,18 @@ class Files(AbstractArrow):
         return [one.empty_table() for one in reading(lambda: list(self._schemas()))]
 
     def _schemas(self) -> Iterator[Any]:
-        """Reads the schema of each file; all float64 for CSV."""
+        """Reads the schema of each file; all float64 for CSV. Datasets would refuse two columns of one name."""
         import pyarrow
+        from pyarrow import ipc, parquet
 
         for file in _files(self.source):
             if self.kind == "CSV":
                 yield pyarrow.schema([(name, pyarrow.float64()) for name in csv_files.names(file, self.dialect)])
+            elif self.kind == "Arrow":
+                with ipc.open_file(file) as reader:
+                    yield reader.schema
             else:
-                yield self._opened(file).schema
+                yield parquet.read_schema(file)
 
     def _opened(self, file: pathlib.Path) -> Any:
         from pyarrow import dataset
