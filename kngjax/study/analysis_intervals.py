@@ -1,6 +1,8 @@
 """Regressions with intervals: how H is known, and a plan for each of their releases, by public facts alone."""
 
 import dataclasses
+import functools
+from collections.abc import Callable
 from typing import Any
 
 import kngjax as kng
@@ -52,12 +54,12 @@ def _is_bounded_best(analysis: Analysis, count: int | None) -> bool:
 def _with(analysis: Analysis, covariance: Any, count: int | None) -> Analysis:
     """Plans every part of an analysis with intervals. **Arguments:** `count`: n, or a guess of it."""
     parts = tuple(_planned(analysis, place, covariance, count) for place in range(len(analysis.parts)))
+    remade = analysis.remake and functools.partial(_remade, analysis.remake, covariance)
+    return dataclasses.replace(analysis, parts=parts, remake=remade)
 
-    def remade(epsilon: float, count: int) -> Analysis:
-        assert analysis.remake is not None
-        return _with(analysis.remake(epsilon=epsilon, count=count), covariance, count)
 
-    return dataclasses.replace(analysis, parts=parts, remake=analysis.remake and remade)
+def _remade(remake: Callable[..., Analysis], covariance: Any, epsilon: float, count: int) -> Analysis:
+    return _with(remake(epsilon=epsilon, count=count), covariance, count)
 
 
 def _planned(analysis: Analysis, place: int, covariance: Any, count: int | None) -> Part:

@@ -113,6 +113,10 @@ class AnalysisPreview(AbstractTablePreview):
         Infinite where none is expected; raises ValueError where no intervals were asked for, or nobody knows.
         """
         known = self._known()
+        if any(isinstance(one, CountsPreview) for one in known):
+            raise ValueError(
+                "a count without privacy has no interval to compare with: the result has one unasked, conf_int()"
+            )
         if any(one.width is None for one in known):
             raise ValueError("no width is known of these intervals: ask with intervals=True, or a covariance")
         return self._table("width", known)

@@ -1,6 +1,7 @@
 """Chooses the mechanism of a regression by public facts: the loss, the number of coefficients, n and ε."""
 
 import dataclasses
+import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -145,7 +146,11 @@ class Regression:
         return Analysis(title, self.response, self.formula.design, parts, self.formula.text, **facts)
 
     def _again(self, method: str, *given: Any) -> Callable[..., Analysis]:
-        return lambda epsilon, count: getattr(dataclasses.replace(self, count=count), method)(*given, epsilon)
+        # No lambda, so that a plan can be pickled.
+        return functools.partial(self._remade, method, given)
+
+    def _remade(self, method: str, given: tuple[Any, ...], epsilon: Any, count: int | None) -> Analysis:
+        return getattr(dataclasses.replace(self, count=count), method)(*given, epsilon)
 
     def _smoothed(self, level: float, epsilon: float) -> kng.SmoothedQuantileLoss:
         """Chooses the bandwidth at which the bias of the ridge and the bias of smoothing are about equal."""

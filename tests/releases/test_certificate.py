@@ -87,6 +87,16 @@ def test_a_certificate_names_the_pages_of_its_proofs(mechanism, sampler, named):
     assert Certificate.from_dict(json.loads(json.dumps(made.to_dict()))).proofs == made.proofs
 
 
+@pytest.mark.parametrize("name", ["guarantee", "sensitivity", "assumptions", "unproved"])
+def test_fields_that_are_missing_or_null_are_no_certificate(name):
+    """The rounding alone may be null."""
+    fields = Certificate.of(draw_for(MEDIAN, None, Schema(1, 40)), Schema(1, 40)).to_dict()
+    assert Certificate.from_dict(fields | {"rounding": None}).rounding is None
+    for broken in (fields | {name: None}, {key: value for key, value in fields.items() if key != name}):
+        with pytest.raises(ValueError, match="not the fields of a certificate"):
+            Certificate.from_dict(broken)
+
+
 def test_curves_of_persons_rest_on_halving_and_on_one_vote():
     bounds = kng.Bounds(unit=kng.Unit("household", 1))
     process = kng.QuantileProcess([0.25, 0.5], bounds, kng.Box(0.0, 1.0), 1.0, "replace", force=True)

@@ -106,6 +106,17 @@ def test_what_is_no_json_of_results_is_refused_in_words(name, paid):
             kng.Results.from_json(text)
 
 
+@pytest.mark.parametrize("intervals", [False, True])
+def test_plans_can_be_pickled(intervals):
+    frame = pd.DataFrame({"wage": np.full(5000, 300.0), "age": np.full(5000, 40.0)})
+    study = kng.Study(frame, bounds={"wage": (20, 2000), "age": (18, 65)}, adjacency="replace")
+    planned = study.plan().linear_regression("wage ~ age", epsilon=4, intervals=intervals)
+    again = pickle.loads(pickle.dumps(planned))
+    assert repr(again.parts[0].mechanism) == repr(planned.parts[0].mechanism)
+    made = [repr(one.remake(epsilon=2.0, count=4000).parts[0].mechanism) for one in (planned, again)]
+    assert made[0] == made[1] != repr(planned.parts[0].mechanism)
+
+
 @of_each_method
 def test_results_survive_json_pickle_and_copies(name, paid):
     fit = paid[name][0]
