@@ -1,5 +1,7 @@
 """Mechanism and data are arguments: one compiled program a shape, and mapping over replicates is a loop."""
 
+import warnings
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -210,3 +212,22 @@ def test_blocks_do_few_more_sweeps_than_are_asked_for(discarded, kept, thinning,
     block = kept_a_block * thinning
     assert block <= max(longest, thinning)
     assert (-(-discarded // block) - (-kept // kept_a_block)) * block == sweeps
+
+
+def test_the_sweeps_of_the_warm_up_are_not_kept(monkeypatch):
+    """Of two calls of one block the first is."""
+    mechanism, made, advance = build("squared"), [], chains.advance
+
+    def noted(*arguments):
+        made.append(advance(*arguments))
+        return made[-1]
+
+    monkeypatch.setattr(chains, "advance", noted)
+    settings = {"sampler": kng.chains.CoordinateWalk(), "num_warmup": 20, "num_draws": 20, "num_chains": 2}
+    data = mechanism.prepare(*records(0))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        draws = kng.sample(mechanism, data, key=kng.research_key(0), progress=False, **settings)
+    blocks = [np.asarray(positions) for _, positions, _ in made]
+    assert [len(block) for block in blocks] == [20] * 2
+    np.testing.assert_array_equal(np.swapaxes(draws.theta, 0, 1), blocks[1])
