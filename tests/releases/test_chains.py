@@ -214,6 +214,7 @@ def test_blocks_do_few_more_sweeps_than_are_asked_for(discarded, kept, thinning,
     assert (-(-discarded // block) - (-kept // kept_a_block)) * block == sweeps
 
 
+@pytest.mark.takes(4, "the programs of a chain are compiled")
 def test_the_sweeps_of_the_warm_up_are_not_kept(monkeypatch):
     """Of two calls of one block the first is."""
     mechanism, made, advance = build("squared"), [], chains.advance
